@@ -154,10 +154,10 @@ class Call:
     def neighbours(self) -> tuple[set[str], set[str]]:
         """Return the operators that make its inputs, and those that use its outputs."""
         nodes = self.names.graph.node if self.names.graph is not None else ()
-        taken, made = set(self.node.input) - {""}, set(self.node.output) - {""}
+        inputs, outputs = set(self.node.input) - {""}, set(self.node.output) - {""}
         return (
-            {text_of(node.op_type) for node in nodes if taken & set(node.output)},
-            {text_of(node.op_type) for node in nodes if made & set(node.input)},
+            {text_of(node.op_type) for node in nodes if inputs & set(node.output)},
+            {text_of(node.op_type) for node in nodes if outputs & set(node.input)},
         )
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -257,21 +257,21 @@ def _evaluate(call: Call) -> bool:
     node, names = call.node, call.names
     if not node.output or not node.output[0]:
         return False
-    made = text_of(node.output[0])
+    output = text_of(node.output[0])
     if node.op_type == "Constant":
         for attribute in node.attribute:
             if attribute.type == AttributeProto.TENSOR:
-                _take_tensor(names, made, attribute.t)
+                _take_tensor(names, output, attribute.t)
             elif attribute.name.startswith("value_"):
                 value = helper.get_attribute_value(attribute)
                 kind = np.float32 if "float" in attribute.name else np.int64
                 if "string" not in attribute.name:
-                    names.values[made] = np.asarray(value, kind)
+                    names.values[output] = np.asarray(value, kind)
         return False
     if node.op_type == "Size":
         dims = call.dims(0)
         if dims is not None and None not in dims:
-            names.values[made] = np.asarray(math.prod(dim or 0 for dim in dims), np.int64)
+            names.values[output] = np.asarray(math.prod(dim or 0 for dim in dims), np.int64)
         return False
     if node.op_type == "Shape":
         dims = call.dims(0)
@@ -281,7 +281,7 @@ def _evaluate(call: Call) -> bool:
                 return False
             part = dims[start:end]
             if all(dim is not None for dim in part):
-                names.values[made] = np.asarray(part, np.int64)
+                names.values[output] = np.asarray(part, np.int64)
         return False
     if node.op_type not in _EVALUATED or len(node.output) != 1:
         return False
@@ -302,7 +302,7 @@ def _evaluate(call: Call) -> bool:
         return False
     result = _reference(call, feeds)
     if result is not None and result.size <= _SMALL:
-        names.values[made] = result
+        names.values[output] = result
     return True
 
 

@@ -387,16 +387,18 @@ class AddedChecks:
     """The checks of other packages, as they were found when a document was opened."""
 
     def __init__(self) -> None:
-        found = plugins("checks", NodeCheck)
-        self._checks = [one.value for one in found if one.value is not None]
+        loaded = plugins("checks", NodeCheck)
+        self._checks = [plugin.value for plugin in loaded if plugin.value is not None]
         self.problems = [
             Finding(
                 "info",
                 "check-unavailable",
-                visible(f"the check {one.name} of {one.package} is unavailable: {one.problem}"),
+                visible(
+                    f"the check {plugin.name} of {plugin.package} is unavailable: {plugin.problem}"
+                ),
             )
-            for one in found
-            if one.problem
+            for plugin in loaded
+            if plugin.problem
         ]
         """What is to be said of those that cannot be imported."""
 
@@ -404,12 +406,12 @@ class AddedChecks:
         """Yield what they say of a node."""
         for check in self._checks:
             try:
-                said = [*check.check(node)]
+                problems = [*check.check(node)]
                 level = check.level
             # The seam to code of others, which may raise anything.
             except Exception as error:  # noqa: BLE001
-                said, level = [f"the check failed: {type(error).__name__}: {error}"], "info"
-            for text in said:
+                problems, level = [f"the check failed: {type(error).__name__}: {error}"], "info"
+            for text in problems:
                 yield Finding(level, check.rule, visible(text), node.scope, node)
 
 

@@ -49,8 +49,10 @@ def _about_value(rule: str, message: str, scope: Scope, value: str) -> Finding:
 
 
 def _number(node: Node, name: str, default: int = 0) -> int:
-    found = node.attribute(name)
-    return found.value if found is not None and isinstance(found.value, int) else default
+    attribute = node.attribute(name)
+    return (
+        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
+    )
 
 
 def _type(node: Node, at: int) -> ValueType | None:
@@ -81,11 +83,11 @@ def _grouped(node: Node) -> Iterator[Finding]:
         )
         return
     size = None
-    for at, what in ((3, "past key"), (4, "past value")):
+    for at, label in ((3, "past key"), (4, "past value")):
         _, cached, _, width = _sizes(node, at, 4)
         if cached is not None and cached != groups:
             yield _finding(
-                "decoder:heads", f"its {what} has {cached} heads, the node has {groups}", node
+                "decoder:heads", f"its {label} has {cached} heads, the node has {groups}", node
             )
         if width is not None and _number(node, "kv_cache_bit_width") == 4:
             width *= 2  # two elements of a key or value are one byte of the cache
@@ -94,14 +96,14 @@ def _grouped(node: Node) -> Iterator[Finding]:
     wanted = [("query", 0, heads + 2 * groups if packed else heads)]
     wanted += [] if packed else [("key", 1, groups), ("value", 2, groups)]
     wide = set() if size is None else {size}
-    for what, at, count in wanted:
+    for label, at, count in wanted:
         width = _sizes(node, at, 3)[2]
         if width is None:
             continue
         wide.add(width // count)
         if width % count or (size is not None and width != count * size):
             of = f"heads of {size}" if size is not None else "heads"
-            yield _finding("decoder:heads", f"its {what} of {width} is not {count} {of}", node)
+            yield _finding("decoder:heads", f"its {label} of {width} is not {count} {of}", node)
     yield from _head_size(node, wide.pop() if len(wide) == 1 else None)
     known = _type(node, 5)  # that they are int32 is a matter of the operator's types: input-type
     if known is not None and known.dims is not None and len(known.dims) not in (1, 2):
@@ -139,7 +141,8 @@ def _unlike_tables(node: Node, at: int) -> Iterator[Finding]:
         return
     sizes = list(zip(cos.dims, sin.dims, strict=False))
     if len(cos.dims) != len(sin.dims) or any(
-        isinstance(one, int) and isinstance(other, int) and one != other for one, other in sizes
+        isinstance(first, int) and isinstance(second, int) and first != second
+        for first, second in sizes
     ):
         text = "its tables of cos and sin have different shapes"
         yield _finding("decoder:rotary-table", text, node)
@@ -190,10 +193,10 @@ def _multi_head(node: Node) -> Iterator[Finding]:
     heads = _number(node, "num_heads")
     if node.domain != "com.microsoft" or heads < 1:
         return
-    for at, what in enumerate(("query", "key", "value")):
+    for at, label in enumerate(("query", "key", "value")):
         width = _sizes(node, at, 3)[2]
         if width is not None and width % heads:
-            yield _finding("decoder:heads", f"its {what} of {width} is not {heads} heads", node)
+            yield _finding("decoder:heads", f"its {label} of {width} is not {heads} heads", node)
 
 
 def _projected(node: Node) -> Iterator[Finding]:
@@ -205,9 +208,9 @@ def _projected(node: Node) -> Iterator[Finding]:
     given = node.attribute("qkv_hidden_sizes")
     listed = given.value if given is not None else None
     sizes = listed if isinstance(listed, (list, tuple)) and listed else [(width or 0) // 3] * 3
-    for what, size in zip(("query", "key", "value"), sizes, strict=False):
+    for label, size in zip(("query", "key", "value"), sizes, strict=False):
         if heads > 0 and isinstance(size, int) and size % heads:
-            yield _finding("decoder:heads", f"its {what} of {size} is not {heads} heads", node)
+            yield _finding("decoder:heads", f"its {label} of {size} is not {heads} heads", node)
             return
 
 
@@ -224,9 +227,9 @@ def _attention(node: Node) -> Iterator[Finding]:
         yield _finding("decoder:heads", text, node)
         return
     query, key = _sizes(node, 0, 3)[2], _sizes(node, 1, 3)[2]
-    for what, width, count in (("query", query, heads), ("key", key, groups)):
+    for label, width, count in (("query", query, heads), ("key", key, groups)):
         if width is not None and width % count:
-            yield _finding("decoder:heads", f"its {what} of {width} is not {count} heads", node)
+            yield _finding("decoder:heads", f"its {label} of {width} is not {count} heads", node)
     if query is not None and key is not None and query // heads != key // groups:
         text = f"heads of its query are {query // heads} wide, those of its key {key // groups}"
         yield _finding("decoder:heads", text, node)
@@ -244,7 +247,7 @@ def _weights(node: Node) -> Iterator[Finding]:
     blocks = -(-rows // block)
     packed = columns * blocks * block * bits // 8
     zeros = (columns * (-(-blocks * bits // 8)), columns * blocks)
-    for at, what, fitting in (
+    for at, label, fitting in (
         (1, "packed weights", (packed,)), (2, "scales", (columns * blocks,)),
         (3, "zero points", zeros),
     ):  # fmt: skip
@@ -257,7 +260,7 @@ def _weights(node: Node) -> Iterator[Finding]:
             count *= dim if isinstance(dim, int) else 1
         if count not in fitting:
             text = (
-                f"its {what} are {count:,}, not {fitting[0]:,}: K {rows:,} in blocks of {block},"
+                f"its {label} are {count:,}, not {fitting[0]:,}: K {rows:,} in blocks of {block},"
                 f" N {columns:,}"
             )
             yield _finding("decoder:block-sizes", text, node)
@@ -297,20 +300,28 @@ def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
     """Find pairs of two layers, and layers whose caches are unlike those of the others."""
     kinds: dict[str, tuple[str, object]] = {}
     for pair in pairs:
-        one, other = _NUMBER.findall(pair.past), _NUMBER.findall(pair.present)
-        if one and other and one[-1:] != other[-1:] and len(one) == len(other):
+        past_numbers, present_numbers = _NUMBER.findall(pair.past), _NUMBER.findall(pair.present)
+        if (
+            past_numbers
+            and present_numbers
+            and past_numbers[-1:] != present_numbers[-1:]
+            and len(past_numbers) == len(present_numbers)
+        ):
             text = f"it comes back as {name_of(pair.present)}, which is of another layer"
             yield _about_value("decoder:cache-pair", text, main, pair.past)
-        half, made = _half_of(pair.past), _half_of(pair.present)
-        if half and made and half[0] != made[0]:
+        past_half, present_half = _half_of(pair.past), _half_of(pair.present)
+        if past_half and present_half and past_half[0] != present_half[0]:
             text = f"it comes back as {name_of(pair.present)}: keys and values change places"
             yield _about_value("decoder:cache-pair", text, main, pair.past)
         known = main.value_type(pair.past)
         dims = known.dims if known is not None else None
         fixed = tuple(dim for dim in dims or () if isinstance(dim, int))
-        kinds[pair.past] = half, (known.dtype if known is not None else "", len(dims or ()), fixed)
-    for what in {kind[0] for kind in kinds.values()}:
-        same = {name: kind for name, kind in kinds.items() if kind[0] == what}
+        kinds[pair.past] = (
+            past_half,
+            (known.dtype if known is not None else "", len(dims or ()), fixed),
+        )
+    for part in {kind[0] for kind in kinds.values()}:
+        same = {name: kind for name, kind in kinds.items() if kind[0] == part}
         (usual, most), *_ = Counter(same.values()).most_common(1)
         odd = [name for name, kind in same.items() if kind != usual]
         if odd and len(same) > 2 and len(odd) <= _FEW_LAYERS * len(same) and most > 1:
@@ -362,7 +373,7 @@ def _mask(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
 def _fusions(main: Scope) -> Iterator[Finding]:
     document = main.document
     assert isinstance(document, Document)
-    for rule, found, text, names in (
+    for rule, unfused, text, names in (
         ("decoder:attention-not-fused", _plain_attentions(main),
          "attention of single operators ({count}): Attention of opset 23 or GroupQueryAttention"
          " does it at once, with the cache", ATTENTION),
@@ -373,7 +384,7 @@ def _fusions(main: Scope) -> Iterator[Finding]:
          "rotary embedding of single operators ({count}): RotaryEmbedding of opset 23, or"
          " do_rotary of GroupQueryAttention, does it at once", ROTARY),
     ):  # fmt: skip
-        nodes = list(found)
+        nodes = list(unfused)
         if nodes:
             message = text.format(count=fmt.plural(len(nodes), "place"))
             finding = _finding(rule, message, nodes[0])

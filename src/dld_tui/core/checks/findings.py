@@ -273,15 +273,15 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
     return Finding(known, rule, remark.message, scope, node)  # type: ignore[arg-type]
 
 
-def findings_of(document: Document, said: Iterable[ToolFinding]) -> list[Finding]:
+def findings_of(document: Document, reported: Iterable[ToolFinding]) -> list[Finding]:
     """Return what the tools of others said as findings."""
-    return [remark_finding(document, one.level, one.rule, one.remark) for one in said]
+    return [remark_finding(document, item.level, item.rule, item.remark) for item in reported]
 
 
 def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
     """Leave out predictions that say of a node what a rule of the checker says of it already."""
-    said = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
-    return [finding for finding in predicted if (finding.rule, id(finding.node)) not in said]
+    reported = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
+    return [finding for finding in predicted if (finding.rule, id(finding.node)) not in reported]
 
 
 def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:

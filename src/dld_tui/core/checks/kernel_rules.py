@@ -48,10 +48,10 @@ def shapes(pattern: str) -> Rule:
 
 
 def compared(
-    found: Iterable[Dims | None], wanted: list[list[str]], known: dict[str, int | Dims]
+    dims_of_inputs: Iterable[Dims | None], wanted: list[list[str]], known: dict[str, int | Dims]
 ) -> Said:
     """Yield the first dimensions that are not as wanted; what names stand for gets known."""
-    for index, (dims, tokens) in enumerate(zip(found, wanted, strict=True)):
+    for index, (dims, tokens) in enumerate(zip(dims_of_inputs, wanted, strict=True)):
         if dims is None or not tokens:
             continue
         rest = tokens[-1] if tokens[-1].startswith("*") else None
@@ -102,9 +102,11 @@ def positive(*indexes: int, least: int = 1) -> Rule:
     def check(call: Call) -> Said:
         for index in indexes:
             value = call.value(index)
-            found = min(value.ravel().tolist(), default=1) if value is not None else 1
-            if isinstance(found, int | float) and (found < 0 or (found == 0 and least > 0)):
-                yield wrong(f"Input {index} has {found}, all must be positive")
+            least_value = min(value.ravel().tolist(), default=1) if value is not None else 1
+            if isinstance(least_value, int | float) and (
+                least_value < 0 or (least_value == 0 and least > 0)
+            ):
+                yield wrong(f"Input {index} has {least_value}, all must be positive")
 
     return check
 
@@ -199,9 +201,9 @@ def attention(call: Call) -> Said:
             return
         pattern = [["B", "Q", "_"], ["B", "L", "_"], ["B", "L", "_"]]
         known = {"H": heads, "G": kv_heads}
-        for what, size, count in (("Q", q[2], heads), ("V", v[2], kv_heads)):
+        for label, size, count in (("Q", q[2], heads), ("V", v[2], kv_heads)):
             if size is not None and size % count:
-                yield wrong(f"{what} has {size} elements for {count} heads")
+                yield wrong(f"{label} has {size} elements for {count} heads")
                 return
         width = None if q[2] is None else q[2] // heads
         value_width = None if v[2] is None else v[2] // kv_heads
@@ -219,8 +221,8 @@ def attention(call: Call) -> Said:
     if value_width is not None:
         known["E"] = value_width
     past = [["B", "G", "P", "D"], ["B", "G", "P", "E"]]
-    found = [q, k, v, None, call.dims(4), call.dims(5)]
-    problem = next(compared(found, [*pattern, [], *past], known), None)
+    inputs = [q, k, v, None, call.dims(4), call.dims(5)]
+    problem = next(compared(inputs, [*pattern, [], *past], known), None)
     if problem is not None:
         yield problem
         return
@@ -820,17 +822,17 @@ def deformed(call: Call) -> Said:
     if 0 in weight or x[1] == 0:
         yield wrong(f"The data is {dims_text(x)}, the weight {dims_text(weight)}: one is empty")
         return
-    made: list[int | None] = [None, None]
+    output_sizes: list[int | None] = [None, None]
     for axis in (0, 1):
         size, window = x[2 + axis], weight[2 + axis]
         if size is not None and window is not None:
             spare = size + pads[axis] + pads[axis + 2] - steps[axis] * (window - 1) - 1
-            made[axis] = spare // strides[axis] + 1
+            output_sizes[axis] = spare // strides[axis] + 1
     height, width = weight[2:]
     points = None if height is None or width is None else height * width * groups
     twice = None if points is None else 2 * points
-    yield from like(call, 2, "The offset", (x[0], twice, *made))
-    yield from like(call, 4, "The mask", (x[0], points, *made))
+    yield from like(call, 2, "The offset", (x[0], twice, *output_sizes))
+    yield from like(call, 4, "The mask", (x[0], points, *output_sizes))
 
 
 # --- trees ----------------------------------------------------------------------------------------

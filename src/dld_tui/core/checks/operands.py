@@ -40,15 +40,15 @@ def differ(first: int | None, second: int | None) -> bool:
     return first is not None and second is not None and first != second
 
 
-def vector(call: Call, index: int, what: str, size: int | None) -> Said:
+def vector(call: Call, index: int, label: str, size: int | None) -> Said:
     """Yield what keeps an input from being a vector of a size."""
     dims = call.dims(index)
     if dims is None:
         return
     if len(dims) != 1:
-        yield wrong(f"{what} is {dims_text(dims)}, it must have one dimension")
+        yield wrong(f"{label} is {dims_text(dims)}, it must have one dimension")
     elif differ(dims[0], size):
-        yield wrong(f"{what} has {dims[0]} elements, {size} are needed")
+        yield wrong(f"{label} has {dims[0]} elements, {size} are needed")
 
 
 def axis_said(call: Call, rank: int | None, default: int, extra: int = 0) -> Said:
@@ -63,13 +63,13 @@ def sizes_text(sizes: Iterable[int]) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def like(call: Call, index: int, what: str, wanted: Dims) -> Said:
+def like(call: Call, index: int, label: str, wanted: Dims) -> Said:
     """Yield where an input has not the wanted dimensions."""
     dims = call.dims(index)
     if dims is None:
         return
     if len(dims) != len(wanted) or any(differ(a, b) for a, b in zip(dims, wanted, strict=True)):
-        yield wrong(f"{what} is {dims_text(dims)}, it must be {dims_text(wanted)}")
+        yield wrong(f"{label} is {dims_text(dims)}, it must be {dims_text(wanted)}")
 
 
 def recurrent(gates: int, *, quantized: bool = False) -> Any:
@@ -100,12 +100,12 @@ def recurrent(gates: int, *, quantized: bool = False) -> Any:
         if gates == 4:
             weights["initial_c"] = (6, (ways, batch, hidden))
             weights["P"] = (7, (ways, 3 * hidden))
-        for what, (index, wanted) in weights.items():
-            yield from like(call, index, f"Input {what}", wanted)
+        for label, (index, wanted) in weights.items():
+            yield from like(call, index, f"Input {label}", wanted)
         if call.rank(0) not in (None, 3):
             yield wrong(f"The data is {dims_text(call.dims(0) or ())}, it must have 3 dimensions")
         if quantized:
-            for index, what in (
+            for index, label in (
                 (8, "W_scale"),
                 (9, "W_zero_point"),
                 (10, "R_scale"),
@@ -114,7 +114,7 @@ def recurrent(gates: int, *, quantized: bool = False) -> Any:
                 dims = call.dims(index)
                 if dims is not None and None not in dims and dims not in ((ways,), (ways, rows)):
                     yield wrong(
-                        f"Input {what} is {dims_text(dims)}, needed: [{ways}] or [{ways}, {rows}]"
+                        f"Input {label} is {dims_text(dims)}, needed: [{ways}] or [{ways}, {rows}]"
                     )
 
     return check
@@ -370,10 +370,10 @@ def concat(call: Call) -> Said:
 
 def clip_limits(call: Call) -> Said:
     """Yield limits that are no scalars."""
-    for index, what in ((1, "min"), (2, "max")):
+    for index, label in ((1, "min"), (2, "max")):
         dims = call.dims(index)
         if dims not in (None, (), (1,), (None,)):
-            yield wrong(f"Input {what} is {dims_text(dims or ())}, it must be a scalar")
+            yield wrong(f"Input {label} is {dims_text(dims or ())}, it must be a scalar")
 
 
 def gather(call: Call) -> Said:
@@ -407,10 +407,13 @@ def broadcast(call: Call) -> Said:
         return
     dims = [call.dims(index) for index in range(len(call.node.input))]
     known = [dim for dim in dims if dim is not None]
-    for axis in range(1, max((len(found) for found in known), default=0) + 1):
-        sizes = {found[-axis] for found in known if len(found) >= axis} - {None, 1}
+    for axis in range(1, max((len(dims_of_input) for dims_of_input in known), default=0) + 1):
+        sizes = {dims_of_input[-axis] for dims_of_input in known if len(dims_of_input) >= axis} - {
+            None,
+            1,
+        }
         if len(sizes) > 1:
-            texts = " and ".join(dims_text(found) for found in known[:4])
+            texts = " and ".join(dims_text(dims_of_input) for dims_of_input in known[:4])
             yield wrong(f"{texts} cannot be broadcast to each other")
             return
 
@@ -442,14 +445,14 @@ def resize(call: Call) -> Said:
         return
     axes = call.attribute("axes")
     count = len(axes) if axes else rank
-    for index, what in ((2, "scales"), (3, "sizes")):
+    for index, label in ((2, "scales"), (3, "sizes")):
         dims = call.dims(index)
         if dims is None or dims == (0,):
             continue
-        if call.value(index) is None and what == "sizes":
-            yield from vector(call, index, f"Input {what}", count)
+        if call.value(index) is None and label == "sizes":
+            yield from vector(call, index, f"Input {label}", count)
         elif None not in dims and math.prod(dim or 0 for dim in dims) != count:
-            yield wrong(f"Input {what} is {dims_text(dims)}, {count} elements are needed")
+            yield wrong(f"Input {label} is {dims_text(dims)}, {count} elements are needed")
 
 
 # --- convolutions and pools ---------------------------------------------------------------------
@@ -485,13 +488,13 @@ def convolution(data: int, weight: int, bias: int | None, *, transposed: bool = 
         taken = w[0] if transposed else None if w[1] is None else w[1] * group
         if differ(channels, taken):
             yield wrong(f"The data has {channels} channels, the weight takes {taken}")
-        made = None if w[1 if transposed else 0] is None else w[1 if transposed else 0]
-        if made is not None and transposed:
-            made *= group
-        elif made is not None and made % group:
-            yield wrong(f"{made} output channels are not a multiple of group {group}")
+        output_channels = None if w[1 if transposed else 0] is None else w[1 if transposed else 0]
+        if output_channels is not None and transposed:
+            output_channels *= group
+        elif output_channels is not None and output_channels % group:
+            yield wrong(f"{output_channels} output channels are not a multiple of group {group}")
         if bias is not None:
-            yield from vector(call, bias, "The bias", made)
+            yield from vector(call, bias, "The bias", output_channels)
         if x is not None and not transposed:
             yield from _room(call, x[2:], w[2:])
 
@@ -575,14 +578,14 @@ def batch_norm(call: Call) -> Said:
     rank = call.rank(0)
     if rank == 1:
         channels = 1
-    for index, what in enumerate(("scale", "B", "mean", "var"), 1):
-        yield from vector(call, index, f"Input {what}", channels)
+    for index, label in enumerate(("scale", "B", "mean", "var"), 1):
+        yield from vector(call, index, f"Input {label}", channels)
 
 
 def instance_norm(call: Call) -> Said:
     """Yield what is wrong with InstanceNormalization."""
-    for index, what in ((1, "scale"), (2, "B")):
-        yield from vector(call, index, f"Input {what}", call.dim(0, 1))
+    for index, label in ((1, "scale"), (2, "B")):
+        yield from vector(call, index, f"Input {label}", call.dim(0, 1))
 
 
 def layer_norm(call: Call) -> Said:
@@ -591,10 +594,10 @@ def layer_norm(call: Call) -> Said:
     yield from axis_said(call, None if x is None else len(x), -1)
     if x is None:
         return
-    for index, what in ((1, "Scale"), (2, "Bias")):
+    for index, label in ((1, "Scale"), (2, "Bias")):
         dims = call.dims(index)
         if dims is not None and (len(dims) > len(x) or not _broadcasts_to(dims, x)):
-            yield wrong(f"{what} is {dims_text(dims)} and does not fit the data {dims_text(x)}")
+            yield wrong(f"{label} is {dims_text(dims)} and does not fit the data {dims_text(x)}")
 
 
 def _broadcasts_to(dims: Dims, wanted: Dims) -> bool:

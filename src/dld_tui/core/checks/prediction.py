@@ -230,16 +230,16 @@ _LARGE = 20_000
 """Nodes from which on only one round is made."""
 
 
-def add_types(found: Inference) -> None:
+def add_types(inference: Inference) -> None:
     """Add what is known of such values to an inferred model, and infer again what follows."""
-    rounds = 1 if len(found.model.graph.node) > _LARGE else _MOST_ROUNDS
+    rounds = 1 if len(inference.model.graph.node) > _LARGE else _MOST_ROUNDS
     for _ in range(rounds):
-        added = _new_types(found.model)
+        added = _new_types(inference.model)
         if not added:
             return
-        found.model.graph.value_info.extend(added)
-        again = infer(found.model, found)
-        found.model, found.remarks = again.model, again.remarks
+        inference.model.graph.value_info.extend(added)
+        again = infer(inference.model, inference)
+        inference.model, inference.remarks = again.model, again.remarks
 
 
 def _new_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -463,16 +463,16 @@ def _imports(model: onnx.ModelProto) -> dict[str, int]:
 
 def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
     known = facts()
-    said = []
+    problems = []
     if model.ir_version > known.ir:
-        said.append(f"IR version {model.ir_version}: {title()} takes {known.ir} at most")
+        problems.append(f"IR version {model.ir_version}: {title()} takes {known.ir} at most")
     entries = [(plain_domain(text_of(e.domain)), int(e.version)) for e in model.opset_import]
     for domain, version in dict.fromkeys(entries):
         newest = known.opsets.get(domain)
         if newest is not None and version > newest:
             name = domain or "ai.onnx"
-            said.append(f"Opset {version} of {name}: {title()} takes {newest} at most")
-    return [Prediction("runtime-version", Remark(text)) for text in said]
+            problems.append(f"Opset {version} of {name}: {title()} takes {newest} at most")
+    return [Prediction("runtime-version", Remark(text)) for text in problems]
 
 
 def _check_calls(inference: Inference, known: list[Prediction]) -> list[Prediction]:
@@ -507,11 +507,11 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
 
 def _said_by(call: Call, rules: Iterable[Callable[[Call], Said]]) -> list[tuple[str, str]]:
     """Return what rules say of a call; one that stumbles over a wrong model says no more."""
-    said: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     for rule in rules:
         with contextlib.suppress(IndexError, TypeError, ValueError, ZeroDivisionError):
-            said.extend(rule(call))
-    return said
+            problems.extend(rule(call))
+    return problems
 
 
 _MOST_ELEMENTS = 1 << 40
@@ -541,13 +541,13 @@ class _Verdict:
 
 
 def _verdict(call: Call) -> _Verdict:
-    said = list(check_signature(call))
+    problems = list(check_signature(call))
     return _Verdict(
-        said,
+        problems,
         unknown_to_runtime(call),
         has_kernel(call),
         is_function(call),
-        any(rule == "input-type" for rule, _ in said),
+        any(rule == "input-type" for rule, _ in problems),
         has_right_types(call),
     )
 
@@ -590,8 +590,8 @@ def _no_kernel(labels: Labels, call: Call) -> Prediction:
 
 def _remark(labels: Labels, call: Call, message: str) -> Remark:
     place = labels.place_in(text_of(call.node.name))
-    said = f"{name_of(call.op_type)}: {message}"
-    return Remark(said) if place is None else Remark(said, place[0], place[1])
+    text = f"{name_of(call.op_type)}: {message}"
+    return Remark(text) if place is None else Remark(text, place[0], place[1])
 
 
 def _place(remark: Remark) -> str:
@@ -600,14 +600,14 @@ def _place(remark: Remark) -> str:
 
 def _once(predictions: list[Prediction]) -> list[Prediction]:
     """Leave out what is said of a node already, and what is said too often."""
-    found: dict[tuple[str, str, str], Prediction] = {}
+    unique: dict[tuple[str, str, str], Prediction] = {}
     for entry in predictions:
         is_placed = entry.rule == INFERENCE and entry.remark.place is not None
         text = "" if is_placed else entry.remark.message  # it says the same in other words
-        found.setdefault((entry.rule, text, _place(entry.remark)), entry)
+        unique.setdefault((entry.rule, text, _place(entry.remark)), entry)
     counts: dict[str, int] = {}
     kept: list[Prediction] = []
-    for entry in _by_operator(list(found.values())):
+    for entry in _by_operator(list(unique.values())):
         counts[entry.rule] = counts.get(entry.rule, 0) + 1
         if counts[entry.rule] <= _MOST_SAID:
             kept.append(entry)

@@ -174,12 +174,12 @@ _RENAME = Repair("rename_duplicate_nodes")
 
 def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]:
     """Return what is odd about a name that is not printable as it is."""
-    what = "Node" if node is not None else "Value"
+    subject = "Node" if node is not None else "Value"
     value = None if node is not None else name
     if any("\udc80" <= char <= "\udcff" for char in name):
-        text = f"{what} name {name_of(name)} is not UTF-8"
+        text = f"{subject} name {name_of(name)} is not UTF-8"
     elif any(unicodedata.category(char) in _INVISIBLE for char in name):
-        text = f"{what} name {name_of(name)} has control or invisible characters"
+        text = f"{subject} name {name_of(name)} has control or invisible characters"
     else:
         return []
     return [found("odd-name", text, scope, node, value=value)]
@@ -341,8 +341,8 @@ def _check_definitions(
         text = f"Value {name_of(name)} is produced {len(producers)} times"
         findings.append(found("duplicate-producer", text, scope, ordered[1], value=name))
     if producers and name in state.declared:
-        what = "a graph input" if name in state.inputs else "an initializer"
-        text = f"Value {name_of(name)} is {what} and is also made by a node"
+        kind = "a graph input" if name in state.inputs else "an initializer"
+        text = f"Value {name_of(name)} is {kind} and is also made by a node"
         first = state.first_producer(name)
         findings.append(found("duplicate-producer", text, scope, first, value=name))
     if state.parent is not None and state.defines(name) and state.parent.sees(name):
@@ -451,8 +451,8 @@ def _check_value_types(
             if list_name != "value_info":
                 _check_declared(findings, state, name, list_name, record, kind is None)
             _check_dims(findings, state, name, dims)
-            what = "value_info" if list_name == "value_info" else f"the graph {list_name}"
-            declared.append((what, kind or "", dims))
+            where = "value_info" if list_name == "value_info" else f"the graph {list_name}"
+            declared.append((where, kind or "", dims))
     for proto in records.get("initializer", ()):
         declared.append(("the initializer", tensor_type(proto.data_type) or "", tuple(proto.dims)))
     inferred = state.scope.inferred.get(name)
@@ -488,12 +488,14 @@ def _check_declared(
     if state.scope.kind != "graph":
         return
     if bare and value_type_of(record.type) is None:
-        what, level = "type", _ERROR if list_name == "input" else _WARNING
+        difference, level = "type", _ERROR if list_name == "input" else _WARNING
     elif record.type.HasField("tensor_type") and not record.type.tensor_type.HasField("shape"):
-        what, level = "shape", _WARNING  # runtimes take it
+        difference, level = "shape", _WARNING  # runtimes take it
     else:
         return
-    text = f"The graph {list_name} {name_of(name)} has no {what}, which onnx's checker refuses"
+    text = (
+        f"The graph {list_name} {name_of(name)} has no {difference}, which onnx's checker refuses"
+    )
     findings.append(
         found("missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level)
     )
@@ -519,16 +521,16 @@ def _compare_with_declared(
     declared: list[tuple[str, str, Dims | None]],
 ) -> None:
     """Compare all that is said of a value with what was said first."""
-    sources = {what for what, _, _ in declared}
+    sources = {label for label, _, _ in declared}
     repair = _forget(name) if "value_info" in sources and len(sources) > 1 else None
     if repair is None and {"the graph output", "shape inference"} <= sources:
         repair = _TAKE_INFERRED
     first = next((entry for entry in declared if entry[1]), None)
-    for what, kind, _ in declared:
+    for label, kind, _ in declared:
         if first is not None and kind and kind != first[1]:
             text = (
                 f"Value {name_of(name)} is {shown(first[1])} in {first[0]} and {shown(kind)} in"
-                f" {what}"
+                f" {label}"
             )
             kind_level: Level = "warning" if state.is_constant(name) else "error"
             findings.append(
@@ -537,12 +539,12 @@ def _compare_with_declared(
                 )
             )
             return
-    shaped = [(what, dims) for what, _, dims in declared if dims is not None]
-    for what, dims in shaped[1:]:
+    shaped = [(label, dims) for label, _, dims in declared if dims is not None]
+    for label, dims in shaped[1:]:
         if _differ(shaped[0][1], dims):
             text = (
                 f"Value {name_of(name)} is {_dims(shaped[0][1])} in {shaped[0][0]} and"
-                f" {_dims(dims)} in {what}"
+                f" {_dims(dims)} in {label}"
             )
             # Runtimes go by what operators make, and refuse only what does not fit the weights.
             level: Level = "error" if "the initializer" in sources else "warning"
@@ -554,10 +556,10 @@ def _compare_with_declared(
             return
 
 
-def _differ(one: Dims, other: Dims) -> bool:
-    return len(one) != len(other) or any(
+def _differ(first: Dims, second: Dims) -> bool:
+    return len(first) != len(second) or any(
         isinstance(a, int) and isinstance(b, int) and a != b
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(first, second, strict=True)
     )
 
 
@@ -590,14 +592,14 @@ def check_bodies(state: ScopeState, node: Node) -> list[Finding]:
 
 def _compare_with_body(node: Node, scope: Scope, inputs: int, outputs: int) -> list[Finding]:
     findings = []
-    for what, names, wanted in (
+    for label, names, wanted in (
         ("input", scope.inputs, inputs),
         ("output", scope.outputs, outputs),
     ):
         if len(names) != wanted:
             plural = "" if len(names) == 1 else "s"
             message = (
-                f"Subgraph {name_of(scope.title)} has {len(names)} {what}{plural}, the node needs"
+                f"Subgraph {name_of(scope.title)} has {len(names)} {label}{plural}, the node needs"
                 f" {wanted}"
             )
             findings.append(found("subgraph-signature", message, node.scope, node))
@@ -673,15 +675,15 @@ def _check_counts(
 
 
 def _count(
-    node: Node, signature: Signature, what: str, count: int, least: int, most: int
+    node: Node, signature: Signature, side: str, count: int, least: int, most: int
 ) -> Finding:
     if most >= UNLIMITED:
         wanted = f"at least {least}"
     else:
         wanted = f"{least}" if least == most else f"{least} to {most}"
     plural = "" if count == 1 else "s"
-    message = f"{signature.title} has {count} {what}{plural}, it takes {wanted}"
-    names = node.inputs if what == "input" else node.outputs
+    message = f"{signature.title} has {count} {side}{plural}, it takes {wanted}"
+    names = node.inputs if side == "input" else node.outputs
     filled = next((i + 1 for i in reversed(range(count)) if names[i]), 0)
     can_trim = filled < count and least <= filled <= most
     return found("arity", message, node.scope, node, repair=_CUT if can_trim else None)
@@ -778,11 +780,11 @@ def _terminal(node: Node, entry: tuple[bool, int, str]) -> str:
 def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
     wanted = node.attribute("to")
     declared = state.types.get(next(iter(node.outputs), ""))
-    made = tensor_type(int(wanted.proto.i)) if wanted is not None else None
-    if made is not None and declared is not None and made != declared:
+    output_type = tensor_type(int(wanted.proto.i)) if wanted is not None else None
+    if output_type is not None and declared is not None and output_type != declared:
         message = (
-            f"Cast makes {shown(made)}, but its output {name_of(node.outputs[0])} is declared"
-            f" {shown(declared)}"
+            f"Cast makes {shown(output_type)}, but its output {name_of(node.outputs[0])} is"
+            f" declared {shown(declared)}"
         )
         findings.append(found("type-conflict", message, node.scope, node, value=node.outputs[0]))
 

@@ -87,18 +87,18 @@ def _requantized(node: Node) -> Iterator[Finding]:
 
 def _is_dequantized(node: Node, index: int) -> bool:
     name = node.inputs[index] if index < len(node.inputs) else ""
-    made = node.scope.producer(name) if name else None
-    while made is not None and made.op_type in ("Transpose", "Reshape", "MaxPool"):
-        made = node.scope.producer(made.inputs[0]) if made.inputs else None
-    return made is not None and made.op_type == "DequantizeLinear"
+    producer = node.scope.producer(name) if name else None
+    while producer is not None and producer.op_type in ("Transpose", "Reshape", "MaxPool"):
+        producer = node.scope.producer(producer.inputs[0]) if producer.inputs else None
+    return producer is not None and producer.op_type == "DequantizeLinear"
 
 
 def _is_weight(node: Node, name: str) -> bool:
-    found = node.scope.resolve(name)
-    if found is None:
+    definition = node.scope.resolve(name)
+    if definition is None:
         return False
-    return found.kind == "initializer" or (
-        found.node is not None and found.node.op_type == "Constant"
+    return definition.kind == "initializer" or (
+        definition.node is not None and definition.node.op_type == "Constant"
     )
 
 
@@ -139,17 +139,19 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     yield list(_inputs(document))
     about_decoders = decoder_findings(document)
     yield about_decoders
-    yield from rewrite_steps(document, {name for found in about_decoders for name in found.rules})
+    yield from rewrite_steps(
+        document, {name for findings in about_decoders for name in findings.rules}
+    )
     for scope in document.scopes():
         in_loop = _loop_around(scope)
         for node in scope.nodes:
             rules = _BY_OPERATOR.get(node.op_type, ()) if not node.domain else ()
-            found = [finding for rule in rules for finding in rule(node)]
+            findings = [finding for rule in rules for finding in rule(node)]
             if not node.domain and node.op_type in _HEAVY:
-                found += _wide_types(node)
+                findings += _wide_types(node)
             if in_loop is not None and node.op_type == "Cast" and not node.domain:
-                found += _cast_in_loop(node, in_loop)
-            yield found
+                findings += _cast_in_loop(node, in_loop)
+            yield findings
 
 
 # --- shapes -------------------------------------------------------------------------------------
@@ -166,16 +168,16 @@ def _alignment(node: Node) -> Iterator[Finding]:
     if multiple is None or len(sizes) < len(weight.dims) or _product(sizes) < _SMALL_WEIGHT:
         return
     odd = [
-        (what, size)
-        for what, size in _channels(node, sizes)
+        (label, size)
+        for label, size in _channels(node, sizes)
         if size % multiple and size > _FEW_CHANNELS
     ]
     rules = rules_at(node, "channels") if odd and node.op_type == "Conv" else ()
-    for what, size in odd:
+    for label, size in odd:
         padded = -(-size // multiple) * multiple
         yield speed_finding(
             "speed:alignment",
-            f"{what} {size} is not a multiple of {multiple} ({weight.dtype}): Tensor Cores"
+            f"{label} {size} is not a multiple of {multiple} ({weight.dtype}): Tensor Cores"
             f" compute {padded} of them",
             node,
             rules=rules,
@@ -187,15 +189,15 @@ def _channels(node: Node, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
     if node.op_type in ("Conv", "ConvTranspose"):
         if _integer(node, "group", 1) != 1 or len(sizes) < 3:
             return
-        given, made = sizes[1], sizes[0]
+        inputs, outputs = sizes[1], sizes[0]
         if node.op_type == "ConvTranspose":
-            given, made = made, given
+            inputs, outputs = outputs, inputs
     else:
-        given, made = sizes[-2:] if len(sizes) > 1 else (0, 0)
+        inputs, outputs = sizes[-2:] if len(sizes) > 1 else (0, 0)
         if node.op_type == "Gemm" and _integer(node, "transB", 0):
-            given, made = made, given
-    yield "the number of input channels", given
-    yield "the number of output channels", made
+            inputs, outputs = outputs, inputs
+    yield "the number of input channels", inputs
+    yield "the number of output channels", outputs
 
 
 def _inputs(document: Document) -> Iterator[Finding]:
@@ -274,15 +276,15 @@ def _casts(node: Node) -> Iterator[Finding]:
     if before is None:
         return
     source, middle = _type(before, 0), _type(node, 0)
-    made = node.scope.value_type(node.outputs[0]) if node.outputs else None
-    if source is None or middle is None or made is None or source.dtype != made.dtype:
+    output_type = node.scope.value_type(node.outputs[0]) if node.outputs else None
+    if source is None or middle is None or output_type is None or source.dtype != output_type.dtype:
         return
     exact = middle.dtype in _WIDER.get(source.dtype or "", ())
     loses = "" if exact else f"; what {middle.dtype} does not hold is lost on the way"
     yield speed_finding(
         "speed:casts",
-        f"it casts back to {made.dtype} what {name_of(before.ref)} has cast to {middle.dtype}"
-        + loses,
+        f"it casts back to {output_type.dtype} what {name_of(before.ref)} has cast to"
+        f" {middle.dtype}{loses}",
         node,
         _bypass(node, before.inputs[0]) if exact else None,
         ("cast-chains", "casts") if rules_at(node, "cast-chains") else (),
@@ -294,11 +296,12 @@ def _same_before(node: Node) -> Node | None:
     before = node.scope.producer(node.inputs[0]) if node.inputs else None
     if before is None or before.op_type != node.op_type or before.domain or not before.inputs:
         return None
-    made = node.outputs[0] if node.outputs else ""
-    used = made in node.scope.outputs or any(
-        made in scope.links.consumers or made in scope.outputs for scope in node.scope.reach(made)
+    output = node.outputs[0] if node.outputs else ""
+    used = output in node.scope.outputs or any(
+        output in scope.links.consumers or output in scope.outputs
+        for scope in node.scope.reach(output)
     )
-    return before if made and used else None
+    return before if output and used else None
 
 
 def _bypass(node: Node, source: str) -> Repair | None:
@@ -322,8 +325,8 @@ def _loop_around(scope: Scope) -> Node | None:
 def _cast_in_loop(node: Node, loop: Node) -> Iterator[Finding]:
     """Find casts of what is the same in every turn of a loop."""
     name = node.inputs[0] if node.inputs else ""
-    found = node.scope.resolve(name) if name else None
-    if found is None or _is_inside(found.scope, loop):
+    definition = node.scope.resolve(name) if name else None
+    if definition is None or _is_inside(definition.scope, loop):
         return
     yield speed_finding(
         "speed:cast-in-loop",
@@ -381,21 +384,23 @@ def _type(node: Node, index: int) -> ValueType | None:
 
 def _stored_type(node: Node) -> ValueType | None:
     """Return the type in which a layer's weight is stored: that before it is dequantized."""
-    made = node.scope.producer(node.inputs[1])
-    if made is not None and made.op_type == "DequantizeLinear":
-        return _type(made, 0)
+    producer = node.scope.producer(node.inputs[1])
+    if producer is not None and producer.op_type == "DequantizeLinear":
+        return _type(producer, 0)
     return _type(node, 1)
 
 
 def _is_stored(node: Node, index: int) -> bool:
     """Return whether an input is an initializer, or one that was dequantized."""
     names = node.inputs
-    found = node.scope.resolve(names[index]) if index < len(names) else None
-    while found is not None and found.node is not None:
-        if found.node.op_type not in ("DequantizeLinear", "QuantizeLinear", "Cast"):
-            return found.node.op_type == "Constant"
-        found = found.scope.resolve(found.node.inputs[0]) if found.node.inputs else None
-    return found is not None and found.kind == "initializer"
+    definition = node.scope.resolve(names[index]) if index < len(names) else None
+    while definition is not None and definition.node is not None:
+        if definition.node.op_type not in ("DequantizeLinear", "QuantizeLinear", "Cast"):
+            return definition.node.op_type == "Constant"
+        definition = (
+            definition.scope.resolve(definition.node.inputs[0]) if definition.node.inputs else None
+        )
+    return definition is not None and definition.kind == "initializer"
 
 
 def _integer(node: Node, name: str, default: int) -> int:

@@ -120,14 +120,14 @@ class ScopeState:
 
     def records_of(self, list_name: str, name: str) -> list[Any]:
         """Return the records of a list that are about a value, in the order of the file."""
-        found = self.scope.named(list_name).all(name)
-        if len(found) < 2:
-            return found
+        records = self.scope.named(list_name).all(name)
+        if len(records) < 2:
+            return records
         # Edits leave them in another order in the index.
         return [
             record
             for record in self.scope.records[list_name]
-            if any(record is other for other in found)
+            if any(record is other for other in records)
         ]
 
     def record_names(self) -> dict[str, None]:

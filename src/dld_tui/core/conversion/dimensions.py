@@ -838,7 +838,7 @@ class _Walk:
             place = index + 1
             value = self.known.get(node.input[place]) if len(node.input) > place else None
             if value is not None and value.old_values is not None and not _differ(value):
-                parts.append([int(one) for one in value.old_values.reshape(-1)])
+                parts.append([int(element) for element in value.old_values.reshape(-1)])
             elif len(node.input) > place and node.input[place]:
                 return  # computed: it follows the size, or a run shows that it does not
             else:
@@ -900,9 +900,13 @@ class _Walk:
         if axis not in data.changed:
             return
         sizes = next((list(a.ints) for a in node.attribute if a.name == "split"), None)
-        given = self.known.get(node.input[1]) if len(node.input) > 1 else None
-        if given is not None and given.old_values is not None and not _differ(given):
-            sizes = [int(value) for value in given.old_values]
+        sizes_value = self.known.get(node.input[1]) if len(node.input) > 1 else None
+        if (
+            sizes_value is not None
+            and sizes_value.old_values is not None
+            and not _differ(sizes_value)
+        ):
+            sizes = [int(value) for value in sizes_value.old_values]
         if self._is_batch:
             raise self._refused(node, number, "it splits the dimension"
                                 + ("" if sizes is None else f" into {sizes}"))  # fmt: skip

@@ -176,15 +176,15 @@ class QuantizationPlan:
 
     def asks(self, kept: Collection[str] = ()) -> list[tuple[str, TensorRequest]]:
         """Return the requests, with their nodes, when some nodes stay in floating point."""
-        quantized, found = set[str](), list[tuple[str, TensorRequest]]()
+        quantized, requests = set[str](), list[tuple[str, TensorRequest]]()
         for rule in self.rules:
             if rule.node in kept:
                 continue
             is_met = bool(rule.needs) and quantized.issuperset(rule.needs)
             asks = rule.when_quantized if is_met else rule.otherwise
-            found += ((rule.node, ask) for ask in asks)
+            requests += ((rule.node, ask) for ask in asks)
             quantized.update(ask.tensor for ask in asks)
-        return found
+        return requests
 
     def points(self, kept: Collection[str] = ()) -> list[Point]:
         """Return the tensors that are quantized when some nodes stay in floating point."""

@@ -21,7 +21,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import dense_tensors
 from dld_tui.core.files.proto_fields import set_items, text_of
-from dld_tui.core.tensors.elements import encoded
+from dld_tui.core.tensors.elements import raw_payload
 from dld_tui.core.text import shortened, visible
 
 HASH_KEY = "dld.sha256"
@@ -253,10 +253,7 @@ def _values(tensor: Tensor) -> Blob | bytes:
     problem = tensor.problem
     if problem is not None:
         raise InputError(problem)
-    try:
-        return tensor.payload()
-    except InputError:  # a few varints in the message itself
-        return encoded(tensor.read(), tensor.dtype)
+    return raw_payload(tensor)
 
 
 def _replace(tensor: Tensor, proto: onnx.TensorProto, moved: RelocatedWeights) -> None:

@@ -54,10 +54,10 @@ class BlockedWeight:
     @property
     def format(self) -> str:
         """How it is stored, for people: `4 bits, blocks of 32, MatMulNBits`."""
-        each = f"blocks of {self.block}" if self.block else "a scale for each channel"
+        layout = f"blocks of {self.block}" if self.block else "a scale for each channel"
         if not self.block and self.scales.element_count == 1:
-            each = "one scale"
-        return f"{self.bits} bits, {each}, {self.node.op_type}"
+            layout = "one scale"
+        return f"{self.bits} bits, {layout}, {self.node.op_type}"
 
     @property
     def dtype(self) -> str:
@@ -87,8 +87,10 @@ class BlockedWeight:
         if self.block:
             counts[self.axis] = self._count
         else:  # a scale for each channel, or one
-            one = self.scales.element_count == 1
-            counts = [1 if one or at != self.axis else size for at, size in enumerate(self.shape)]
+            is_single = self.scales.element_count == 1
+            counts = [
+                1 if is_single or at != self.axis else size for at, size in enumerate(self.shape)
+            ]
         if self.block and self.axis == 0:
             part = slice(first // self.block, -(-last // self.block))
         else:
@@ -161,18 +163,18 @@ class Stored:
 
     def window(self, at: Sequence[slice] = ()) -> Array:
         """Return a part of the levels' matrix in floating point, float32."""
-        made: Array = (self.levels_in(at) - self.zeros_in(at)) * self.scales_in(at)
-        return made.astype(np.float32, copy=False)
+        values: Array = (self.levels_in(at) - self.zeros_in(at)) * self.scales_in(at)
+        return values.astype(np.float32, copy=False)
 
     def levels_in(self, at: Sequence[slice] = ()) -> Array:
         """Return a part of the levels, as integers."""
         if not self.weight.packed:
             return self.levels[tuple(at)].astype(np.int32)
         *lead, last = self._whole(at)
-        each, size = 8 // self.weight.bits, self.weight.shape[-1]
+        per_byte, size = 8 // self.weight.bits, self.weight.shape[-1]
         first, end, _ = last.indices(size)
-        part = self.levels[tuple([*lead, slice(first // each, -(-end // each))])]
-        return unpacked(part, self.weight.bits)[..., first % each :][..., : end - first]
+        part = self.levels[tuple([*lead, slice(first // per_byte, -(-end // per_byte))])]
+        return unpacked(part, self.weight.bits)[..., first % per_byte :][..., : end - first]
 
     def scales_in(self, at: Sequence[slice] = ()) -> Array:
         """Return the scale of each level of a part, or arrays that spread to that."""
@@ -239,25 +241,27 @@ class Face:
         width = prod(self.shape[1:])
         first, last = start // width, max(-(-stop // width), start // width + 1)
         stored = self.weight.load(first, last)
-        made = {
+        readers = {
             "levels": stored.levels_in,
             "scales": stored.scales_in,
             "zero points": stored.zeros_in,
             "dequantized": stored.window,
         }[self.name]()
         rows = (last - first, *self.shape[1:]) if self.shape else ()
-        return np.broadcast_to(made, rows).reshape(-1)[start - first * width : stop - first * width]
+        return np.broadcast_to(readers, rows).reshape(-1)[
+            start - first * width : stop - first * width
+        ]
 
 
 def faces_of(scope: Scope, name: str) -> BlockedWeight | None:
     """Return the weight in few bits that an initializer is a part of, None for none."""
     for use in scope.users(name):
-        found = blocked_weight(use.node)
-        if found is None:
+        weight = blocked_weight(use.node)
+        if weight is None:
             continue
-        parts = (found.levels, found.scales, found.zero_points)
-        if any(one is not None and one.name == name for one in parts):
-            return found
+        parts = (weight.levels, weight.scales, weight.zero_points)
+        if any(part is not None and part.name == name for part in parts):
+            return weight
     return None
 
 
@@ -286,8 +290,8 @@ def blocked_weights(document: Document) -> Iterator[BlockedWeight]:
     """Yield the weights in few bits of a document, in the order of the nodes."""
     for scope in document.scopes():
         for node in scope.nodes:
-            if node.op_type in _READERS and (found := blocked_weight(node)) is not None:
-                yield found
+            if node.op_type in _READERS and (weight := blocked_weight(node)) is not None:
+                yield weight
 
 
 def blocked_weight(node: Node) -> BlockedWeight | None:
@@ -296,11 +300,11 @@ def blocked_weight(node: Node) -> BlockedWeight | None:
     None, too, where parts of it are computed, or where their sizes do not fit.
     """
     reader = _READERS.get(node.op_type)
-    made = reader(node) if reader is not None else None
-    if made is None:
+    weight = reader(node) if reader is not None else None
+    if weight is None:
         return None
-    count = made.levels.element_count * (8 // made.bits if made.packed else 1)
-    return made if count >= prod(made.shape) > 0 else None
+    count = weight.levels.element_count * (8 // weight.bits if weight.packed else 1)
+    return weight if count >= prod(weight.shape) > 0 else None
 
 
 def _stored(node: Node, position: int) -> Tensor | None:
@@ -318,8 +322,10 @@ def _given(node: Node, position: int) -> bool:
 
 
 def _number(node: Node, name: str, default: int) -> int:
-    found = node.attribute(name)
-    return found.value if found is not None and isinstance(found.value, int) else default
+    attribute = node.attribute(name)
+    return (
+        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
+    )
 
 
 def _parts(node: Node, first: int) -> tuple[Tensor, Tensor, Tensor | None] | None:

@@ -117,10 +117,10 @@ class CastPlan:
 def precisions_of(document: Document) -> dict[Node, str]:
     """Return the nodes of all scopes that are set to a precision, with that. Foreign text."""
     return {
-        node: found
+        node: precision
         for scope in document.scopes()
         for node in scope.nodes
-        if (found := precision_of(node))
+        if (precision := precision_of(node))
     }
 
 
@@ -141,7 +141,7 @@ def plan_casts(document: Document, precisions: Mapping[Node, str]) -> CastPlan:
             _Planner(plan, scope, names).plan(mine)
             continue
         reason = "it is in a local function, whose types depend on the call: inline it"
-        plan.refused += [Refusal(node, found, reason) for node, found in mine.items()]
+        plan.refused += [Refusal(node, precision, reason) for node, precision in mine.items()]
     return plan
 
 
@@ -181,14 +181,16 @@ class _Planner:
     def plan(self, precisions: Mapping[Node, str]) -> None:
         """Plan all nodes; outputs first, so that neighbours find each other in any order."""
         changes = [
-            (node, found)
+            (node, node_changes)
             for node, precision in precisions.items()
-            if (found := self._changes(node, precision)) is not None
+            if (node_changes := self._changes(node, precision)) is not None
         ]
         back: list[Cast] = []
-        outputs = {node: self._take_outputs(node, found, back) for node, found in changes}
-        for node, found in changes:
-            self._inputs[node] = self._take_inputs(node, found)
+        outputs = {
+            node: self._take_outputs(node, node_changes, back) for node, node_changes in changes
+        }
+        for node, node_changes in changes:
+            self._inputs[node] = self._take_inputs(node, node_changes)
         for node, taken in self._inputs.items():
             if (taken, outputs[node]) != (node.inputs, node.outputs):
                 self._plan.relinks.append(Relink(node, taken, outputs[node]))
@@ -199,34 +201,34 @@ class _Planner:
         ]
 
     def _changes(self, node: Node, precision: str) -> Changes | None:
-        found = changes_of(node, precision)
-        if isinstance(found, str):
-            self._plan.refused.append(Refusal(node, precision, found))
+        changes = changes_of(node, precision)
+        if isinstance(changes, str):
+            self._plan.refused.append(Refusal(node, precision, changes))
             return None
-        if found.note and found.note not in self._plan.notes:
-            self._plan.notes.append(found.note)
-        return found
+        if changes.note and changes.note not in self._plan.notes:
+            self._plan.notes.append(changes.note)
+        return changes
 
-    def _take_outputs(self, node: Node, found: Changes, back: list[Cast]) -> tuple[str, ...]:
+    def _take_outputs(self, node: Node, changes: Changes, back: list[Cast]) -> tuple[str, ...]:
         """Give outputs whose type changes new names, with casts back to the old ones."""
         names = list(node.outputs)
-        for index, before in found.outputs:
+        for index, before in changes.outputs:
             old = names[index]
-            names[index] = self._known[old, found.dtype] = self._new_name(old, found.dtype)
+            names[index] = self._known[old, changes.dtype] = self._new_name(old, changes.dtype)
             back.append(
-                Cast(self._scope, names[index], old, found.dtype, before, node, True, False)
+                Cast(self._scope, names[index], old, changes.dtype, before, node, True, False)
             )
         return tuple(names)
 
-    def _take_inputs(self, node: Node, found: Changes) -> tuple[str, ...]:
+    def _take_inputs(self, node: Node, changes: Changes) -> tuple[str, ...]:
         """Give a node inputs of its type: from a node of the same precision, or by a cast."""
         names = list(node.inputs)
-        for index, before in found.inputs:
-            old, key = names[index], (names[index], found.dtype)
+        for index, before in changes.inputs:
+            old, key = names[index], (names[index], changes.dtype)
             if key not in self._known:
-                self._known[key] = self._new_name(old, found.dtype)
+                self._known[key] = self._new_name(old, changes.dtype)
                 self._casts.append(
-                    Cast(self._scope, old, self._known[key], before, found.dtype, node, False,
+                    Cast(self._scope, old, self._known[key], before, changes.dtype, node, False,
                          self._is_stored(old))
                 )  # fmt: skip
             names[index] = self._known[key]
@@ -236,11 +238,11 @@ class _Planner:
         return self._names.take(f"{value}_{dtype}")
 
     def _is_stored(self, name: str) -> bool:
-        found = self._scope.resolve(name)
-        if found is None:
+        definition = self._scope.resolve(name)
+        if definition is None:
             return False
-        constant = found.node is not None and found.node.op_type == "Constant"
-        return constant or found.kind == "initializer"
+        constant = definition.node is not None and definition.node.op_type == "Constant"
+        return constant or definition.kind == "initializer"
 
     def _is_used(self, name: str) -> bool:
         """Return whether a node, or an output, still takes a value in its old type."""
@@ -344,7 +346,7 @@ def _bound(node: Node, schema: OperatorSchema, group: tuple[str, ...]) -> dict[s
             continue
         if dtype in group:
             bound.setdefault(formal.type_name, dtype)
-        elif not dtype and any(type_text_of(one) in formal.types for one in group):
+        elif not dtype and any(type_text_of(type_text) in formal.types for type_text in group):
             unknown.setdefault(formal.type_name, name)
     for type_name, value in unknown.items():
         if type_name in bound or not bound:
@@ -383,16 +385,16 @@ def plan_rounding(document: Document, precisions: Mapping[Node, str]) -> CastPla
     plan = CastPlan()
     names = FreshNames(document)
     rounded: dict[tuple[Scope, str, str], str] = {}
-    found: dict[Node, Changes] = {}
+    changes_by_node: dict[Node, Changes] = {}
     for node, precision in precisions.items():
         changes = changes_of(node, precision)
         if isinstance(changes, str):
             plan.refused.append(Refusal(node, precision, changes))
             continue
-        found[node] = changes
+        changes_by_node[node] = changes
         for index, _ in changes.outputs:
             rounded[node.scope, node.outputs[index], changes.dtype] = node.outputs[index]
-    for node, changes in found.items():
+    for node, changes in changes_by_node.items():
         inputs, outputs = list(node.inputs), list(node.outputs)
         for index, before in changes.inputs:
             key = (node.scope, inputs[index], changes.dtype)
@@ -403,9 +405,9 @@ def plan_rounding(document: Document, precisions: Mapping[Node, str]) -> CastPla
                 )
             inputs[index] = rounded[key]
         for index, before in changes.outputs:
-            made, outputs[index] = outputs[index], names.take(f"{outputs[index]}_exact")
+            rounded_name, outputs[index] = outputs[index], names.take(f"{outputs[index]}_exact")
             plan.casts += _there_and_back(
-                names, node, outputs[index], made, before, changes.dtype, after=True
+                names, node, outputs[index], rounded_name, before, changes.dtype, after=True
             )
         if changes.inputs or changes.outputs:
             plan.relinks.append(Relink(node, tuple(inputs), tuple(outputs)))
@@ -457,20 +459,20 @@ def add_switches(
         The nodes that a precision changes; the others have no switch.
     """
     names = FreshNames(document)
-    found: dict[Node, Changes] = {}
+    changes_by_node: dict[Node, Changes] = {}
     for node, precision in precisions.items():
         changes = changes_of(node, precision)
         if not isinstance(changes, str) and (changes.inputs or changes.outputs):
-            found[node] = changes
+            changes_by_node[node] = changes
     transaction = Transaction("add_switches", {})
-    for scope in dict.fromkeys(node.scope for node in found):
-        mine = {node: found[node] for node in scope.nodes if node in found}
+    for scope in dict.fromkeys(node.scope for node in changes_by_node):
+        mine = {node: changes_by_node[node] for node in scope.nodes if node in changes_by_node}
         _Switching(scope, names, transaction).add(mine, switches)
     main = document.main
-    for switch in dict.fromkeys(switches[node] for node in found):
+    for switch in dict.fromkeys(switches[node] for node in changes_by_node):
         info = onnx.helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, ())
         transaction.append(main, "input", info)
-    return set(found)
+    return set(changes_by_node)
 
 
 _CONSTANT_WEIGHTS = "MatMulNBits"
@@ -528,7 +530,7 @@ class _Switching:
         self, switch: str, source: str, target: str, value: str, before: str, dtype: str
     ) -> list[onnx.NodeProto]:
         """Return nodes that round a value or pass it on."""
-        middle, rounded = (self._names.take(f"{target}_{what}") for what in (dtype, "rounded"))
+        middle, rounded = (self._names.take(f"{target}_{suffix}") for suffix in (dtype, "rounded"))
         casts = [_node("Cast", [source], middle, dtype), _node("Cast", [middle], rounded, before)]
         return choice(self._scope, self._names, switch, casts, source, rounded, target, value)
 
@@ -539,7 +541,7 @@ def choice(
     switch: str,
     nodes: list[onnx.NodeProto],
     source: str,
-    made: str,
+    alternative: str,
     target: str,
     value: str,
 ) -> list[onnx.NodeProto]:
@@ -553,20 +555,20 @@ def choice(
         scope: Where they will be.
         names: Gives free names.
         switch: A scalar; true for what `nodes` make.
-        nodes: They make `made`.
+        nodes: They make `alternative`.
         source: What is passed on when the switch is false.
-        made: What the nodes make.
+        alternative: What the nodes make.
         target: What is chosen.
         value: The value of the scope whose type and shape all of them have.
     """
     known = scope.value_type(value)
     dtype = "" if known is None else known.dtype or ""
     if dtype in _SELECTED and _is_small(scope, value):
-        return [*nodes, _node("Where", [switch, made, source], target)]
+        return [*nodes, _node("Where", [switch, alternative, source], target)]
     same = names.take(f"{target}_same")
     proto = _node("If", [switch], target)
     for name, body_nodes, result in (
-        ("then_branch", nodes, made),
+        ("then_branch", nodes, alternative),
         ("else_branch", [_node("Identity", [source], same)], same),
     ):
         body = onnx.GraphProto(name=name, node=body_nodes)

@@ -205,10 +205,10 @@ class Document:
             return None
 
     @staticmethod
-    def _only(found: list[Scope], path: Sequence[str]) -> Scope:
-        if len(found) != 1:
+    def _only(scopes: list[Scope], path: Sequence[str]) -> Scope:
+        if len(scopes) != 1:
             raise EditError("there is no such scope", where=" › ".join(path))
-        return found[0]
+        return scopes[0]
 
     @property
     def opset_imports(self) -> dict[str, int]:
@@ -322,14 +322,14 @@ class Document:
         own = self.source is not None and self.source.changed_on_disk()
         return own or bool(self.external.changed_on_disk())
 
-    def about_to_save(self, written: Path) -> None:
+    def about_to_save(self, new_file: Path) -> None:
         """Note in the journal what its file becomes: the rename that follows may be the last act.
 
         Args:
-            written: What is renamed over the document's own file next. For :mod:`.serialise`.
+            new_file: What is renamed over the document's own file next. For :mod:`.serialise`.
         """
         if self._recorder is not None:
-            self._recorder.journal.about_to_save(written)
+            self._recorder.journal.about_to_save(new_file)
 
     def saved_as(self, path: Path, source: Source) -> None:
         """Take note that the present state is what `path` now holds. For :mod:`.serialise`."""

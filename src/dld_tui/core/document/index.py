@@ -112,31 +112,31 @@ class NodeIndex:
         self._enter(getattr(node, self._field), node)
 
     def _enter(self, text: str, node: Node) -> None:
-        found = self._found.get(text)
-        if found is None:
+        nodes = self._found.get(text)
+        if nodes is None:
             self._found[text] = node
-        elif isinstance(found, dict):
-            found[node] = None
+        elif isinstance(nodes, dict):
+            nodes[node] = None
         else:
-            self._found[text] = {found: None, node: None}
+            self._found[text] = {nodes: None, node: None}
 
     def remove(self, node: Node) -> None:
         """Take out a node that is entered under its present text."""
         text = getattr(node, self._field)
-        found = self._found[text]
-        if isinstance(found, dict):
-            del found[node]
-        elif found is not node:
+        nodes = self._found[text]
+        if isinstance(nodes, dict):
+            del nodes[node]
+        elif nodes is not node:
             raise KeyError(text)
-        if found is node or not found:
+        if nodes is node or not nodes:
             del self._found[text]
 
     def get(self, text: str) -> tuple[Node, ...]:
         """Return the nodes with a text, in the order in which they were entered."""
-        found = self._found.get(text)
-        if found is None:
+        nodes = self._found.get(text)
+        if nodes is None:
             return ()
-        return tuple(found) if isinstance(found, dict) else (found,)
+        return tuple(nodes) if isinstance(nodes, dict) else (nodes,)
 
 
 class NameIndex:
@@ -163,8 +163,8 @@ class NameIndex:
 
     def first(self, name: str) -> Any | None:
         """Return the first record of a name, or None."""
-        found = self._by_name.get(name)
-        return found[0] if found else None
+        records = self._by_name.get(name)
+        return records[0] if records else None
 
     def all(self, name: str) -> list[Any]:
         """Return every record of a name."""
@@ -205,14 +205,14 @@ class LinkIndex:
             self.consumers.pop("", None)
 
     def _build_producers(self, alone: list[tuple[Node]], outputs: list[str]) -> None:
-        made = outputs[::2]
+        names_of_nodes = outputs[::2]
         if len(outputs) != 2 * len(alone) or outputs[1::2].count(MARK) != len(alone):
             self._build_marked(self.producers, alone, outputs)
             return
         # Mostly each node has one output, which is no other's.
-        firsts = list(map(self.producers.setdefault, made, alone))
+        firsts = list(map(self.producers.setdefault, names_of_nodes, alone))
         if firsts != alone:
-            for name, first, node in zip(made, firsts, alone, strict=True):
+            for name, first, node in zip(names_of_nodes, firsts, alone, strict=True):
                 if first is not node:
                     self._enter(self.producers, name, node[0])
 

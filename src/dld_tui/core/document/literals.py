@@ -325,14 +325,14 @@ def scan_tensor(scanner: Scanner, dtype: str | None) -> np.ndarray[Any, Any]:
     name, shape = _scan_head(scanner, dtype)
     start = scanner.position
     flat: list[Any] = []
-    found = _scan_nested(scanner, _element_reader(name), flat, 0)
+    dims = _scan_nested(scanner, _element_reader(name), flat, 0)
     scanner.end()
     if shape is not None and math.prod(shape) != len(flat):
         raise scanner.error(f"{len(flat)} values do not fill the shape {list(shape)}", start)
     array = np.empty(len(flat), dtype=_numpy_type(name))
     for index, value in enumerate(flat):
         array[index] = value
-    return array.reshape(found if shape is None else shape)
+    return array.reshape(dims if shape is None else shape)
 
 
 def format_tensor(array: np.ndarray[Any, Any]) -> str:

@@ -54,12 +54,12 @@ def enclosing_function(scope: Scope) -> Scope | None:
 
 def instances(document: Document) -> dict[FunctionKey, list[Node]]:
     """Return the calls of every function, in the order of the scopes; none are an empty list."""
-    found: dict[FunctionKey, list[Node]] = {key_of(f): [] for f in document.functions}
-    for node in _nodes_called(document, {name for _, name, _ in found}):
-        calls = found.get(call_of(node))
+    by_key: dict[FunctionKey, list[Node]] = {key_of(f): [] for f in document.functions}
+    for node in _nodes_called(document, {name for _, name, _ in by_key}):
+        calls = by_key.get(call_of(node))
         if calls is not None:
             calls.append(node)
-    return found
+    return by_key
 
 
 def nodes_with_key(document: ScopeOwner, key: FunctionKey) -> list[Node]:
@@ -87,7 +87,7 @@ def recursive(document: ScopeOwner) -> set[FunctionKey]:
 
 def calls_itself(function: Scope) -> bool:
     """Return whether a function calls itself, directly or through others."""
-    functions = {key_of(one): one for one in function.document.functions}
+    functions = {key_of(other): other for other in function.document.functions}
     wanted = key_of(function)
     seen: set[FunctionKey] = set()
     waiting = [function]
@@ -118,21 +118,23 @@ def _reaches(
 def declared_attributes(function: Scope) -> dict[str, onnx.AttributeProto | None]:
     """Return the attributes that a function declares, with their defaults; None without one."""
     proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
-    found: dict[str, onnx.AttributeProto | None] = {text_of(name): None for name in proto.attribute}
-    found.update((text_of(default.name), default) for default in proto.attribute_proto)
-    return found
+    declared: dict[str, onnx.AttributeProto | None] = {
+        text_of(name): None for name in proto.attribute
+    }
+    declared.update((text_of(default.name), default) for default in proto.attribute_proto)
+    return declared
 
 
 def references(function: Scope) -> dict[str, list[tuple[Node, onnx.AttributeProto]]]:
     """Return the attributes inside a function that refer to its own, by what they refer to."""
-    found: dict[str, list[tuple[Node, onnx.AttributeProto]]] = {}
+    by_name: dict[str, list[tuple[Node, onnx.AttributeProto]]] = {}
     for scope in function.walk():
         for node in scope.nodes:
             for attribute in node.proto.attribute:
                 if attribute.ref_attr_name:
-                    place = found.setdefault(text_of(attribute.ref_attr_name), [])
+                    place = by_name.setdefault(text_of(attribute.ref_attr_name), [])
                     place.append((node, attribute))
-    return found
+    return by_name
 
 
 _TYPED = {"int", "float", "string", "ints", "floats", "strings"}
@@ -198,15 +200,15 @@ def function_rows(document: Document) -> list[FunctionRow]:
 def function_attributes(function: Scope) -> tuple[FunctionAttribute, ...]:
     """Return the attributes that a function declares, those without a default first."""
     used = references(function)
-    found = []
+    attributes = []
     for name, default in declared_attributes(function).items():
         users = used.get(name, [])
         number = attribute_type(default) if default is not None else 0
         number = number or next((attribute_type(proto) for _, proto in users), 0)
         kind = _kind(number)
         text = None if default is None else _literal(default, kind)
-        found.append(FunctionAttribute(name, kind, text, len(users)))
-    return tuple(found)
+        attributes.append(FunctionAttribute(name, kind, text, len(users)))
+    return tuple(attributes)
 
 
 def _kind(number: int) -> str:
@@ -236,6 +238,6 @@ def _problem(function: Scope, endless: set[FunctionKey], keys: Mapping[FunctionK
         return "calls itself, directly or through others"
     if keys[key] > 1:
         return "another function has the same domain, name and overload"
-    made = set(function.inputs).union(function.links.producers)
-    missing = [name for name in function.outputs if name not in made]
+    defined = set(function.inputs).union(function.links.producers)
+    missing = [name for name in function.outputs if name not in defined]
     return f"nothing makes its output {missing[0]}" if missing else ""

@@ -142,10 +142,10 @@ class Labels:
 
         Where functions are inlined, the names of nodes get something before or after them.
         """
-        found = _LABEL.findall(name)
-        if not found or int(found[-1]) >= len(self._nodes):
+        labels = _LABEL.findall(name)
+        if not labels or int(labels[-1]) >= len(self._nodes):
             return None
-        return self._nodes[int(found[-1])][:2]
+        return self._nodes[int(labels[-1])][:2]
 
     def remarks(self, text: str, *named: str) -> list[Remark]:
         """Return what a message of onnx says, one remark for each node that it complains of.
@@ -155,25 +155,25 @@ class Labels:
             named: Labels of nodes that it is about when it names none itself.
         """
         entries = list(_ENTRY.finditer(text))
-        found = []
+        remarks = []
         ends = [*(entry.start() for entry in entries[1:]), len(text)]
         for entry, end in zip(entries, ends, strict=False):
-            said = text[entry.end() : end]
+            message = text[entry.end() : end]
             # An entry may only lead to those of a subgraph, or follow from another one.
-            if _SUMMARY not in said and _CONSEQUENCE not in said:
-                found.append(self._remark(said, int(entry.group(1))))
+            if _SUMMARY not in message and _CONSEQUENCE not in message:
+                remarks.append(self._remark(message, int(entry.group(1))))
         if entries:
-            return found
-        said, _, context = text.partition(_CONTEXT)  # which is of the outermost node
-        for place in (said, " ".join(named), context):
+            return remarks
+        message, _, context = text.partition(_CONTEXT)  # which is of the outermost node
+        for place in (message, " ".join(named), context):
             if labels := _LABEL.findall(place):
-                return [self._remark(said, int(labels[-1]))]
+                return [self._remark(message, int(labels[-1]))]
         return [self._remark(text, None)]
 
     def _remark(self, text: str, number: int | None) -> Remark:
-        said = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)
-        said = visible(" ".join(_KIND.sub("", said).split()))
-        message = clip(said, _LONGEST, keep="start")
+        shown_text = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)
+        shown_text = visible(" ".join(_KIND.sub("", shown_text).split()))
+        message = clip(shown_text, _LONGEST, keep="start")
         if number is None or number >= len(self._nodes):
             return Remark(message)
         place, index, _, op_type = self._nodes[number]

@@ -35,8 +35,8 @@ def position_of(node: Node) -> tuple[int, int] | None:
     """Return how many cells a node was moved to the right and down; None when it was not."""
     for entry in reversed(node.metadata_entries):
         if entry.key == POSITION_KEY:
-            found = _PATTERN.fullmatch(text_of(entry.value))
-            return (int(found[1]), int(found[2])) if found is not None else None
+            match = _PATTERN.fullmatch(text_of(entry.value))
+            return (int(match[1]), int(match[2])) if match is not None else None
     return None
 
 
@@ -117,7 +117,7 @@ def _shape(value: JSON, where: str) -> tuple[int, ...]:
 def profiles_json(profiles: list[Profile]) -> list[JSON]:
     """Return profiles as :func:`parse_profiles` reads them."""
     return [
-        {name: {kind: list(found.shape(kind)) for kind in KINDS} for name, found in item.items()}
+        {name: {kind: list(shapes.shape(kind)) for kind in KINDS} for name, shapes in item.items()}
         for item in profiles
     ]
 
@@ -146,12 +146,12 @@ def declared_inputs(document: Document) -> dict[str, Dims]:
     """
     main = document.main
     defaults = main.named("initializer")
-    found = {}
+    inputs = {}
     for name in main.inputs:
         known = main.value_type(name)
         if name not in defaults and known is not None and known.dims is not None:
-            found[name] = tuple(map(_free_or_known, known.dims))
-    return found
+            inputs[name] = tuple(map(_free_or_known, known.dims))
+    return inputs
 
 
 def _free_or_known(dim: int | str | None) -> int | str | None:
@@ -177,28 +177,28 @@ def new_profile(document: Document) -> Profile:
     return {name: default_range(dims) for name, dims in inputs.items() if is_dynamic(dims)}
 
 
-def problem_of(dims: Dims | None, found: Range) -> str | None:
+def problem_of(dims: Dims | None, shapes: Range) -> str | None:
     """Return what is wrong with a range for an input of a declared shape, or None."""
-    rank = len(found.min)
-    if not len(found.opt) == len(found.max) == rank:
+    rank = len(shapes.min)
+    if not len(shapes.opt) == len(shapes.max) == rank:
         return "min, opt and max have different numbers of dimensions"
     if dims is not None and len(dims) != rank:
         return f"the input has {fmt.plural(len(dims), 'dimension')}, not {rank}"
     for at in range(rank):
-        low, middle, high = found.min[at], found.opt[at], found.max[at]
+        low, middle, high = shapes.min[at], shapes.opt[at], shapes.max[at]
         if not low <= middle <= high:
             return f"dimension {at}: {low} ≤ {middle} ≤ {high} does not hold"
         fixed = dims[at] if dims is not None else None
         if isinstance(fixed, int) and not low == middle == high == fixed:
             return f"dimension {at} is fixed to {fixed}"
-    return _named_problem(dims, found) if dims is not None else None
+    return _named_problem(dims, shapes) if dims is not None else None
 
 
-def _named_problem(dims: Dims, found: Range) -> str | None:
+def _named_problem(dims: Dims, shapes: Range) -> str | None:
     """Return where one symbolic dimension is given two sizes in the same shape."""
     for kind in KINDS:
         sizes: dict[str, int] = {}
-        for name, size in zip(dims, found.shape(kind), strict=True):
+        for name, size in zip(dims, shapes.shape(kind), strict=True):
             if isinstance(name, str) and sizes.setdefault(name, size) != size:
                 return f"{kind}: {shortened(name)} is both {sizes[name]} and {size}"
     return None
@@ -214,16 +214,16 @@ def validate(
     """
     inputs = declared_inputs(document)
     known = list(known)
-    same = {(name, found) for profile in known for name, found in profile.items()}
+    same = {(name, shapes) for profile in known for name, shapes in profile.items()}
     problems = []
     for number, profile in enumerate(profiles, 1):
-        for name, found in profile.items():
+        for name, shapes in profile.items():
             where = f"profile {number}, {shortened(name)}"
-            if (name, found) in same:
+            if (name, shapes) in same:
                 continue
             if name not in document.main.inputs:
                 problems.append(f"{where}: the model has no such input")
-            elif problem := problem_of(inputs.get(name), found):
+            elif problem := problem_of(inputs.get(name), shapes):
                 problems.append(f"{where}: {problem}")
         if any(profile.keys() >= other.keys() for other in known):
             continue

@@ -408,8 +408,8 @@ def links_of(nodes: Sequence[Node]) -> Iterator[SomeLinks | ListsOfLinks]:
     for own, some in _as_read(nodes):
         if own is not None:
             with suppress(AskNodesError):
-                made, used = own.read("output", "input")
-                yield SomeLinks(some, made, used)
+                outputs, inputs = own.read("output", "input")
+                yield SomeLinks(some, outputs, inputs)
                 continue
         yield ListsOfLinks(some, *_ask([node.proto for node in some]))
 
@@ -456,20 +456,20 @@ class NodeTexts:
         return len(self.nodes)
 
     def _read(self, own: NodeBytes) -> None:
-        names, op_types, domains, made, used = own.read(
+        names, op_types, domains, outputs, inputs = own.read(
             "name", "op_type", "domain", "output", "input"
         )
-        self._same.update(zip(made, made, strict=True))
-        self.outputs += items_of_each(made)
-        self.inputs += items_of_each([*map(self._same.setdefault, used, used)])
+        self._same.update(zip(outputs, outputs, strict=True))
+        self.outputs += items_of_each(outputs)
+        self.inputs += items_of_each([*map(self._same.setdefault, inputs, inputs)])
         self.names += item_of_each(names)
         self._same_kinds.add(item_of_each(domains), item_of_each(op_types))
 
     def _ask(self, protos: list[onnx.NodeProto]) -> None:
         first = len(self.outputs)
-        made, used = _ask(protos)
-        self.outputs += made
-        self.inputs += used
+        outputs, inputs = _ask(protos)
+        self.outputs += outputs
+        self.inputs += inputs
         self._share_names(first)
         self.names += _texts([proto.name for proto in protos])
         self._same_kinds.add(

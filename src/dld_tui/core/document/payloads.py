@@ -201,12 +201,12 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _mentioned(folder: Path) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for journal in folder.glob("*.jsonl"):
         with suppress(OSError), journal.open("rb") as file:
             for line in file:
-                found.update(match.decode("ascii") for match in _MENTION.findall(line))
-    return found
+                names.update(match.decode("ascii") for match in _MENTION.findall(line))
+    return names
 
 
 def _private(path: str, flags: int) -> int:
@@ -437,14 +437,14 @@ def _opened(
         if outside.size < start + length:
             raise _gone(name, f"has {fmt.size(outside.size)}, not {fmt.size(start + length)}")
         blob = Blob(outside, start, length, "raw_data")
-        found, copy = document.payloads.write(blob.chunks(CHUNK), cancelled=cancelled)
+        digest, copy = document.payloads.write(blob.chunks(CHUNK), cancelled=cancelled)
         outside.close()
     except EditError:
         raise
     except (InputError, OSError) as error:
         why = error.message if isinstance(error, InputError) else reason(error)
         raise _gone(name, why) from None
-    if sha256 is not None and found != sha256:
+    if sha256 is not None and digest != sha256:
         raise _gone(name, "has another content")
     return copy, 0
 
@@ -467,17 +467,17 @@ def encode_message(document: PayloadOwner, message: Message) -> JSON:
         SaveError: A payload cannot be written.
     """
     data = message.SerializeToString()
-    found: dict[str, JSON] = {}
+    fields: dict[str, JSON] = {}
     nonce = document.blobs.nonce
     position = data.find(nonce)
     while position >= 0:
         sentinel = data[position : position + SENTINEL_LENGTH]
         blob = document.blobs.get(sentinel)
         if blob is not None:
-            found[sentinel.decode("ascii")] = reference(document, blob)
+            fields[sentinel.decode("ascii")] = reference(document, blob)
         position = data.find(nonce, position + 1)
     text = base64.b64encode(data).decode("ascii")
-    return {"data": text, "payloads": found} if found else text
+    return {"data": text, "payloads": fields} if fields else text
 
 
 def decode_message(document: PayloadOwner, encoded: JSON, kind: type[M]) -> M:

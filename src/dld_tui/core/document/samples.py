@@ -144,9 +144,9 @@ def write_demo_models(folder: Path, *, overwrite: bool = True) -> list[Path]:
     Raises:
         SaveError: A file cannot be written.
     """
-    made = ((CLASSIFIER_NAME, demo_classifier), (TRANSFORMER_NAME, demo_transformer))
+    models = ((CLASSIFIER_NAME, demo_classifier), (TRANSFORMER_NAME, demo_transformer))
     paths = []
-    for name, make in made:
+    for name, make in models:
         path = folder / name
         write_bytes(path, make().SerializeToString(deterministic=True), overwrite=overwrite)
         paths.append(path)

@@ -339,8 +339,8 @@ class Scope:
             return self.producer(ref[1:])
         if ref.startswith("#") and ref[1:].isdecimal() and int(ref[1:]) < len(self.nodes):
             return self.nodes[int(ref[1:])]
-        found = self._names.get(ref)
-        return found[0] if len(found) == 1 else None
+        node = self._names.get(ref)
+        return node[0] if len(node) == 1 else None
 
     def index_of(self, node: Node) -> int:
         """Return the node's place in the order of the file.
@@ -369,8 +369,8 @@ class Scope:
 
     def producer(self, name: str) -> Node | None:
         """Return the node of this scope that makes a value, or None."""
-        found = self.links.producers.get(name)
-        return found[0] if found else None
+        nodes = self.links.producers.get(name)
+        return nodes[0] if nodes else None
 
     def consumers(self, name: str) -> list[Node]:
         """Return the nodes of this very scope that use a value, once for each input."""
@@ -390,9 +390,9 @@ class Scope:
         """Return the definition that a use in this scope means: the innermost one outwards."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.definition(name)
-            if found is not None:
-                return found
+            definition = scope.definition(name)
+            if definition is not None:
+                return definition
             scope = scope.parent
         return None
 
@@ -409,11 +409,11 @@ class Scope:
 
         They are in the order of the file, whatever edits have done to the index.
         """
-        found = []
+        uses = []
         for scope in self.reach(name):
             for node in scope._in_order(dict.fromkeys(scope.links.consumers.get(name, ()))):
-                found += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
-        return found
+                uses += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
+        return uses
 
     def _in_order(self, nodes: dict[Node, None]) -> Iterable[Node]:
         if len(nodes) < 2:
@@ -443,9 +443,9 @@ class Scope:
         """Return what is known of a value's type: declared, from its tensor, or inferred."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope._own_value_type(name)
-            if found is not None:
-                return found
+            known = scope._own_value_type(name)
+            if known is not None:
+                return known
             scope = scope.parent if scope.definition(name) is None else None
         return None
 
@@ -580,10 +580,10 @@ class CallTypes:
             node: The call.
             variant: Of the function that the call is in.
         """
-        found = self._called.get((node.scope, variant))
-        if found is None:
+        types = self._called.get((node.scope, variant))
+        if types is None:
             return None
-        return next((found[name] for name in node.outputs if name in found), None)
+        return next((types[name] for name in node.outputs if name in types), None)
 
     def note(
         self,

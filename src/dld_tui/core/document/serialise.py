@@ -262,8 +262,8 @@ def data_to_bring(document: Document, target: Path) -> DataToBring:
     sizes = [source.stat() for source, _ in away]
     folder = target.absolute().parent
     return DataToBring(
-        sum(one.st_size for one in sizes),
-        sum(one.st_blocks * 512 for one in sizes),
+        sum(status.st_size for status in sizes),
+        sum(status.st_blocks * 512 for status in sizes),
         bool(away) and all(can_clone(source, folder) for source, _ in away),
     )
 
@@ -271,15 +271,15 @@ def data_to_bring(document: Document, target: Path) -> DataToBring:
 def _data_files(document: Document, target: Path) -> list[tuple[Path, Path]]:
     """Return the data files of a document, and where a model at `target` looks for each."""
     folder = Path(os.path.realpath(target.absolute().parent))
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for tensor in dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document))):
         if not is_external(tensor) or is_pending(tensor):
             continue
         location = entries_of(tensor).get("location", "")
-        if location not in found:
+        if location not in files:
             with suppress(InputError):  # what is missing is said when the model is saved
-                found[location] = document.external.source(location).path
-    return [(path, folder / place) for place, path in found.items() if path != folder / place]
+                files[location] = document.external.source(location).path
+    return [(path, folder / place) for place, path in files.items() if path != folder / place]
 
 
 def _in_bodies(document: Document) -> bool:

@@ -87,8 +87,8 @@ class ModelSummary:
     def parameters_text(self) -> str:
         """How many parameters there are, and their size; else where the weights are."""
         if self.parameters:
-            said = f"{fmt.short_count(self.parameters)} parameters"
-            return f"{said}, {self.weights_text}"
+            text = f"{fmt.short_count(self.parameters)} parameters"
+            return f"{text}, {self.weights_text}"
         constants = self.op_types.get("Constant", 0)
         return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
 

@@ -123,11 +123,11 @@ class Tensor:
 
         Of a pending one only the location, as far as it is known before it is written.
         """
-        found = {text_of(entry.key): text_of(entry.value) for entry in self.proto.external_data}
-        if found.pop(PENDING, None) and not found.get("location"):
+        entries = {text_of(entry.key): text_of(entry.value) for entry in self.proto.external_data}
+        if entries.pop(PENDING, None) and not entries.get("location"):
             title = self.document.title if self.document is not None else "new model"
-            found["location"] = f"{title}.data"
-        return found
+            entries["location"] = f"{title}.data"
+        return entries
 
     @property
     def fields(self) -> list[str]:
@@ -218,14 +218,14 @@ class Tensor:
         self._check_length(blob.length)
         return blob
 
-    def _check_length(self, found: int) -> None:
+    def _check_length(self, length: int) -> None:
         needed = self.nbytes
         if needed is None:
             raise InputError(f"{self.dtype} cannot be in raw_data", where=self.name or None)
-        if found != needed:
+        if length != needed:
             dims = "x".join(str(dim) for dim in self.shape) or "scalar"
             raise InputError(
-                f"raw_data has {found} B, {dims} {self.dtype} needs {needed} B",
+                f"raw_data has {length} B, {dims} {self.dtype} needs {needed} B",
                 where=self.name or None,
             )
 
@@ -320,8 +320,8 @@ class Tensor:
         values: Sequence[Any] = getattr(self.proto, field)
         if field == f"{self.dtype}_data" and len(values) == count:
             return list(values)
-        found: list[Any] = self.read().tolist()
-        return found
+        elements: list[Any] = self.read().tolist()
+        return elements
 
     def _read_fixed(
         self, field: str, data: Blob | bytes, start: int, stop: int
@@ -338,10 +338,10 @@ class Tensor:
         bits = self.bits or 8
         if field != "raw_data":
             # float_data also carries complex64, double_data complex128, as pairs.
-            found = len(data) if isinstance(data, bytes) else data.length
-            if found * 8 != self.element_count * bits:
+            length = len(data) if isinstance(data, bytes) else data.length
+            if length * 8 != self.element_count * bits:
                 raise InputError(
-                    f"{field} has {found} B, {self.element_count} elements need "
+                    f"{field} has {length} B, {self.element_count} elements need "
                     f"{self.element_count * bits // 8} B",
                     where=self.name or None,
                 )

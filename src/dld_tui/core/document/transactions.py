@@ -253,6 +253,11 @@ class Transaction:
         place = scope.place_of(list_name, record)
         self.do(Splice(scope, list_name, place, [record], [*others]))
 
+    def drop(self, scope: Scope, list_name: str, name: str) -> None:
+        """Remove all records of a name from a list of a scope."""
+        for record in list(scope.named(list_name).all(name)):
+            self.replace(scope, list_name, record)
+
     def roll_back(self) -> None:
         """Take all changes back, the last one first."""
         for primitive in reversed(self.primitives):

@@ -62,16 +62,16 @@ def _worth_looking(scope: Scope, entered: dict[Node, None]) -> bool:
 
 def _all_ordered(scope: Scope) -> bool:
     producers = scope.links.producers
-    made: set[str] = set()
+    produced: set[str] = set()
     for node in scope.nodes:
         for name in node.proto.input:
-            if not name or name in made:
+            if not name or name in produced:
                 continue
             text = name if name.__class__ is str else text_of(name)
-            if text in producers and text not in made:
+            if text in producers and text not in produced:
                 return False
         for name in node.proto.output:
-            made.add(name if name.__class__ is str else text_of(name))
+            produced.add(name if name.__class__ is str else text_of(name))
     return True
 
 
@@ -98,13 +98,13 @@ def places(scope: Scope, nodes: list[Node]) -> dict[Node, int]:
     wanted = dict.fromkeys(nodes)
     if len(wanted) > _FEW:
         return {node: place for place, node in enumerate(scope.nodes) if node in wanted}
-    found = {}
+    by_node = {}
     for node in wanted:
         try:
-            found[node] = scope.index_of(node)
+            by_node[node] = scope.index_of(node)
         except ValueError:
             continue
-    return found
+    return by_node
 
 
 class Places:
@@ -132,13 +132,13 @@ def live_nodes(scope: Scope) -> set[Node]:
 
 
 def _closure(scope: Scope, waiting: list[Node]) -> set[Node]:
-    found: set[Node] = set()
+    closure: set[Node] = set()
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in closure:
+            closure.add(node)
             waiting += sources(scope, node)
-    return found
+    return closure
 
 
 def sources(scope: Scope, node: Node) -> list[Node]:
@@ -242,12 +242,12 @@ def _destinations(scope: Scope, node: Node) -> Iterator[Node]:
 
 def captures(scope: Scope) -> dict[str, list[Node]]:
     """Return the nodes of a scope whose subgraphs use a value from outside, by value name."""
-    found: dict[str, list[Node]] = {}
+    by_value: dict[str, list[Node]] = {}
     for node in scope.holders:
         names = dict.fromkeys(name for child in node.subgraphs() for name in child.captured())
         for name in names:
-            found.setdefault(name, []).append(node)
-    return found
+            by_value.setdefault(name, []).append(node)
+    return by_value
 
 
 def names_taken(node: Node) -> list[str]:
@@ -264,12 +264,14 @@ def terminals(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], list[str]
     They give what others, or an output of the scope, use of theirs, and what nobody uses at all.
     """
     inside = dict.fromkeys(nodes)
-    made = dict.fromkeys(name for node in inside for name in node.outputs if name)
-    taken = dict.fromkeys(name for node in inside for name in names_taken(node) if name not in made)
+    produced = dict.fromkeys(name for node in inside for name in node.outputs if name)
+    taken = dict.fromkeys(
+        name for node in inside for name in names_taken(node) if name not in produced
+    )
     outputs = set(scope.outputs)
     capturers = captures(scope)
     given = []
-    for name in made:
+    for name in produced:
         users = [*scope.links.consumers.get(name, ()), *capturers.get(name, ())]
         if not users or name in outputs or any(user not in inside for user in users):
             given.append(name)
@@ -278,19 +280,19 @@ def terminals(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], list[str]
 
 def upstream_of(nodes: Iterable[Node]) -> set[Node]:
     """Return the nodes that some nodes are computed from, in their own scopes, and themselves."""
-    found: set[Node] = set()
+    ancestors: set[Node] = set()
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in ancestors:
+            ancestors.add(node)
             waiting += sources(node.scope, node)
-    return found
+    return ancestors
 
 
 def downstream_of(nodes: Iterable[Node]) -> set[Node]:
     """Return the nodes that are computed from some nodes, in their own scopes, and themselves."""
-    found: set[Node] = set()
+    descendants: set[Node] = set()
     by_scope: dict[Scope, list[Node]] = {}
     for node in nodes:
         by_scope.setdefault(node.scope, []).append(node)
@@ -298,14 +300,14 @@ def downstream_of(nodes: Iterable[Node]) -> set[Node]:
         capturers, consumers = captures(scope), scope.links.consumers
         while waiting:
             node = waiting.pop()
-            if node in found:
+            if node in descendants:
                 continue
-            found.add(node)
+            descendants.add(node)
             for name in node.outputs:
                 if name:
                     waiting += consumers.get(name, ())
                     waiting += capturers.get(name, ())
-    return found
+    return descendants
 
 
 def between(nodes: Sequence[Node]) -> set[Node]:
@@ -317,7 +319,7 @@ def feeding(scope: Scope, outputs: Iterable[str], inputs: Iterable[str]) -> list
     """Return the nodes that `outputs` are computed from when `inputs` are given, in file order."""
     given = set(inputs)
     seen: set[str] = set()
-    found: set[Node] = set()
+    feeders: set[Node] = set()
     waiting = list(outputs)
     while waiting:
         name = waiting.pop()
@@ -325,10 +327,10 @@ def feeding(scope: Scope, outputs: Iterable[str], inputs: Iterable[str]) -> list
             continue
         seen.add(name)
         for node in scope.links.producers.get(name, ()):
-            if node not in found:
-                found.add(node)
+            if node not in feeders:
+                feeders.add(node)
                 waiting += names_taken(node)
-    return [node for node in scope.nodes if node in found]
+    return [node for node in scope.nodes if node in feeders]
 
 
 def scope_of(nodes: Sequence[Node], purpose: str, hint: str) -> Scope:

@@ -166,9 +166,9 @@ class Wiring:
 
     def value_type(self, value: str) -> ValueType | None:
         """Return what is known of the type of a value, or of an initializer that is to be made."""
-        made = self.created.get(value)
-        if made is not None:
-            return ValueType(made.dtype, made.dims)
+        created = self.created.get(value)
+        if created is not None:
+            return ValueType(created.dtype, created.dims)
         return self.scope.value_type(value) if value else None
 
     def likely_type(self, at: int) -> str:
@@ -202,13 +202,13 @@ class Wiring:
         fill = "normal" if len(dims) > 1 and is_float(dtype) else "zeros"
         return f"{dtype}[{', '.join(map(str, dims))}] {fill}"
 
-    def create(self, at: int, made: NewInitializer) -> None:
+    def create(self, at: int, initializer: NewInitializer) -> None:
         """Choose an initializer that is made with the node for an input."""
         self.connect(at, "")
         formal = self.formal(at)
         wanted = f"{self.operator.name}_{formal.name if formal is not None else at}"
         name = unused_name(wanted, lambda name: name in self.created or is_taken(self.scope, name))
-        self.created[name] = made
+        self.created[name] = initializer
         self.connect(at, name)
 
     # --- attributes and outputs -----------------------------------------------------------------
@@ -221,8 +221,8 @@ class Wiring:
     @property
     def bodies(self) -> list[str]:
         """The graph attributes that the node gets with new bodies in them."""
-        found = self.operator.schema.attributes
-        return [item.name for item in found if item.required and item.kind in _BODIES]
+        attributes = self.operator.schema.attributes
+        return [item.name for item in attributes if item.required and item.kind in _BODIES]
 
     @property
     def output_limits(self) -> tuple[int, int]:
@@ -249,20 +249,20 @@ class Wiring:
 
     def missing(self) -> list[str]:
         """Return what must still be chosen. Foreign text."""
-        found = []
+        missing_inputs = []
         for at in range(self.slots):
             formal = self.formal(at)
             if formal is not None and self.is_required(at) and not self.value(at):
-                found.append(f"input {formal.name}")
+                missing_inputs.append(f"input {formal.name}")
         is_loop = self.operator.name == "Loop" and not self.operator.domain
         if is_loop and not self.value(0) and not self.value(1):  # it would never end
-            found.append("input M or cond")
-        found += [
+            missing_inputs.append("input M or cond")
+        missing_inputs += [
             f"attribute {item.name}"
             for item in self.settable
             if item.required and item.name not in self.attributes
         ]
-        return found
+        return missing_inputs
 
     def arguments(self) -> dict[str, JSON]:
         """Return the arguments of the edit ``add_operator``."""
@@ -284,11 +284,11 @@ class Wiring:
             "initializers": [
                 {
                     "name": name,
-                    "dtype": made.dtype,
-                    "dims": list[JSON](made.dims),
-                    "fill": made.fill,
+                    "dtype": initializer.dtype,
+                    "dims": list[JSON](initializer.dims),
+                    "fill": initializer.fill,
                 }
-                for name, made in self.created.items()
+                for name, initializer in self.created.items()
             ],
             "behind": self.source if self.inserts else "",
             "users": self.users_of if self.inserts else None,

@@ -122,15 +122,15 @@ class BlobTable:
             pieces: What was written, from its first byte.
             source: The file that now holds it.
         """
-        written: dict[Blob, Blob] = {}
+        new_blobs: dict[Blob, Blob] = {}
         offset = 0
         for piece in pieces:
             if isinstance(piece, bytes):
                 offset += len(piece)
             else:
-                written[piece] = Blob(source, offset, piece.length, piece.field)
+                new_blobs[piece] = Blob(source, offset, piece.length, piece.field)
                 offset += piece.length
-        self._blobs = [written.get(blob, blob) for blob in self._blobs]
+        self._blobs = [new_blobs.get(blob, blob) for blob in self._blobs]
 
 
 class SpillFile:
@@ -453,9 +453,9 @@ def _segments(pieces: Sequence[bytes | Blob]) -> Iterator[bytes | Blob]:
 def _write(descriptor: int, data: bytes, count: ByteCount) -> None:
     view = memoryview(data)
     while view:
-        written = os.write(descriptor, view[:_COPY_CHUNK])
-        count.add(written)
-        view = view[written:]
+        written_bytes = os.write(descriptor, view[:_COPY_CHUNK])
+        count.add(written_bytes)
+        view = view[written_bytes:]
 
 
 def _copy(descriptor: int, blob: Blob, count: ByteCount) -> None:

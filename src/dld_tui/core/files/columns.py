@@ -89,7 +89,7 @@ def nodes_as_one() -> Any:
     model = _text(1, "Model") + _declared(
         "graph", 7, _SINGLE, _typed(_MESSAGE, f".{_PACKAGE}.Graph")
     )
-    messages = b"".join(field_bytes(4, one) for one in (message, graph, model))
+    messages = b"".join(field_bytes(4, kind) for kind in (message, graph, model))
     return _class_of("Model", _text(3, node.file.name) + messages, node.file.serialized_pb)
 
 
@@ -174,10 +174,10 @@ class NodeBytes:
         self._model, self._start, self._stop = model, start, stop
         self.count, self.longest = count, longest
         graph = varint(MODEL_TAGS[7]) + varint(stop - start)
-        one = nodes_as_one().FromString(graph + self._data()).graph.node
-        self.has_bodies: bool = one.attribute.HasField("g") or bool(one.attribute.graphs)
+        nodes = nodes_as_one().FromString(graph + self._data()).graph.node
+        self.has_bodies: bool = nodes.attribute.HasField("g") or bool(nodes.attribute.graphs)
         """Whether an attribute is a graph."""
-        self.has_metadata: bool = one.HasField("metadata_props")
+        self.has_metadata: bool = nodes.HasField("metadata_props")
         """Whether a node has ``metadata_props``."""
 
     def _data(self) -> bytes:
@@ -205,10 +205,10 @@ class NodeBytes:
         nodes = message_kind("GraphPieces").FromString(self._data()).node[:]
         mark = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
         try:
-            one = texts_as_one().FromString(mark.join([*nodes, b""]))
+            texts = texts_as_one().FromString(mark.join([*nodes, b""]))
         except DecodeError:
             raise AskNodesError from None
-        lists: list[list[str]] = [getattr(one, field)[:] for field in fields]
+        lists: list[list[str]] = [getattr(texts, field)[:] for field in fields]
         if any(items.count(MARK) != self.count for items in lists):
             raise AskNodesError
         return lists
@@ -319,13 +319,13 @@ def items_of_each(items: list[str]) -> list[Sequence[str]]:
     count = items.count(MARK)
     if len(items) == 2 * count and items[1::2].count(MARK) == count:
         return list(zip(items[::2], strict=True))
-    found: list[Sequence[str]] = []
+    lists: list[Sequence[str]] = []
     start = 0
     for _ in range(count):
         end = items.index(MARK, start)
-        found.append(items[start:end] if end != start + 1 else (items[start],))
+        lists.append(items[start:end] if end != start + 1 else (items[start],))
         start = end + 1
-    return found
+    return lists
 
 
 def item_of_each(items: list[str]) -> list[str]:
@@ -363,8 +363,8 @@ class ModelParts:
     @cached_property
     def apart(self) -> NodesApart:
         """The model without the nodes of its main graph, and these: none of a small model."""
-        found = nodes_apart(self.model) if len(self.model) >= _LARGE else None
-        return found or NodesApart(self.model, [])
+        parts = nodes_apart(self.model) if len(self.model) >= _LARGE else None
+        return parts or NodesApart(self.model, [])
 
     def has_long_piece(self, length: int) -> bool:
         """Return whether a node, weight or function is of so many bytes, or more.
@@ -387,7 +387,9 @@ class ModelParts:
         lists: tuple[Sequence[bytes], ...] = (
             graph.node, graph.initializer, graph.sparse, pieces.function, pieces.training
         )  # fmt: skip
-        return any(max(map(len, one[:]), default=0) >= length for one in lists)
+        return any(
+            max(map(len, pieces_of_list[:]), default=0) >= length for pieces_of_list in lists
+        )
 
     def nodes(self, *, only_apart: bool = False) -> NodeParts:
         """Return what the nodes have, of a model that protobuf reads.
@@ -397,8 +399,8 @@ class ModelParts:
         """
         nodes = []
         if not only_apart:
-            found = message_kind("Rare").FromString(self.apart.rest)
-            nodes = [found.graph.node, found.function.node]
+            rare = message_kind("Rare").FromString(self.apart.rest)
+            nodes = [rare.graph.node, rare.function.node]
         return NodeParts(
             any(node.attribute.HasField("body") or node.attribute.bodies for node in nodes)
             or any(nodes.has_bodies for nodes in self.apart.nodes),

@@ -149,17 +149,17 @@ def inline_blob(tensor: onnx.TensorProto, blobs: BlobTable) -> Blob | None:
 
     None for a payload of several chunks, too.
     """
-    found: Blob | None = None
+    blob: Blob | None = None
     for field in _PAYLOAD_FIELDS:
         values = getattr(tensor, field)
         if not values:
             continue
-        if found is not None:
+        if blob is not None:
             return None
-        found = blobs.get(_sentinel(field, values))
-        if found is None:
+        blob = blobs.get(_sentinel(field, values))
+        if blob is None:
             return None
-    return found
+    return blob
 
 
 def _sentinel(field: str, values: bytes | list[float] | list[int]) -> bytes:
@@ -570,10 +570,10 @@ class ExternalFiles:
         if path == source.path:
             return True
         with suppress(OSError):
-            found = path.stat()
-            if os.path.samestat(found, os.fstat(source.descriptor)):
+            status = path.stat()
+            if os.path.samestat(status, os.fstat(source.descriptor)):
                 return True
-            return _identity(found) in self._clones.get(source.path, ())
+            return _identity(status) in self._clones.get(source.path, ())
         return False
 
     def moved_to(self, model_path: str | os.PathLike[str]) -> None:
@@ -686,5 +686,5 @@ def _locations(model: Path) -> set[str]:
         raise DldError(str(error)) from None
     finally:
         source.close()
-    found = (entries_of(t).get("location", "") for t in dense_tensors(proto) if is_external(t))
-    return {os.path.normpath(location) for location in found}
+    locations = (entries_of(t).get("location", "") for t in dense_tensors(proto) if is_external(t))
+    return {os.path.normpath(location) for location in locations}

@@ -95,9 +95,9 @@ class FolderScan:
                 if depth < DEEPEST:
                     self._waiting.append((entry.path, depth + 1))
                 continue
-            found = self._file(entry)
-            if found is not None:
-                self.files.append(found)
+            file = self._file(entry)
+            if file is not None:
+                self.files.append(file)
 
     def _is_over(self) -> bool:
         if self._entries > MOST_ENTRIES:

@@ -479,9 +479,9 @@ def discard_view(path: Path) -> None:
         shutil.rmtree(path.parent, ignore_errors=True)
         let_go(path.parent)
     elif path.name.startswith(PREFIX):
-        for made in (path, path.with_name(f"{path.name}.data")):
+        for view_file in (path, path.with_name(f"{path.name}.data")):
             with suppress(FileNotFoundError):
-                made.unlink()
+                view_file.unlink()
         let_go(path)
 
 

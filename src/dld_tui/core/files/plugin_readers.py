@@ -27,10 +27,10 @@ class ReportReader(Generic[R]):
 
 def reader_of(head: bytes) -> ReportReader[object] | None:
     """Return the reader of another package that knows a file by its beginning."""
-    for found in plugins("readers", ReportReader):
+    for plugin in plugins("readers", ReportReader):
         try:
-            if found.value is not None and found.value.matches(head):
-                return found.value
+            if plugin.value is not None and plugin.value.matches(head):
+                return plugin.value
         # The seam to code of others, which may raise anything: it does not know the file then.
         except Exception:  # noqa: BLE001
             continue

@@ -98,7 +98,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
         if cancelled():
             raise CancelledError
         summary = summarise(document)
-        inputs = [one for one in summary.inputs if not one.has_default]
+        inputs = [terminal for terminal in summary.inputs if not terminal.has_default]
         aliases = aliases_in(document.main)
         lines = [
             *_terminal_lines("in", inputs, aliases),
@@ -124,10 +124,13 @@ def _terminal_lines(
 ) -> list[tuple[str, str]]:
     from dld_tui.core.tables.names import with_aliases
 
-    types = [with_aliases(one.type.short, aliases) if one.type else "–" for one in terminals]
+    types = [
+        with_aliases(terminal.type.short, aliases) if terminal.type else "–"
+        for terminal in terminals
+    ]
     lines = [
-        ("" if index else title, f"{visible(one.name)}  {visible(types[index])}")
-        for index, one in enumerate(terminals[:_MOST_TERMINALS])
+        ("" if index else title, f"{visible(terminal.name)}  {visible(types[index])}")
+        for index, terminal in enumerate(terminals[:_MOST_TERMINALS])
     ]
     if len(terminals) > _MOST_TERMINALS:
         lines[-1] = ("", f"and {len(terminals) - _MOST_TERMINALS + 1} more")
@@ -170,25 +173,29 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
 
     graph = graph_of(document.main).graph
     rails, folds = arranged_rows(graph)
-    found: list[tuple[str, int]] = []
+    blocks: list[tuple[str, int]] = []
     at = 0
 
     def between(end: int) -> None:
         if end > at:
             inside = rails.order[at:end]
-            nodes = [one for one in inside if graph.kinds[one] not in (Kind.INPUT, Kind.OUTPUT)]
+            nodes = [
+                block_vertex
+                for block_vertex in inside
+                if graph.kinds[block_vertex] not in (Kind.INPUT, Kind.OUTPUT)
+            ]
             names = [*dict.fromkeys(graph.labels[vertex] for vertex in nodes or inside)]
             more = ["…"] if len(names) > _MOST_BETWEEN else []
-            found.append((" ".join([*map(visible, names[:_MOST_BETWEEN]), *more]), end - at))
+            blocks.append((" ".join([*map(visible, names[:_MOST_BETWEEN]), *more]), end - at))
 
     for fold in folds:
         between(fold.start)
         times = f"{fold.count} × " if fold.count > 1 else ""
-        found.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))
+        blocks.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))
         at = fold.end
-    if found:
+    if blocks:
         between(len(graph))
-    shown = found[:_MOST_PARTS]
+    shown = blocks[:_MOST_PARTS]
     most = max((nodes for _, nodes in shown), default=0)
     return [(title, f"{nodes:,}", nodes / most) for title, nodes in shown]
 
@@ -231,7 +238,7 @@ def _of_report(path: str) -> Preview:
     finally:
         report.close()
     most = max((percent for _, percent in groups), default=0.0) or 1.0
-    parts = [(visible(key), f"{fmt.percent(one)} %", one / most) for key, one in groups]
+    parts = [(visible(key), f"{fmt.percent(share)} %", share / most) for key, share in groups]
     return Preview(lines, parts)
 
 
@@ -410,10 +417,10 @@ def main() -> None:
                 continue  # there is a newer one
             number, path, kind, reports = json.loads(questions[-1])
             try:
-                found = preview(path, kind, lambda: bool(selector.select(0)), reports)
+                result = preview(path, kind, lambda: bool(selector.select(0)), reports)
             except CancelledError:
                 continue
-            answer = [number, list(found.lines), list(found.parts), found.problem]
+            answer = [number, list(result.lines), list(result.parts), result.problem]
             data = json.dumps(answer).encode() + b"\n"
             while data:
                 data = data[os.write(1, data) :]

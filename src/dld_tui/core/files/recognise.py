@@ -289,16 +289,16 @@ def _kind_of_text(text: str, where: str) -> FileKind:
 
 
 def _kind_of_json(text: str, where: str) -> FileKind:
-    found = next((kind for start, kind in _JSON_STARTS if re.match(start, text)), None)
-    if found is None:
+    known_kind = next((kind for start, kind in _JSON_STARTS if re.match(start, text)), None)
+    if known_kind is None:
         matches = (kind for keys, kind in _JSON_KEYS if re.search(rf'"(?:{keys})"\s*:', text))
-        found = next(matches, None)
-    if found is None and re.match(r"\[\s*\{", text) and re.search(r'"ph"\s*:\s*"\w"', text):
-        found = FileKind.TRACE  # with arguments before the telling keys
-    if found is FileKind.TRACE and _ORT_EVENT.search(text):
+        known_kind = next(matches, None)
+    if known_kind is None and re.match(r"\[\s*\{", text) and re.search(r'"ph"\s*:\s*"\w"', text):
+        known_kind = FileKind.TRACE  # with arguments before the telling keys
+    if known_kind is FileKind.TRACE and _ORT_EVENT.search(text):
         return FileKind.ORT_PROFILE
-    if found is not None:
-        return found
+    if known_kind is not None:
+        return known_kind
     # ONNX Runtime leaves this behind when a session fails before its first event.
     if text == "[":
         return FileKind.ORT_PROFILE

@@ -469,12 +469,12 @@ class Walk:
         elif wire_type == GROUP_START:
             after = self._skip_group(tag, after, end, depth + 1)
         else:
-            what = (
+            problem = (
                 "the end of a group that did not start"
                 if wire_type == GROUP_END
                 else f"wire type {wire_type}"
             )
-            raise self._corrupt(what, position)
+            raise self._corrupt(problem, position)
         if after > end:
             raise self._overrun(tag, position, after - position, end - position, depth)
         return after
@@ -519,9 +519,9 @@ class Walk:
                 return value, start + index + 1
         raise self._corrupt(f"a number of more than {max_length} bytes", start)
 
-    def _corrupt(self, what: str, position: int) -> CorruptFileError:
+    def _corrupt(self, problem: str, position: int) -> CorruptFileError:
         return CorruptFileError(
-            f"Not an ONNX protobuf: {what} at byte {position}", where=str(self._source.path)
+            f"Not an ONNX protobuf: {problem} at byte {position}", where=str(self._source.path)
         )
 
     def _incomplete(self, needed: int) -> CorruptFileError:

@@ -81,15 +81,15 @@ def sweep(folder: Path) -> None:
     groups: dict[str, list[os.DirEntry[str]]] = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            found = _NAME.match(entry.name)
-            if found is not None:
-                groups.setdefault(found.group(), []).append(entry)
-    for name, made in groups.items():
+            match = _NAME.match(entry.name)
+            if match is not None:
+                groups.setdefault(match.group(), []).append(entry)
+    for name, leftovers in groups.items():
         with suppress(OSError), ExitStack() as stack:  # somebody holds it, or it is not ours
-            for entry in made:
+            for entry in leftovers:
                 if entry.name in (name, f"{name}.onnx"):
                     stack.callback(os.close, _locked(entry))
-            _remove(made)
+            _remove(leftovers)
 
 
 def _hold(path: Path, descriptor: int) -> bool:
@@ -123,8 +123,8 @@ def _locked(entry: os.DirEntry[str]) -> int:
     return descriptor
 
 
-def _remove(made: list[os.DirEntry[str]]) -> None:
-    for entry in made:
+def _remove(leftovers: list[os.DirEntry[str]]) -> None:
+    for entry in leftovers:
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
         else:

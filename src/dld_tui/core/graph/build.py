@@ -149,8 +149,8 @@ class _Builder:
                     uses[name].append(vertex)
                 elif name:
                     uses[name] = [vertex]
-        for vertex, made in zip(vertices, outputs, strict=True):
-            for name in made:
+        for vertex, node_outputs in zip(vertices, outputs, strict=True):
+            for name in node_outputs:
                 if name and name not in makers:
                     makers[name] = vertex
 
@@ -161,14 +161,14 @@ class _Builder:
 
         A holder also uses what its bodies do.
         """
-        found = list(inputs)
+        outer_values = list(inputs)
         first = len(self.graph) - len(nodes)
         for at, node in enumerate(nodes):
             if node.children:
                 self.graph.kinds[first + at] = Kind.HOLDER
                 captured = (name for body in node.subgraphs() for name in body.captured())
-                found[at] = tuple(dict.fromkeys((*inputs[at], *captured)))
-        return found
+                outer_values[at] = tuple(dict.fromkeys((*inputs[at], *captured)))
+        return outer_values
 
     def _add_outer_values(self) -> None:
         if self.scope.parent is None:
@@ -199,7 +199,7 @@ def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozens
         fixed: Values that do not depend on any input; what such nodes make is added.
     """
     needed = frozenset(scope.outputs)
-    found: list[int] = []
+    places: list[int] = []
     for place, (names, kind) in enumerate(zip(texts.inputs, texts.kinds, strict=True)):
         if kind[1] != "Constant":
             for name in names:
@@ -208,16 +208,16 @@ def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozens
             else:
                 # Without inputs it may be a random generator: that is worth drawing.
                 if names and not texts.nodes[place].children:
-                    found.append(place)
+                    places.append(place)
         else:
-            found.append(place)
-        if found and found[-1] == place:
-            made = texts.outputs[place]
-            if needed.isdisjoint(made):
-                fixed.update(made)
+            places.append(place)
+        if places and places[-1] == place:
+            output = texts.outputs[place]
+            if needed.isdisjoint(output):
+                fixed.update(output)
             else:
-                found.pop()
-    return frozenset(found)
+                places.pop()
+    return frozenset(places)
 
 
 def _weights(scope: Scope) -> set[str]:
@@ -249,7 +249,9 @@ def work_text(node: Node) -> str:
     ``/2`` is the stride, ``d2`` the dilation, ``g32`` the number of groups.
     """
     known: dict[str, Any] = {
-        one.name: one.value for one in node.attributes() if one.kind in ("int", "ints")
+        attribute.name: attribute.value
+        for attribute in node.attributes()
+        if attribute.kind in ("int", "ints")
     }
     text = ""
     kernel = known.get("kernel_shape") or _kernel_of_weight(node)
@@ -292,19 +294,23 @@ def weight_text(node: Node, is_drawn: Callable[[Node], bool]) -> str:
         is_drawn: Tells whether a node is drawn: if it is, what it makes is seen anyway.
     """
     for name in node.inputs:
-        found = node.scope.resolve(name) if name else None
-        if found is None or found.kind == "input" or (found.node and is_drawn(found.node)):
+        definition = node.scope.resolve(name) if name else None
+        if (
+            definition is None
+            or definition.kind == "input"
+            or (definition.node and is_drawn(definition.node))
+        ):
             continue
-        known = found.scope.value_type(name)
-        if found.node is None or found.node.op_type == "Constant":
+        known = definition.scope.value_type(name)
+        if definition.node is None or definition.node.op_type == "Constant":
             if known is not None and known.dims is not None and len(known.dims) > 1:
                 return known.short
             continue
-        stored = _stored(found.node)
+        stored = _stored(definition.node)
         if stored is not None:
             dtype = ValueType(stored.dtype, ()).short
-            made = known.short if known is not None else found.node.op_type
-            return f"{dtype} → {made}"
+            text = known.short if known is not None else definition.node.op_type
+            return f"{dtype} → {text}"
     return ""
 
 
@@ -315,11 +321,19 @@ def _stored(node: Node) -> ValueType | None:
     best: tuple[int, ValueType] | None = None
     while waiting and len(seen) < _MOST_SOURCES:
         for name in waiting.pop().inputs:
-            found: Definition | None = node.scope.resolve(name) if name else None
-            if found is not None and found.node is not None and found.node not in seen:
-                seen.add(found.node)
-                waiting.append(found.node)
-            known = found.scope.value_type(name) if found is not None and not found.node else None
+            definition: Definition | None = node.scope.resolve(name) if name else None
+            if (
+                definition is not None
+                and definition.node is not None
+                and definition.node not in seen
+            ):
+                seen.add(definition.node)
+                waiting.append(definition.node)
+            known = (
+                definition.scope.value_type(name)
+                if definition is not None and not definition.node
+                else None
+            )
             if known is None or known.dims is None or len(known.dims) < 2:
                 continue
             size = 1
@@ -373,39 +387,39 @@ class _Reader:
 
     def sizes(self, node: Node) -> Sizes:
         """Return the bytes of each weight that a node or its bodies use."""
-        found: Sizes = {}
+        sizes: Sizes = {}
         names = list(node.inputs)
         if node.children:
             for body in node.subgraphs():
                 names += body.captured()
                 for inner in body.walk():
-                    found.update(_own_weights(inner))
+                    sizes.update(_own_weights(inner))
         for name in names:
             if name:
-                found.update(self._of_value(name))
-        return found
+                sizes.update(self._of_value(name))
+        return sizes
 
     def _of_value(self, name: str) -> Sizes:
         """Return the weights that a value is, or is computed from by nodes that are not drawn."""
         known = self._known.get(name)
         if known is not None:
             return known
-        found: Sizes = {}
+        sizes: Sizes = {}
         seen = {name}
         waiting = [name]
         while waiting:
             inner = waiting.pop()
             source = self._hidden_source(inner)
             if source is None:
-                found.update(self._initializer(inner))
+                sizes.update(self._initializer(inner))
             elif source.op_type == "Constant":
-                found.update(_constant(source))
+                sizes.update(_constant(source))
             else:
                 more = [other for other in source.inputs if other and other not in seen]
                 seen.update(more)
                 waiting += more
-        self._known[name] = found
-        return found
+        self._known[name] = sizes
+        return sizes
 
     def _hidden_source(self, name: str) -> Node | None:
         source = self.scope.producer(name)
@@ -423,14 +437,14 @@ class _Reader:
 
 def _own_weights(scope: Scope) -> Sizes:
     """Return the initializers and constants of a scope."""
-    found: Sizes = {}
+    sizes: Sizes = {}
     if "initializer" in scope.records:
         for tensor in scope.initializers:
-            found[scope, tensor.name] = tensor.nbytes or 0
+            sizes[scope, tensor.name] = tensor.nbytes or 0
     for node in scope.nodes:
         if node.op_type == "Constant":
-            found.update(_constant(node))
-    return found
+            sizes.update(_constant(node))
+    return sizes
 
 
 def _constant(node: Node) -> Sizes:

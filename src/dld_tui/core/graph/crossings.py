@@ -111,12 +111,12 @@ class Ordering:
                 keys[item] = place[linked[0]]
             elif linked:
                 keys[item] = sum([place[other] for other in linked]) / len(linked)
-        found = sorted(reversed(keys) if turned else keys, key=keys.__getitem__)
+        order = sorted(reversed(keys) if turned else keys, key=keys.__getitem__)
         if len(keys) < len(items):
-            moved = iter(found)
-            found = [next(moved) if item in keys else item for item in items]
-        if found != items:
-            self.change(rank, found)
+            moved = iter(order)
+            order = [next(moved) if item in keys else item for item in items]
+        if order != items:
+            self.change(rank, order)
 
     def crossings(self) -> int:
         """Return how many pairs of links between neighbouring ranks cross."""
@@ -193,8 +193,8 @@ class Ordering:
         for neighbours in (self.above, self.below):
             mine, theirs = neighbours[left], neighbours[right]
             if mine and theirs:
-                for one in mine:
-                    at = place[one]
+                for position in mine:
+                    at = place[position]
                     for other in theirs:
                         if at > place[other]:
                             saving += 1
@@ -272,10 +272,10 @@ def pass_lines(work: Ordering, effort: int) -> int:
     while gaps and work.effort < end and idle < _PATIENCE * best:
         idle += 1
         gap = gaps[int(chance.random() * len(gaps))]
-        found = known.get(gap)
-        if found is None:
-            found = known[gap] = _crossings(work, gap)
-        upper, lower, other_upper, other_lower = found[int(chance.random() * len(found))]
+        pairs = known.get(gap)
+        if pairs is None:
+            pairs = known[gap] = _crossings(work, gap)
+        upper, lower, other_upper, other_lower = pairs[int(chance.random() * len(pairs))]
         if chance.random() < 0.5:
             upper, lower, other_upper, other_lower = other_upper, other_lower, upper, lower
         reach = _REACHES[int(chance.random() * len(_REACHES))]
@@ -471,10 +471,10 @@ class _Search:
 
     def finish(self) -> None:
         """Give the layers the best orders."""
-        found = dict(zip(self.ranks, self.orders, strict=True))
+        orders = dict(zip(self.ranks, self.orders, strict=True))
         layers = self.layers
         for rank in range(len(layers.ranks)):
-            items = found.get(rank)
+            items = orders.get(rank)
             if items is None:  # as the one before
                 items = [layers.below[item][0] for item in layers.ranks[rank - 1]]
             layers.ranks[rank] = list(items)
@@ -497,16 +497,16 @@ class _Net:
         if all([len(set(layers.nets_below[item])) < 2 for item in upper]):
             return
         groups = [_groups(layers.below[item], layers.nets_below[item]) for item in upper]
-        if not any(len(found) > 1 and max(map(len, found)) > 1 for found in groups):
+        if not any(len(group) > 1 and max(map(len, group)) > 1 for group in groups):
             return
         ports: list[int] = []
-        for head, found in zip(heads, groups, strict=True):
-            own = range(len(self.above), len(self.above) + len(found))
-            self.above += [[head] for _ in found]
-            self.below += [list(lowers) for lowers in found]
+        for head, group in zip(heads, groups, strict=True):
+            own = range(len(self.above), len(self.above) + len(group))
+            self.above += [[head] for _ in group]
+            self.below += [list(lowers) for lowers in group]
             self.below[head] = list(own)
             ports += own
-        for lower in {lower for found in groups for lowers in found for lower in lowers}:
+        for lower in {lower for group in groups for lowers in group for lower in lowers}:
             self.above[lower] = []
         for port in ports:
             for lower in self.below[port]:
@@ -517,10 +517,10 @@ class _Net:
 
 def _groups(lowers: Sequence[int], nets: Sequence[int]) -> list[tuple[int, ...]]:
     """Return where the tensors of an item go to, those that go to the same items as one."""
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for lower, net in zip(lowers, nets, strict=True):
-        found.setdefault(net, []).append(lower)
-    return list(dict.fromkeys(map(tuple, found.values())))
+        groups.setdefault(net, []).append(lower)
+    return list(dict.fromkeys(map(tuple, groups.values())))
 
 
 def _distinct(layers: Layers) -> _Net:

@@ -15,7 +15,7 @@ def split(layers: Layers) -> Layers:
     ways, and most of those end up side by side again. Vertices, and chains that come in at the
     first rank or go out at the last one, keep their numbers.
     """
-    found = Layers(
+    parted = Layers(
         [[] for _ in layers.ranks],
         list(layers.rank),
         list(layers.net),
@@ -35,15 +35,15 @@ def split(layers: Layers) -> Layers:
         for item in items:
             if fixed[item]:
                 for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
-                    _lead(layers, found, item, lower, net, fixed, strands)
+                    _lead(layers, parted, item, lower, net, fixed, strands)
     for rank, items in enumerate(layers.ranks):
-        found.ranks[rank] = [strand for item in items for strand in strands[item]]
-    return found
+        parted.ranks[rank] = [strand for item in items for strand in strands[item]]
+    return parted
 
 
 def _lead(
     layers: Layers,
-    found: Layers,
+    parted: Layers,
     start: int,
     first: int,
     net: int,
@@ -60,16 +60,16 @@ def _lead(
             continue
         end = start
         for passed in way:
-            strand = len(found.rank)
+            strand = len(parted.rank)
             strands[passed].append(strand)
-            found.rank.append(layers.rank[passed])
-            found.net.append(net)
-            found.below.append([])
-            found.above.append([])
-            found.nets_below.append([])
-            _link(found, end, strand, net)
+            parted.rank.append(layers.rank[passed])
+            parted.net.append(net)
+            parted.below.append([])
+            parted.above.append([])
+            parted.nets_below.append([])
+            _link(parted, end, strand, net)
             end = strand
-        _link(found, end, item, net)
+        _link(parted, end, item, net)
 
 
 def _link(layers: Layers, upper: int, lower: int, net: int) -> None:
@@ -99,7 +99,7 @@ def join(layers: Layers, count: int) -> tuple[Layers, list[int]]:
             last = item
     kept = [item for items in layers.ranks for item in items if stands[item] == item]
     number = {item: at for at, item in enumerate(kept)}
-    found = Layers(
+    joined = Layers(
         [[number[i] for i in items if stands[i] == i] for items in layers.ranks],
         [layers.rank[item] for item in kept],
         [layers.net[item] for item in kept],
@@ -115,18 +115,18 @@ def join(layers: Layers, count: int) -> tuple[Layers, list[int]]:
                 link = (upper, number[stands[other]], net)
                 if link not in done:
                     done.add(link)
-                    _link(found, *link)
-    return found, [item if item < count else -1 for item in kept]
+                    _link(joined, *link)
+    return joined, [item if item < count else -1 for item in kept]
 
 
-def _alike(layers: Layers, stands: list[int], one: int, other: int) -> bool:
+def _alike(layers: Layers, stands: list[int], first: int, second: int) -> bool:
     """Return whether two items carry the same tensor from the same item."""
     net, above = layers.net, layers.above
     return (
-        net[one] == net[other] >= 0
-        and bool(above[one])
-        and bool(above[other])
-        and stands[above[one][0]] == stands[above[other][0]]
+        net[first] == net[second] >= 0
+        and bool(above[first])
+        and bool(above[second])
+        and stands[above[first][0]] == stands[above[second][0]]
     )
 
 
@@ -317,15 +317,15 @@ class _Router:
         for (item, net), lowers in ends.items():
             goal = sum(map(self._middle, lowers)) / len(lowers)
             by_item.setdefault(item, []).append((goal, self._aim(item, lowers), net))
-        found: dict[_End, int] = {}
+        ports: dict[_End, int] = {}
         for item, tensors in by_item.items():
             if len(tensors) == 1:
-                found[item, tensors[0][2]] = tensors[0][1]  # the aim is in its range
+                ports[item, tensors[0][2]] = tensors[0][1]  # the aim is in its range
                 continue
             tensors.sort()
             columns = _ports(*self._range(item), [aim for _, aim, _ in tensors])
-            found.update({(item, net): at for (*_, net), at in zip(tensors, columns, strict=True)})
-        return found
+            ports.update({(item, net): at for (*_, net), at in zip(tensors, columns, strict=True)})
+        return ports
 
     def _in_ports(
         self, ends: Mapping[_End, list[int]], out_at: Mapping[_End, int]
@@ -335,18 +335,18 @@ class _Router:
         for end, lowers in ends.items():
             for lower in lowers:
                 by_item.setdefault(lower, []).append((out_at[end], end))
-        found: dict[tuple[_End, int], int] = {}
+        ports: dict[tuple[_End, int], int] = {}
         for item, tensors in by_item.items():
             if len(tensors) == 1:
                 top, end = tensors[0]
-                found[end, item] = self._in_port(item, top)
+                ports[end, item] = self._in_port(item, top)
                 continue
             tensors.sort()
             first, last = self._range(item)
             wanted = [top if first <= top <= last else None for top, _ in tensors]
             columns = _ports(first, last, wanted)
-            found.update({(end, item): at for (_, end), at in zip(tensors, columns, strict=True)})
-        return found
+            ports.update({(end, item): at for (_, end), at in zip(tensors, columns, strict=True)})
+        return ports
 
     def _aim(self, item: int, lowers: Sequence[int]) -> int:
         """Return the column in which a tensor had best leave an item, so that it goes straight."""
@@ -386,7 +386,7 @@ def _ports(first: int, last: int, wanted: Sequence[int | None]) -> list[int]:
         after = wanted[at + 1]
         high = latest[at + 1] if after is None else min(latest[at + 1], after)
         latest[at] = max(first + at, high - 1)
-    found: list[int] = []
+    ports: list[int] = []
     free = first
     for at, column in enumerate(wanted):
         if column is None and fixed:
@@ -394,9 +394,9 @@ def _ports(first: int, last: int, wanted: Sequence[int | None]) -> list[int]:
             column = (wanted[near] or 0) + step * (at - near)
         elif column is None:
             column = (first + last - step * (count - 1)) // 2 + step * at
-        found.append(max(free, min(column, latest[at])))
-        free = found[-1] + 1
-    return found
+        ports.append(max(free, min(column, latest[at])))
+        free = ports[-1] + 1
+    return ports
 
 
 def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
@@ -416,7 +416,11 @@ def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
         for column in wire.bottoms:
             if not _overlaps(wire, column, by_top):
                 continue
-            taken = {c for one in wires for c in (one.top, *one.bottoms, *one.reach)}
+            taken = {
+                c
+                for placed_wire in wires
+                for c in (placed_wire.top, *placed_wire.bottoms, *placed_wire.reach)
+            }
             free = next(
                 c
                 for distance in range(1, len(taken) + 1)
@@ -486,10 +490,10 @@ def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = Non
 def _wish(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
     """Put wires above others where that makes fewer crossings and contradicts nothing so far."""
     wishes = []
-    for at, one in enumerate(bent):
+    for at, wire in enumerate(bent):
         for other in range(at + 1, len(bent)):
-            if one.left < bent[other].right and bent[other].left < one.right:
-                gain = _crossings(bent[other], one) - _crossings(one, bent[other])
+            if wire.left < bent[other].right and bent[other].left < wire.right:
+                gain = _crossings(bent[other], wire) - _crossings(wire, bent[other])
                 if gain:
                     upper, lower = (at, other) if gain > 0 else (other, at)
                     wishes.append((-abs(gain), upper, lower))
@@ -546,9 +550,9 @@ def _levels(below: Sequence[set[int]]) -> list[int]:
     return levels
 
 
-def _touch(one: Wire, other: Wire) -> bool:
+def _touch(first: Wire, second: Wire) -> bool:
     """Return whether two wires on one track would meet."""
-    return one.left <= other.right + 1 and other.left <= one.right + 1
+    return first.left <= second.right + 1 and second.left <= first.right + 1
 
 
 def _overlaps(wire: Wire, column: int, by_top: Mapping[int, Wire]) -> bool:

@@ -38,15 +38,15 @@ def name_scopes(graph: Graph) -> list[Scope]:
         works = zip(names, graph.kinds, strict=True)
         names = [name if kind in _WORK else "" for name, kind in works]
     known: dict[str, Scope] = {}
-    found: list[Scope] = []
+    scopes: list[Scope] = []
     for name in names:
         cut = name.rfind(separator)
         prefix = name[:cut] if cut > 0 else ""
         scope = known.get(prefix)
         if scope is None:
             scope = known[prefix] = tuple(part for part in prefix.split(separator) if part)
-        found.append(scope)
-    return found
+        scopes.append(scope)
+    return scopes
 
 
 def common_scope(scopes: Sequence[Scope]) -> Scope:
@@ -125,11 +125,11 @@ def repeats(
     """
     first: list[Repeat] = []
     for most in range(1, MOST_ALIVE + 1):
-        found = _repeats(graph, rails, scopes, _cuts(graph, rails, start, end, most))
-        is_large = end - start > _MOST_AGAIN and found
-        if is_large or any(_has_names(repeat, scopes) for repeat in found):
-            return found
-        first = first or found
+        repeats_found = _repeats(graph, rails, scopes, _cuts(graph, rails, start, end, most))
+        is_large = end - start > _MOST_AGAIN and repeats_found
+        if is_large or any(_has_names(repeat, scopes) for repeat in repeats_found):
+            return repeats_found
+        first = first or repeats_found
     return first
 
 
@@ -144,7 +144,7 @@ def _repeats(
     graph: Graph, rails: Rails, scopes: Sequence[Scope], cuts: Sequence[int]
 ) -> list[Repeat]:
     tokens = _tokens(graph, rails, cuts)
-    found = []
+    runs = []
     part = 0
     while part < len(tokens):
         period, count = _best_repeat(tokens, cuts, part)
@@ -154,9 +154,9 @@ def _repeats(
         part = _snapped(tokens, cuts, scopes, part, period, count)
         count = _times(tokens, part, period)
         starts = [cuts[part + period * time] for time in range(count + 1)]
-        found.append(Repeat(tuple(starts)))
+        runs.append(Repeat(tuple(starts)))
         part += period * count
-    return found
+    return runs
 
 
 def _cuts(graph: Graph, rails: Rails, start: int, end: int, most: int) -> list[int]:
@@ -217,7 +217,7 @@ def _times(tokens: Sequence[int], part: int, period: int) -> int:
 
 def _best_repeat(tokens: Sequence[int], cuts: Sequence[int], part: int) -> tuple[int, int]:
     """Return the period and count of the repeat from a part on that covers most rows, or 0, 0."""
-    best, found = 0, (0, 0)
+    best, best_repeat = 0, (0, 0)
     for period in range(1, LONGEST_PERIOD + 1):
         if part + 2 * period > len(tokens):
             break
@@ -227,8 +227,8 @@ def _best_repeat(tokens: Sequence[int], cuts: Sequence[int], part: int) -> tuple
         rows = cuts[part + period] - cuts[part]
         covered = cuts[part + times * period] - cuts[part]
         if times > 1 and rows >= FEWEST_BLOCK_ROWS and covered > best:
-            best, found = covered, (period, times)
-    return found
+            best, best_repeat = covered, (period, times)
+    return best_repeat
 
 
 def _snapped(
@@ -296,8 +296,8 @@ class Fold:
     @cached_property
     def _scope(self) -> Scope:
         """The scope of its rows; that around it where they have none in common."""
-        found = common_scope(self._folder.scopes[self.start : self.end])
-        return found if len(found) > len(self._outer) else self._outer
+        scope = common_scope(self._folder.scopes[self.start : self.end])
+        return scope if len(scope) > len(self._outer) else self._outer
 
     @cached_property
     def title(self) -> str:
@@ -309,12 +309,12 @@ class Fold:
             return _range_title(self.children[0].title, self.children[-1].title)
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
-        said = len(self._outer) if is_all else max(len(self._outer), len(shared))
+        shown = len(self._outer) if is_all else max(len(self._outer), len(shared))
         separator = self._folder.separator
-        is_number = said < len(self._scope) and self._scope[said].isdecimal()
-        if separator == "." and said and is_number:
-            said -= 1  # the 3 of layers.3 is no name
-        return separator.join(self._scope[said:])
+        is_number = shown < len(self._scope) and self._scope[shown].isdecimal()
+        if separator == "." and shown and is_number:
+            shown -= 1  # the 3 of layers.3 is no name
+        return separator.join(self._scope[shown:])
 
     @cached_property
     def children(self) -> list[Fold]:
@@ -429,7 +429,7 @@ class _Folder:
 
     def again(self, known: Sequence[Any], opened: set[Fold]) -> list[Fold]:
         """Return folds that were found before; those that were open are added to `opened`."""
-        found = []
+        folds = []
         for start, end, outer, starts, title, children in known:
             repeat = Repeat(tuple(starts)) if starts is not None else None
             fold = Fold(self, start, end, tuple(outer), repeat)
@@ -437,26 +437,26 @@ class _Folder:
             if children is not None:
                 fold.children = self.again(children, opened)
                 opened.add(fold)
-            found.append(fold)
-        return found
+            folds.append(fold)
+        return folds
 
     def folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
         """Return the folds among some rows, which all lie in a scope."""
-        found: list[Fold] = []
+        folds: list[Fold] = []
         row = start
         repeated = repeats(self.graph, self.rails, self.scopes, start, end)
         if repeated and len(self.shared[0]) > len(inside):
             inside = self.shared[0]  # folds between them would have that name, all of them
         for repeat in repeated:
-            found += self._scope_folds(row, repeat.starts[0], inside)
-            found.append(Fold(self, repeat.starts[0], repeat.starts[-1], inside, repeat))
+            folds += self._scope_folds(row, repeat.starts[0], inside)
+            folds.append(Fold(self, repeat.starts[0], repeat.starts[-1], inside, repeat))
             row = repeat.starts[-1]
-        return found + self._scope_folds(row, end, inside)
+        return folds + self._scope_folds(row, end, inside)
 
     def _scope_folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
         """Return the folds of consecutive rows that share the next part of their scope."""
         depth = len(inside)
-        found: list[Fold] = []
+        folds: list[Fold] = []
         row = start
         while row < end:
             part = self.scopes[row][: depth + 1]
@@ -464,9 +464,9 @@ class _Folder:
             while last < end and self.scopes[last][: depth + 1] == part:
                 last += 1
             if len(part) > depth and last - row >= FEWEST_SCOPE_ROWS:
-                found.append(Fold(self, row, last, inside))
+                folds.append(Fold(self, row, last, inside))
             row = last
-        return found
+        return folds
 
 
 def _range_title(first: str, last: str) -> str:
@@ -607,13 +607,13 @@ class Overview:
     def around(self, vertex: int) -> list[Fold]:
         """Return the folds that a vertex is in, the outermost first."""
         row = self.rails.rows[vertex]
-        found: list[Fold] = []
+        containing: list[Fold] = []
         folds = self.folds
         while True:
             at = bisect_right(folds, row, key=lambda fold: fold.start) - 1
             if at < 0 or row >= folds[at].end:
-                return found
-            found.append(folds[at])
+                return containing
+            containing.append(folds[at])
             folds = folds[at].children
 
     def reveal(self, vertex: int) -> int:
@@ -732,11 +732,11 @@ class Overview:
             if len(targets) == 1:
                 links.append((number, at, (places[rows[targets[0]]],)))
                 continue
-            found = {places[rows[target]] for target in targets}
+            targets_shown = {places[rows[target]] for target in targets}
             if is_fold:
-                found.discard(at)
-            if found:
-                links.append((number, at, sorted(found)))
+                targets_shown.discard(at)
+            if targets_shown:
+                links.append((number, at, sorted(targets_shown)))
         return links
 
     def _places(self) -> list[int]:
@@ -806,14 +806,14 @@ def between(graph: Graph, first: int, last: int) -> Part:
 
 
 def _reach(links: Sequence[Sequence[int]], start: int) -> set[int]:
-    found = {start}
+    reached = {start}
     waiting = [start]
     while waiting:
         for other in links[waiting.pop()]:
-            if other not in found:
-                found.add(other)
+            if other not in reached:
+                reached.add(other)
                 waiting.append(other)
-    return found
+    return reached
 
 
 def part_of(graph: Graph, vertices: Iterable[int]) -> Part:

@@ -89,28 +89,28 @@ class Graph:
     @cached_property
     def inputs(self) -> list[list[int]]:
         """The nets that go into each vertex. Do not change the graph after asking."""
-        found: list[list[int]] = [[] for _ in self.labels]
+        inputs: list[list[int]] = [[] for _ in self.labels]
         for number, (_, _, targets, _) in enumerate(self.nets):
             for target in targets:
-                found[target].append(number)
-        return found
+                inputs[target].append(number)
+        return inputs
 
     @cached_property
     def outputs(self) -> list[list[int]]:
         """The nets that come out of each vertex. Do not change the graph after asking."""
-        found: list[list[int]] = [[] for _ in self.labels]
+        outputs: list[list[int]] = [[] for _ in self.labels]
         for number, (_, source, _, _) in enumerate(self.nets):
-            found[source].append(number)
-        return found
+            outputs[source].append(number)
+        return outputs
 
     @cached_property
     def sources(self) -> list[list[int]]:
         """The vertices that each vertex takes tensors from, each once."""
         source_of = [net.source for net in self.nets]
         return [
-            [source_of[one[0]]] if len(one) == 1 else
-            list(dict.fromkeys([source_of[number] for number in one]))
-            for one in self.inputs
+            [source_of[nets[0]]] if len(nets) == 1 else
+            list(dict.fromkeys([source_of[number] for number in nets]))
+            for nets in self.inputs
         ]  # fmt: skip
 
     @cached_property
@@ -118,7 +118,7 @@ class Graph:
         """The vertices that each vertex gives tensors to, each once."""
         targets_of = [net.targets for net in self.nets]
         return [
-            list(targets_of[one[0]]) if len(one) == 1 else
-            list(dict.fromkeys([target for number in one for target in targets_of[number]]))
-            for one in self.outputs
+            list(targets_of[nets[0]]) if len(nets) == 1 else
+            list(dict.fromkeys([target for number in nets for target in targets_of[number]]))
+            for nets in self.outputs
         ]  # fmt: skip

@@ -121,14 +121,14 @@ def least_width(layers: Layers, vertex: int) -> int:
 
 def _stubs(graph: Graph, targets: Sequence[Sequence[int]]) -> dict[int, list[int]]:
     """Return the nets without a line by the vertex that they should reach."""
-    found: dict[int, list[int]] = {}
+    stubs: dict[int, list[int]] = {}
     for number, net in enumerate(graph.nets):
         if len(targets[number]) < len(net.targets):
             linked = set(targets[number])
             for target in net.targets:
                 if target not in linked:
-                    found.setdefault(target, []).append(number)
-    return found
+                    stubs.setdefault(target, []).append(number)
+    return stubs
 
 
 def _assembled(
@@ -186,13 +186,13 @@ def links_at(graph: Graph, vertex: int) -> list[Link]:
 
 def cells_of(layout: Layout, link: Link) -> frozenset[tuple[int, int]]:
     """Return the cells (column, row) of the line of a link; none where it is named instead."""
-    found: set[tuple[int, int]] = set()
+    cells: set[tuple[int, int]] = set()
     target, source = layout.boxes[link.target], layout.boxes[link.source]
     if target is None or source is None:
         return frozenset()
 
     def down(column: int, first: int, last: int) -> None:
-        found.update((column, y) for y in range(first, last + 1))
+        cells.update((column, y) for y in range(first, last + 1))
 
     below = layout.rank_at(target.y)
     wires = [w for w in layout.gaps[below - 1].wires if w.net == link.net] if below else []
@@ -209,7 +209,7 @@ def cells_of(layout: Layout, link: Link) -> frozenset[tuple[int, int]]:
         while True:
             at = top + wire.track
             down(column, at, end)
-            found.update((x, at) for x in range(min(wire.top, column), max(wire.top, column) + 1))
+            cells.update((x, at) for x in range(min(wire.top, column), max(wire.top, column) + 1))
             column, end = wire.top, at
             if wire.begins < 0:
                 break
@@ -220,7 +220,7 @@ def cells_of(layout: Layout, link: Link) -> frozenset[tuple[int, int]]:
             down(column, source.y + source.height, top - 1)
             break
         down(column, layout.tops[rank], top - 1)
-    return frozenset(found)
+    return frozenset(cells)
 
 
 _Key = tuple[object, ...]
@@ -272,35 +272,37 @@ def arrange(
     placed: list[tuple[_Arranged, int]] = []
     crossings, offset = 0, 0
     for number, part in enumerate(parts):
-        found = known.get(part.key)
-        if found is None:
-            found = _arranged(layers, part, widths, gap, pinned=often[part.key] > 1, routed=routed)
-            known[part.key] = found
-        crossings += found.crossings
+        arranged = known.get(part.key)
+        if arranged is None:
+            arranged = _arranged(
+                layers, part, widths, gap, pinned=often[part.key] > 1, routed=routed
+            )
+            known[part.key] = arranged
+        crossings += arranged.crossings
         if number:  # the first item is where the part before has put it
-            offset = left[part.items[0]] - found.left[found.layers.ranks[0][0]]
-        _put(layers, part, found)
+            offset = left[part.items[0]] - arranged.left[arranged.layers.ranks[0][0]]
+        _put(layers, part, arranged)
         left += [0] * (len(layers.rank) - len(left))
-        for rank, order in enumerate(found.layers.ranks, part.first):
+        for rank, order in enumerate(arranged.layers.ranks, part.first):
             for item, at in zip(layers.ranks[rank], order, strict=True):
-                left[item] = found.left[at] + offset
-        placed.append((found, offset))
+                left[item] = arranged.left[at] + offset
+        placed.append((arranged, offset))
     first = min([left[item] for items in layers.ranks for item in items], default=0)
     if first:
         left = [at - first for at in left]
     gaps = [
         _moved(lines, part.nets, offset - first)
-        for part, (found, offset) in zip(parts, placed, strict=True)
-        for lines in found.gaps
+        for part, (arranged, offset) in zip(parts, placed, strict=True)
+        for lines in arranged.gaps
     ]
     return left, gaps, crossings
 
 
-def _put(layers: Layers, part: _Part, found: _Arranged) -> None:
+def _put(layers: Layers, part: _Part, arranged: _Arranged) -> None:
     """Give the ranks of a part the orders that were found, and new items where there are some."""
-    items = [part.items[at] if at >= 0 else -1 for at in found.items]
+    items = [part.items[at] if at >= 0 else -1 for at in arranged.items]
     if -1 in items:
-        mine = found.layers
+        mine = arranged.layers
         for at, item in enumerate(items):
             if item < 0:
                 items[at] = len(layers.rank)
@@ -316,7 +318,7 @@ def _put(layers: Layers, part: _Part, found: _Arranged) -> None:
             if mine.rank[at] < last:
                 layers.below[item] = [items[other] for other in mine.below[at]]
                 layers.nets_below[item] = [part.nets[net] for net in mine.nets_below[at]]
-    for rank, order in enumerate(found.layers.ranks, part.first):
+    for rank, order in enumerate(arranged.layers.ranks, part.first):
         layers.ranks[rank] = [items[at] for at in order]
 
 

@@ -114,9 +114,9 @@ def _ints_bytes(numbers: Iterable[int]) -> bytes:
 
 def _ints_of(data: bytes) -> array[int]:
     """Return the numbers that :func:`_ints_bytes` wrote; as a list they take nine times as much."""
-    found = array("i")
-    found.frombytes(data)
-    return found
+    numbers = array("i")
+    numbers.frombytes(data)
+    return numbers
 
 
 def _bits_bytes(numbers: Sequence[int], width: int) -> bytes:
@@ -128,9 +128,9 @@ def _bits_bytes(numbers: Sequence[int], width: int) -> bytes:
 
 def _bits_of(data: bytes, width: int) -> Sequence[int]:
     if width <= _NARROW:
-        found = array("q")
-        found.frombytes(data)
-        return found
+        numbers = array("q")
+        numbers.frombytes(data)
+        return numbers
     return [int(number, 16) for number in data.split()]
 
 
@@ -140,10 +140,10 @@ def _lists_bytes(lists: Sequence[Sequence[int]]) -> tuple[bytes, bytes]:
 
 
 def _lists_of(counts: bytes, items: bytes) -> Iterator[tuple[int, ...]]:
-    found = _ints_of(items)
+    numbers = _ints_of(items)
     at = 0
     for count in _ints_of(counts):
-        yield (found[at],) if count == 1 else tuple(found[at : at + count])
+        yield (numbers[at],) if count == 1 else tuple(numbers[at : at + count])
         at += count
 
 

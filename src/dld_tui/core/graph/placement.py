@@ -66,7 +66,7 @@ def linked_targets(graph: Graph, rank: Sequence[int]) -> list[tuple[int, ...]]:
     every layer would cost more cells than all other lines together, and nobody could follow it.
     The same holds for what goes into a vertex that takes hundreds of tensors.
     """
-    found = []
+    linked = []
     lines = [0] * len(graph)
     for net in graph.nets:
         start = rank[net.source]
@@ -77,8 +77,8 @@ def linked_targets(graph: Graph, rank: Sequence[int]) -> list[tuple[int, ...]]:
             targets = [target for target in targets if rank[target] - start <= STUB_RANKS]
         for target in targets:
             lines[target] += 1
-        found.append(tuple(targets))
-    return found
+        linked.append(tuple(targets))
+    return linked
 
 
 @dataclass
@@ -193,9 +193,9 @@ def place_items(layers: Layers, widths: Sequence[int], gap: int) -> list[int]:
         for row in up if sweep % 2 else down:
             _place(row, middle)
     left = [at - width / 2 for at, width in zip(middle, widths, strict=True)]
-    found = _whole(layers, widths, gap, left)
-    _straighten(layers, widths, gap, found)
-    return found
+    placed = _whole(layers, widths, gap, left)
+    _straighten(layers, widths, gap, placed)
+    return placed
 
 
 @dataclass(slots=True)
@@ -212,12 +212,12 @@ class _Row:
 
 
 def _offsets(items: Sequence[int], widths: Sequence[int], gap: int) -> list[float]:
-    found = []
+    offsets = []
     at = 0.0
     for item in items:
-        found.append(at + widths[item] / 2)
+        offsets.append(at + widths[item] / 2)
         at += widths[item] + gap
-    return found
+    return offsets
 
 
 _Shares = tuple[tuple[float, ...], float]
@@ -256,12 +256,12 @@ def _rows(layers: Layers, widths: Sequence[int], gap: int) -> tuple[list[_Row], 
 
 def _shares(strengths: Sequence[float], above: int) -> tuple[_Shares, _Shares]:
     """Return the share of each link and their weight, for going down and for going up."""
-    found = []
+    shares = []
     for factors in ((1.0, _FAR), (_FAR, 1.0)):
-        own = [one * factors[at >= above] for at, one in enumerate(strengths)]
+        own = [strength * factors[at >= above] for at, strength in enumerate(strengths)]
         weight = sum(own)
-        found.append((tuple(one / weight for one in own), weight))
-    return found[0], found[1]
+        shares.append((tuple(strength / weight for strength in own), weight))
+    return shares[0], shares[1]
 
 
 def _place(row: _Row, middle: list[float]) -> None:
@@ -276,8 +276,8 @@ def _place(row: _Row, middle: list[float]) -> None:
         if len(others) == 1:
             wanted.append(middle[others[0]] - offset)
         elif len(others) == 2:
-            one, two = others
-            wanted.append(middle[one] * shares[0] + middle[two] * shares[1] - offset)
+            first, second = others
+            wanted.append(middle[first] * shares[0] + middle[second] * shares[1] - offset)
         else:
             wanted.append(sum(map(mul, shares, [middle[at] for at in others])) - offset)
     if wanted != sorted(wanted):
@@ -300,25 +300,25 @@ def _pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
         sums.append(pulled)
         totals.append(weight)
         counts.append(count)
-    found: list[float] = []
+    pooled: list[float] = []
     for pulled, weight, count in zip(sums, totals, counts, strict=True):
-        found += [pulled / weight] * count
-    return found
+        pooled += [pulled / weight] * count
+    return pooled
 
 
 def _whole(layers: Layers, widths: Sequence[int], gap: int, left: Sequence[float]) -> list[int]:
     """Return whole cells from 0, rounding so that the order and distances hold."""
     first = min(left, default=0.0)
-    found = [0] * len(left)
+    cells = [0] * len(left)
     for items in layers.ranks:
         free = 0
         for item in items:
             # Middles are rounded, not edges: boxes of different widths stay centred on each other.
             half = (widths[item] - 1) // 2
             middle = round(left[item] - first + widths[item] / 2 - 0.5)
-            found[item] = max(free, middle - half)
-            free = found[item] + widths[item] + gap
-    return found
+            cells[item] = max(free, middle - half)
+            free = cells[item] + widths[item] + gap
+    return cells
 
 
 def _straighten(layers: Layers, widths: Sequence[int], gap: int, left: list[int]) -> None:

@@ -118,9 +118,9 @@ def _spec_of(path: Path, specs: Sequence[InputSpec]) -> InputSpec | None:
     if numbered and int(numbered[1]) < len(specs):
         return specs[int(numbered[1])]
     for same in (lambda name: name == path.stem, lambda name: _plain(name) == _plain(path.stem)):
-        found = [spec for spec in specs if same(spec.name)]
-        if len(found) == 1:
-            return found[0]
+        candidates = [spec for spec in specs if same(spec.name)]
+        if len(candidates) == 1:
+            return candidates[0]
     return None
 
 
@@ -227,7 +227,7 @@ def input_feeds(
     if folder is not None:
         if shapes:
             raise UsageError("--shape does not go with --inputs, whose data have shapes")
-        return Feeds([one.values for one in load_input_sets(folder, specs)])
+        return Feeds([input_set.values for input_set in load_input_sets(folder, specs)])
     guesses = candidate_guesses(
         specs, document, parse_shapes(shapes, [spec.name for spec in specs])
     )

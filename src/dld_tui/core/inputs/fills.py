@@ -81,26 +81,26 @@ class Surroundings:
     """The same of states of a fixed size."""
 
 
-def fill_for(spec: InputSpec, around: Surroundings, found: Propagation | None = None) -> Fill:
+def fill_for(spec: InputSpec, around: Surroundings, propagation: Propagation | None = None) -> Fill:
     """Return the values of an input.
 
     Args:
         spec: The input.
         around: The other inputs.
-        found: What the graph does with it, where there is a graph.
+        propagation: What the graph does with it, where there is a graph.
     """
     words = set(words_of(spec.name))
     if spec.dtype == "string":
         return Fill("words", "strings")
     constant = around.constants.get(spec.name)
     if constant is not None:
-        return Fill("constant", _constant_reason(spec, found), constant)
-    uses = [] if found is None else found.uses.get(spec.name, [])
+        return Fill("constant", _constant_reason(spec, propagation), constant)
+    uses = [] if propagation is None else propagation.uses.get(spec.name, [])
     if spec.dtype in ("float32", "float16", "bfloat16", "float64"):
         return _floats(spec, words, around, uses)
     if spec.dtype == "bool":
         return _switches(spec, words, around)
-    return _integers(spec, words, around, found, uses)
+    return _integers(spec, words, around, propagation, uses)
 
 
 def _constant_reason(spec: InputSpec, propagation: Propagation | None) -> str:
@@ -317,7 +317,7 @@ def random_inputs(
         ActivityError: An input is not a tensor, of a type that cannot be made, or absurdly large.
     """
     generator = np.random.default_rng(seed)
-    made = {}
+    arrays = {}
     for spec in specs:
         if spec.container:
             raise ActivityError(
@@ -329,8 +329,8 @@ def random_inputs(
         shape = shapes[spec.name]
         if math.prod(shape) > _MOST_ELEMENTS:
             raise ActivityError(f"input {spec.text} has too many elements to be made")
-        made[spec.name] = _array(spec.dtype, shape, generator, fill)
-    return made
+        arrays[spec.name] = _array(spec.dtype, shape, generator, fill)
+    return arrays
 
 
 def _array(dtype: str, shape: Shape, generator: np.random.Generator, fill: Fill) -> AnyArray:

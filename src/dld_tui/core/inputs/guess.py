@@ -64,18 +64,18 @@ class InputGuess:
     @property
     def why(self) -> str:
         """The reasons of the guessed dimensions, each once. For people."""
-        found: dict[tuple[str, int], list[str]] = {}
+        by_size: dict[tuple[str, int], list[str]] = {}
         for size, reason in zip(self.shape, self.reasons, strict=True):
             if reason not in ("", GIVEN, FOLLOWS):
-                what, _, why = reason.partition(": ")
-                whys = found.setdefault((what, size), [])
+                role, _, why = reason.partition(": ")
+                whys = by_size.setdefault((role, size), [])
                 whys += [why] if why not in whys else []
         parts = []
-        for (what, size), whys in found.items():
+        for (role, size), whys in by_size.items():
             names = [why.removeprefix(_NAMED) for why in whys]
             is_named = len(whys) > 1 and all(why.startswith(_NAMED) for why in whys)
             why = f"the names {', '.join(names)}" if is_named else ", ".join(whys)
-            parts.append(f"{what} {size} by {why}")
+            parts.append(f"{role} {size} by {why}")
         return visible(", ".join(parts))
 
     @property
@@ -109,26 +109,28 @@ class Guess:
     @property
     def shapes(self) -> dict[str, Shape]:
         """The shapes by input."""
-        return {one.name: one.shape for one in self.inputs}
+        return {item.name: item.shape for item in self.inputs}
 
     @property
     def guessed(self) -> list[InputGuess]:
         """The inputs with a dimension that was guessed."""
-        return [one for one in self.inputs if one.is_guessed]
+        return [item for item in self.inputs if item.is_guessed]
 
-    def bound_to(self, one: InputGuess) -> list[InputGuess]:
+    def bound_to(self, item: InputGuess) -> list[InputGuess]:
         """Return the other inputs that change with the sizes of one."""
-        return [other for other in self.inputs if other is not one and {*other.free} & {*one.free}]
+        return [
+            other for other in self.inputs if other is not item and {*other.free} & {*item.free}
+        ]
 
     @property
     def options(self) -> list[str]:
         """The shapes to give, as ``--shape`` takes them, so that no size is left to guess."""
-        found, told = [], set[str]()
-        for one in sorted(self.guessed, key=lambda one: len(one.free)):  # sums of others last
-            if not told.issuperset(one.free) or not one.free:
-                found.append(one.option)
-            told.update(one.free)
-        return found
+        options, covered = [], set[str]()
+        for item in sorted(self.guessed, key=lambda item: len(item.free)):  # sums of others last
+            if not covered.issuperset(item.free) or not item.free:
+                options.append(item.option)
+            covered.update(item.free)
+        return options
 
     def values(self, seed: int) -> dict[str, AnyArray]:
         """Return an array for every input.
@@ -136,16 +138,18 @@ class Guess:
         Raises:
             ActivityError: An input is not a tensor, or of a type that cannot be made.
         """
-        specs = [InputSpec(one.name, one.dtype, one.shape) for one in self.inputs]
-        return random_inputs(specs, self.shapes, seed, {one.name: one.fill for one in self.inputs})
+        specs = [InputSpec(item.name, item.dtype, item.shape) for item in self.inputs]
+        return random_inputs(
+            specs, self.shapes, seed, {item.name: item.fill for item in self.inputs}
+        )
 
     @property
     def remarks(self) -> list[str]:
         """What was guessed and how to change it, in lines for people; empty where nothing was."""
         guessed = self.guessed
         alike: dict[tuple[Shape, str], list[InputGuess]] = {}
-        for one in guessed:
-            alike.setdefault((one.shape, one.why), []).append(one)
+        for item in guessed:
+            alike.setdefault((item.shape, item.why), []).append(item)
         settable, lines = set(self.options), []
         for same in [*alike.values()][:_MOST_LINES]:
             more = f", and {len(same) - 1} like it" if len(same) > 1 else ""
@@ -160,12 +164,12 @@ class Guess:
     def text(self) -> str:
         """The guessed shapes in one line, as options take them; all of them where none is."""
         chosen = self.guessed or self.inputs
-        return visible(", ".join(one.option for one in chosen))
+        return visible(", ".join(item.option for item in chosen))
 
     @property
     def told(self) -> list[GuessedInput]:
         """The inputs as results and reports have them."""
-        return [one.told for one in self.inputs]
+        return [item.told for item in self.inputs]
 
 
 def input_specs(document: Document) -> list[InputSpec]:

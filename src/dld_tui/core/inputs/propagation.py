@@ -183,20 +183,20 @@ _MOST_CLASSES = 1 << 16
 
 
 def _copied(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one = i[0]
-    return [Known(one.dims, one.values(), one.source, one.most)]
+    value = i[0]
+    return [Known(value.dims, value.values(), value.source, value.most)]
 
 
 def _cast(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one, to = i[0], a.number("to", 0)
-    numbers = one.values()
+    value, to = i[0], a.number("to", 0)
+    numbers = value.values()
     if numbers is not None and to in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
         numbers = tuple(None if n is None else _integer(n) for n in numbers)
     elif numbers is not None and to == onnx.TensorProto.BOOL:
         numbers = tuple(None if n is None else n != 0 for n in numbers)
     elif numbers is not None and to in (1, 10, 11):
         numbers = tuple(None if n is None else n * 1.0 for n in numbers)
-    return [Known(one.dims, numbers, one.source, one.most)]
+    return [Known(value.dims, numbers, value.source, value.most)]
 
 
 def _integer(value: Number) -> Number:
@@ -267,24 +267,24 @@ _ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
 
 
 def _elementwise(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    dims = p.broadcast(*(one.dims for one in i))
+    dims = p.broadcast(*(left.dims for left in i))
     kind = a.node.op_type
     numbers = None
     combine = _ARITHMETIC.get(kind)
     if combine is not None and len(i) == 2 and dims is not None and len(dims) <= 1:
-        one, other = i[0].values(), i[1].values()
-        if one is not None and other is not None and 1 in (len(one), len(other)):
-            many = max(len(one), len(other))
-            pairs = zip(one * (many // len(one)) if len(one) == 1 else one,
-                        other * (many // len(other)) if len(other) == 1 else other,
+        left, right = i[0].values(), i[1].values()
+        if left is not None and right is not None and 1 in (len(left), len(right)):
+            many = max(len(left), len(right))
+            pairs = zip(left * (many // len(left)) if len(left) == 1 else left,
+                        right * (many // len(right)) if len(right) == 1 else right,
                         strict=False)  # fmt: skip
             numbers = tuple(
                 None if x is None or y is None else plain(combine(x, y)) for x, y in pairs
             )
-        elif one is not None and other is not None and len(one) == len(other):
+        elif left is not None and right is not None and len(left) == len(right):
             numbers = tuple(
                 None if x is None or y is None else plain(combine(x, y))
-                for x, y in zip(one, other, strict=True)
+                for x, y in zip(left, right, strict=True)
             )
     if kind == "Equal" and len(i) == 2:
         for value, constant in ((i[0], i[1]), (i[1], i[0])):
@@ -323,19 +323,19 @@ def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:
 
 def _most(kind: str, i: list[Known]) -> Number:
     if kind == "Add" and len(i) == 2:
-        mosts = [one.most if one.most is not None else only(one.values()) for one in i]
-        if not lacks(mosts) and any(one.most is not None for one in i):
+        mosts = [value.most if value.most is not None else only(value.values()) for value in i]
+        if not lacks(mosts) and any(value.most is not None for value in i):
             return mosts[0] + mosts[1]
     return None
 
 
 def _where(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    dims = p.broadcast(*(one.dims for one in i))
-    listed = [one.values() for one in i]
+    dims = p.broadcast(*(value.dims for value in i))
+    listed = [value.values() for value in i]
     numbers = None
-    if dims is not None and len(dims) <= 1 and all(one is not None for one in listed):
-        many = max(len(one) for one in listed if one is not None)
-        rows = [one * many if len(one) == 1 else one for one in listed if one is not None]
+    if dims is not None and len(dims) <= 1 and all(value is not None for value in listed):
+        many = max(len(value) for value in listed if value is not None)
+        rows = [value * many if len(value) == 1 else value for value in listed if value is not None]
         if all(len(row) == many for row in rows):
             numbers = tuple(
                 None if lacks((c, x, y)) else plain(np.where(c, x, y)[()])
@@ -391,7 +391,7 @@ def _constant_of_shape(p: Propagation, i: list[Known], a: Attributes) -> Sequenc
 
 
 def _range(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    start, limit, delta = (None if one.values() is None else one.values()[0] for one in i)  # type: ignore[index]
+    start, limit, delta = (None if value.values() is None else value.values()[0] for value in i)  # type: ignore[index]
     if start is None or limit is None or delta is None:
         return [Known((None,))]
     if isinstance(delta, np.ndarray) or not delta:
@@ -436,8 +436,8 @@ def _gather(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     listed, at = data.values(), index.values()
     numbers, source = None, None
     if listed is not None and at is not None and data.dims is not None and len(data.dims) == 1:
-        if all(isinstance(one, int) for one in at):
-            numbers = tuple(listed[one] for one in at)
+        if all(isinstance(position, int) for position in at):
+            numbers = tuple(listed[position] for position in at)
     elif data.source is not None and axis == 0 and index.dims in ((), (1,)):
         source = data.source
     if data.dims is None or index.dims is None:
@@ -448,17 +448,17 @@ def _gather(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
 
 def _gather_quantized(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """GatherBlockQuantized of 4 bits in bytes: the last axis holds two elements a byte."""
-    found = _gather(p, i[:2], a)
+    gathered = _gather(p, i[:2], a)
     data, scales = i[0].dims, i[2].dims if len(i) > 2 else None
-    if data is None or scales is None or found[0].dims is None:
+    if data is None or scales is None or gathered[0].dims is None:
         return [Known()]
     bits, axis = a.number("bits", 4), a.number("gather_axis", 0) % len(data)
-    if axis == len(data) - 1 or found[0].dims[-1] is None:
+    if axis == len(data) - 1 or gathered[0].dims[-1] is None:
         return [Known()]
     block = a.number("block_size", 128)
     packed = scales[-1] is not None and data[-1] is not None and bits == 4
     is_packed = packed and bool(np.all(data[-1] * 2 <= scales[-1] * block))
-    return [Known((*found[0].dims[:-1], found[0].dims[-1] * (2 if is_packed else 1)))]
+    return [Known((*gathered[0].dims[:-1], gathered[0].dims[-1] * (2 if is_packed else 1)))]
 
 
 def _gather_elements(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -469,11 +469,14 @@ def _gather_elements(p: Propagation, i: list[Known], a: Attributes) -> Sequence[
 
 def _concat(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     axis = a.number("axis", 0)
-    listed = [one.values() for one in i]
+    listed = [value.values() for value in i]
     numbers = None
-    if all(one is not None for one in listed) and sum(len(one or ()) for one in listed) <= 256:
-        numbers = tuple(number for one in listed for number in one or ())
-    known = [one.dims for one in i if one.dims is not None]
+    if (
+        all(value is not None for value in listed)
+        and sum(len(value or ()) for value in listed) <= 256
+    ):
+        numbers = tuple(number for value in listed for number in value or ())
+    known = [value.dims for value in i if value.dims is not None]
     if len(known) < len(i) or not known:
         return [Known((len(numbers),) if numbers is not None else None, numbers)]
     rank = len(known[0])
@@ -490,38 +493,38 @@ def _concat(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
 
 
 def _squeezed(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one = i[0]
+    value = i[0]
     axes = a.numbers("axes")
     if axes is None and len(i) > 1:
         axes = whole(i[1])
-    if one.dims is None or (axes is None and any(dim is None for dim in one.dims)):
-        return [Known(None, one.values(), one.source, one.most)]
+    if value.dims is None or (axes is None and any(dim is None for dim in value.dims)):
+        return [Known(None, value.values(), value.source, value.most)]
     if axes is None:
-        dims = tuple(dim for dim in one.dims if not (isinstance(dim, int) and dim == 1))
-        return [Known(dims, one.values(), one.source, one.most)]
-    chosen = {axis % len(one.dims) for axis in axes}
+        dims = tuple(dim for dim in value.dims if not (isinstance(dim, int) and dim == 1))
+        return [Known(dims, value.values(), value.source, value.most)]
+    chosen = {axis % len(value.dims) for axis in axes}
     for axis in chosen:
-        if one.dims[axis] is not None:
-            p.require(one.dims[axis] == 1)
-    dims = tuple(dim for at, dim in enumerate(one.dims) if at not in chosen)
-    return [Known(dims, one.values(), one.source, one.most)]
+        if value.dims[axis] is not None:
+            p.require(value.dims[axis] == 1)
+    dims = tuple(dim for at, dim in enumerate(value.dims) if at not in chosen)
+    return [Known(dims, value.values(), value.source, value.most)]
 
 
 def _unsqueezed(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one = i[0]
+    value = i[0]
     axes = a.numbers("axes")
     if axes is None and len(i) > 1:
         axes = whole(i[1])
-    if one.dims is None or axes is None:
-        return [Known(None, one.values(), one.source, one.most)]
-    rank = len(one.dims) + len(axes)
-    chosen, rest = {axis % rank for axis in axes}, iter(one.dims)
+    if value.dims is None or axes is None:
+        return [Known(None, value.values(), value.source, value.most)]
+    rank = len(value.dims) + len(axes)
+    chosen, rest = {axis % rank for axis in axes}, iter(value.dims)
     dims = tuple(1 if at in chosen else next(rest) for at in range(rank))
-    return [Known(dims, one.values() if rank <= 1 else None, one.source, one.most)]
+    return [Known(dims, value.values() if rank <= 1 else None, value.source, value.most)]
 
 
 def _reshape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one = i[0]
+    value = i[0]
     target = i[1].values() if len(i) > 1 else None
     if len(i) < 2:
         listed = a.numbers("shape")
@@ -529,16 +532,16 @@ def _reshape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     if target is None:
         rank = i[1].dims[0] if len(i) > 1 and i[1].dims else None
         unknown = (None,) * rank if isinstance(rank, int) else None
-        return [Known(unknown, None, one.source, one.most)]
+        return [Known(unknown, None, value.source, value.most)]
     dims: list[Number] = []
     for at, size in enumerate(target):
         if isinstance(size, (int, float)) and size == 0 and not a.number("allowzero", 0):
-            dims.append(one.dims[at] if one.dims is not None and at < len(one.dims) else None)
+            dims.append(value.dims[at] if value.dims is not None and at < len(value.dims) else None)
         else:
             dims.append(size)
-    found = _filled(p, one.dims, dims)
-    numbers = one.values() if len(found) <= 1 else None
-    return [Known(found, numbers, one.source, one.most)]
+    filled = _filled(p, value.dims, dims)
+    numbers = value.values() if len(filled) <= 1 else None
+    return [Known(filled, numbers, value.source, value.most)]
 
 
 def _filled(p: Propagation, before: Dims | None, dims: list[Number]) -> Dims:
@@ -575,25 +578,25 @@ def _flatten(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
 
 def _expand(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     target = i[1].values()
-    one = i[0]
+    value = i[0]
     if target is None:
-        return [Known(None, None, one.source, one.most)]
-    numbers = one.values()
+        return [Known(None, None, value.source, value.most)]
+    numbers = value.values()
     repeated = None
     if numbers is not None and len(numbers) == 1 and len(target) == 1:
         count = only(target)
         if isinstance(count, int) and 0 <= count <= MOST_NUMBERS:
             repeated = numbers * count
-    return [Known(p.broadcast(one.dims, tuple(target)), repeated, one.source, one.most)]
+    return [Known(p.broadcast(value.dims, tuple(target)), repeated, value.source, value.most)]
 
 
 def _tile(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     dims, repeats = i[0].dims, i[1].values()
     if dims is None or repeats is None or len(dims) != len(repeats):
         return [Known(None if dims is None else (None,) * len(dims), None, i[0].source)]
-    found = tuple(None if lacks(pair) else pair[0] * pair[1]
+    tiled = tuple(None if lacks(pair) else pair[0] * pair[1]
                   for pair in zip(dims, repeats, strict=True))  # fmt: skip
-    return [Known(found, None, i[0].source, i[0].most)]
+    return [Known(tiled, None, i[0].source, i[0].most)]
 
 
 def _slice(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -614,18 +617,18 @@ def _slice(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
         axes, steps = a.numbers("axes"), None
     count = len(starts or ends or ())
     chosen = [axis % len(dims) for axis in (axes if axes is not None else range(count))]
-    found: list[Number] = list(dims)
+    sizes: list[Number] = list(dims)
     numbers = i[0].values() if len(dims) == 1 else None
     for at, axis in enumerate(chosen):
         begin = None if starts is None else starts[at]
         end = None if ends is None else ends[at]
         step = 1 if steps is None else steps[at]
-        found[axis] = _sliced(dims[axis], begin, end, step)
+        sizes[axis] = _sliced(dims[axis], begin, end, step)
         if numbers is not None:
             is_known = isinstance(begin, int) and isinstance(end, int)
             part = slice(_edge(begin, step), _edge(end, step), step)
             numbers = numbers[part] if is_known else None
-    return [Known(tuple(found), numbers, i[0].source, i[0].most)]
+    return [Known(tuple(sizes), numbers, i[0].source, i[0].most)]
 
 
 def _edge(value: Number, step: int) -> int | None:
@@ -679,19 +682,19 @@ def _pad(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     if pads is None:
         return [Known((None,) * len(dims))]
     axes = whole(i[3]) if len(i) > 3 and i[3] is not UNKNOWN else list(range(len(dims)))
-    found = list(dims)
+    padded = list(dims)
     is_reflected = a.text("mode", "constant") == "reflect"
     for at, axis in enumerate(axes or []):
         before, after = pads[at], pads[at + len(axes or [])]
         size = dims[axis]
         if size is None or before is None or after is None:
-            found[axis] = None
+            padded[axis] = None
             continue
         if is_reflected:
             p.require((size > before) & (size > after))
-        found[axis] = size + before + after
-        p.require(found[axis] >= 0)
-    return [Known(tuple(found))]
+        padded[axis] = size + before + after
+        p.require(padded[axis] >= 0)
+    return [Known(tuple(padded))]
 
 
 def _top(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -848,39 +851,39 @@ def _resize(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     if not scales:
         proto = a.proto("scales")
         scales = tuple(proto.floats) if proto is not None else None
-    found = list(dims)
+    resized = list(dims)
     for at, axis in enumerate(axes):
         if sizes:
-            found[axis] = sizes[at]
+            resized[axis] = sizes[at]
         elif scales and dims[axis] is not None and scales[at] is not None:
             scaled = np.floor(dims[axis] * np.float64(scales[at]) + 1e-6)
-            found[axis] = scaled.astype(np.int64) if scaled.ndim else int(scaled)
+            resized[axis] = scaled.astype(np.int64) if scaled.ndim else int(scaled)
         else:
-            found[axis] = None
-        if found[axis] is not None:
-            p.require(found[axis] >= 1)
-    return [Known(tuple(found))]
+            resized[axis] = None
+        if resized[axis] is not None:
+            p.require(resized[axis] >= 1)
+    return [Known(tuple(resized))]
 
 
 def _matmul(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     other = i[3] if a.node.op_type == "QLinearMatMul" else i[1]
-    one, two = i[0].dims, other.dims
-    if not one or not two:
+    a_dims, b_dims = i[0].dims, other.dims
+    if not a_dims or not b_dims:
         return []
-    p.equal(one[-1], two[-2] if len(two) > 1 else two[0])
-    head = p.broadcast(one[:-2], two[:-2]) or ()
-    left = one[-2:-1]
-    right = two[-1:] if len(two) > 1 else ()
+    p.equal(a_dims[-1], b_dims[-2] if len(b_dims) > 1 else b_dims[0])
+    head = p.broadcast(a_dims[:-2], b_dims[:-2]) or ()
+    left = a_dims[-2:-1]
+    right = b_dims[-1:] if len(b_dims) > 1 else ()
     return [Known((*head, *left, *right))]
 
 
 def _fused_matmul(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """FusedMatMul: a product of matrices that may be transposed, with or without the batches."""
-    one, two = (
+    left, right = (
         Known(_turned(known.dims, a.number(f"trans{which}", 0), a.number(f"transBatch{which}", 0)))
         for known, which in zip(i[:2], "AB", strict=True)
     )
-    return _matmul(p, [one, two], a)
+    return _matmul(p, [left, right], a)
 
 
 def _turned(dims: Dims | None, matrix: int, batches: int) -> Dims | None:
@@ -893,13 +896,13 @@ def _turned(dims: Dims | None, matrix: int, batches: int) -> Dims | None:
 
 def _gemm(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     other = i[3] if a.node.op_type == "QGemm" else i[1]  # after scale and zero point
-    one, two = i[0].dims, other.dims
-    if one is None or two is None or len(one) != 2 or len(two) != 2:
+    left, right = i[0].dims, other.dims
+    if left is None or right is None or len(left) != 2 or len(right) != 2:
         return []
-    one = one[::-1] if a.number("transA", 0) else one
-    two = two[::-1] if a.number("transB", 0) else two
-    p.equal(one[1], two[0])
-    return [Known((one[0], two[1]))]
+    left = left[::-1] if a.number("transA", 0) else left
+    right = right[::-1] if a.number("transB", 0) else right
+    p.equal(left[1], right[0])
+    return [Known((left[0], right[1]))]
 
 
 def _matmul_bits(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -943,8 +946,8 @@ def _recurrent(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
     for at in (5, 6):
         given = i[at].dims if len(i) > at else None
         if given is not None and len(given) == 3:
-            for one, other in zip(given, state, strict=True):
-                p.equal(one, other)
+            for given_dim, state_dim in zip(given, state, strict=True):
+                p.equal(given_dim, state_dim)
     whole: Dims = ((batch, length, directions, hidden) if batch_first
                    else (length, directions, batch, hidden))  # fmt: skip
     return [Known(whole), Known(state), Known(state)]
@@ -1055,7 +1058,7 @@ def _projected_attention(p: Propagation, i: list[Known], a: Attributes) -> Seque
 
 def _sparse_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """SparseAttention: query, key, value, or all in one; past key and value of full length."""
-    query, past = i[0].dims, [one.dims for one in i[3:5]]
+    query, past = i[0].dims, [value.dims for value in i[3:5]]
     heads, groups = a.number("num_heads", 0), a.number("kv_num_heads", 0)
     out = None
     if query is not None and len(query) == 3:
@@ -1066,11 +1069,11 @@ def _sparse_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence
 
 def _linear_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """LinearAttention: packed query, key and value, past state."""
-    query, key, value = (one.dims for one in i[:3])
+    query, key, value = (item.dims for item in i[:3])
     heads, groups = a.number("q_num_heads", 0), a.number("kv_num_heads", 0)
     if query is None or key is None or value is None or not (heads and groups):
         return []
-    sizes = [None if one[-1] is None else one[-1] // groups for one in (key, value)]
+    sizes = [None if item[-1] is None else item[-1] // groups for item in (key, value)]
     width = None if sizes[1] is None else max(heads, groups) * sizes[1]
     state: Dims = (query[0], groups, *sizes)
     return [Known((*query[:2], width)), _state(state, a)]
@@ -1096,7 +1099,7 @@ def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
     """Attention of ai.onnx: query, key, value, mask, past key and value; 3 or 4 dimensions."""
     if a.node.domain:
         return _projected_attention(p, i, a)
-    query, key, value = (one.dims for one in i[:3])
+    query, key, value = (item.dims for item in i[:3])
     if query is None or key is None or value is None:
         return []
     at = 1 if len(query) == 3 else 2
@@ -1128,7 +1131,7 @@ def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
 
 def _multi_head(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """MultiHeadAttention: query, key, value, three that change no shape, past key and value."""
-    query, key, value = ([one.dims for one in i[:3]] + [None, None])[:3]
+    query, key, value = ([item.dims for item in i[:3]] + [None, None])[:3]
     if query is None:
         return []
     width = None
@@ -1137,15 +1140,15 @@ def _multi_head(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known
             width = product((packed[2], packed[4]))
     if value is not None:
         width = value[2] if len(value) == 3 else product((value[1], value[3]))
-    found = [Known((*query[:2], width))]
+    results = [Known((*query[:2], width))]
     for new, at in ((key, 6), (value, 7)):
         past = i[at].dims if len(i) == 8 else None  # more inputs: the cache has its full length
         total = None
         if past is not None and new is not None and len(new) == 3:
             _heads_of(p, past[1:], new[2], a.number("num_heads", 0))
             total = None if lacks((past[2], new[1])) else past[2] + new[1]
-        found.append(Known(None if past is None else (*past[:2], total, past[3])))
-    return found
+        results.append(Known(None if past is None else (*past[:2], total, past[3])))
+    return results
 
 
 def _scattered_cache(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -1349,11 +1352,11 @@ class Propagation:
             inputs = [frame.get(name) if name else UNKNOWN for name in node.inputs]
             self._note_uses(node, inputs)
             try:
-                found = self._result(frame, node, inputs, depth)
+                results = self._result(frame, node, inputs, depth)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-                found = []  # a malformed node says nothing
+                results = []  # a malformed node says nothing
             for at, name in enumerate(node.outputs):
-                known = found[at] if at < len(found) else UNKNOWN
+                known = results[at] if at < len(results) else UNKNOWN
                 if known.dims is None and name and not frame.scope.is_function:
                     known = Known(_declared(frame.scope, name), known.numbers, known.source)
                 frame.values[name] = known
@@ -1429,12 +1432,12 @@ class Propagation:
             )
             inner = _Frame(body, given, frame, frame.attributes)
             self._run(inner, depth + 1)
-            made = [inner.get(name).dims for name in body.outputs[1:]]
-            steady = [_alike(*pair) for pair in zip(carried, made, strict=False)]
-            if all(same or one is None for same, one in zip(steady, carried, strict=True)):
+            results = [inner.get(name).dims for name in body.outputs[1:]]
+            steady = [_alike(*pair) for pair in zip(carried, results, strict=False)]
+            if all(same or value is None for same, value in zip(steady, carried, strict=True)):
                 break
-            carried = [one if same else None for same, one in zip(steady, carried, strict=True)]
-        listed = made[len(carried) :]
+            carried = [value if same else None for same, value in zip(steady, carried, strict=True)]
+        listed = results[len(carried) :]
         lists = [None if dims is None or trips is None else (trips, *dims) for dims in listed]
         return [*map(Known, carried), *map(Known, lists)]
 
@@ -1453,12 +1456,12 @@ class Propagation:
                 self.broken += refused
                 self.refusals.append((refused, self._node))
 
-    def equal(self, one: Number, other: Number) -> Number:
+    def equal(self, first: Number, second: Number) -> Number:
         """Demand that two sizes are equal, and return the size."""
-        if one is None or other is None:
-            return other if one is None else one
-        self.require(one == other)
-        return one if isinstance(one, int) else other if isinstance(other, int) else one
+        if first is None or second is None:
+            return second if first is None else first
+        self.require(first == second)
+        return first if isinstance(first, int) else second if isinstance(second, int) else first
 
     def broadcast(self, *shapes: Dims | None) -> Dims | None:
         """Demand that shapes can be broadcast, and return the common one."""
@@ -1466,30 +1469,30 @@ class Propagation:
             return None
         known = [dims for dims in shapes if dims is not None]
         rank = max(map(len, known), default=0)
-        found = []
+        joined_dims = []
         for axis in range(rank):
             size: Number = 1
             for dims in known:
                 at = axis - rank + len(dims)
                 size = self.joined(size, dims[at]) if at >= 0 else size
-            found.append(size)
-        return tuple(found)
+            joined_dims.append(size)
+        return tuple(joined_dims)
 
-    def joined(self, one: Number, other: Number) -> Number:
+    def joined(self, first: Number, second: Number) -> Number:
         """Demand that two sizes can be broadcast, and return the common one."""
-        if isinstance(one, int) and one == 1:
-            return other
-        if isinstance(other, int) and other == 1:
-            return one
-        if one is None or other is None:
-            return one if other is None else other
-        if isinstance(one, int) and isinstance(other, int):
-            return one
-        self.require((one == other) | (one == 1) | (other == 1))
-        for size, fixed in ((one, other), (other, one)):
+        if isinstance(first, int) and first == 1:
+            return second
+        if isinstance(second, int) and second == 1:
+            return first
+        if first is None or second is None:
+            return first if second is None else second
+        if isinstance(first, int) and isinstance(second, int):
+            return first
+        self.require((first == second) | (first == 1) | (second == 1))
+        for size, fixed in ((first, second), (second, first)):
             if isinstance(fixed, int) and isinstance(size, np.ndarray):
                 self.shrunk += size == 1
-        return np.where(one == 1, other, one)
+        return np.where(first == 1, second, first)
 
     def bound(self, index: Known, rows: Number) -> None:
         """Note that the elements of a value point into a table."""
@@ -1517,11 +1520,11 @@ def _runs_on(body: Scope) -> bool:
     )
 
 
-def _alike(one: Dims | None, other: Dims | None) -> bool:
+def _alike(first: Dims | None, second: Dims | None) -> bool:
     """Return whether two shapes are known, and the same for all candidates."""
-    if one is None or other is None or len(one) != len(other):
+    if first is None or second is None or len(first) != len(second):
         return False
-    return all(a is not None and np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return all(a is not None and np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def _numbers(dims: Dims | None) -> tuple[int, ...] | None:
@@ -1531,12 +1534,12 @@ def _numbers(dims: Dims | None) -> tuple[int, ...] | None:
 
 def _ordered(scope: Scope) -> list[Node]:
     """Return the nodes so that each comes after those whose values it takes; none of a cycle."""
-    made: set[str] = set()
+    produced: set[str] = set()
     producers = scope.links.producers
     for node in scope.nodes:
-        if any(name and name not in made and name in producers for name in node.inputs):
+        if any(name and name not in produced and name in producers for name in node.inputs):
             return topological_order(scope) or []
-        made.update(node.outputs)
+        produced.update(node.outputs)
     return scope.nodes
 
 

@@ -155,7 +155,7 @@ def _known(name: str, names: Collection[str]) -> str:
     for candidate in (name, name.strip().strip("'\"")):
         if candidate in names:
             return candidate
-    listed = ", ".join(visible(one) for one in [*names][:_MOST_LISTED]) or "none"
+    listed = ", ".join(visible(input_name) for input_name in [*names][:_MOST_LISTED]) or "none"
     if len(names) > _MOST_LISTED:
         listed += f" and {len(names) - _MOST_LISTED:,} more"
     raise UsageError(

@@ -154,13 +154,13 @@ def category_of(op_type: str, domain: str = "") -> str:
 
 
 def _contrib_category(op_type: str) -> str:
-    found = _CONTRIB_TABLE.get(op_type)
-    if found is None:
+    category_by_name = _CONTRIB_TABLE.get(op_type)
+    if category_by_name is None:
         for category, parts in _CONTRIB_HINTS:
             if any(part in op_type for part in parts):
                 return category
-        found = _ONNX_TABLE.get(op_type, "custom")
-    return found
+        category_by_name = _ONNX_TABLE.get(op_type, "custom")
+    return category_by_name
 
 
 COLOUR_CLASSES = (

@@ -102,10 +102,10 @@ def _conflict(
         other = schema.input(at)
         if at == index or not name or other is None or other.type_name != formal.type_name:
             continue
-        found = type_of_value(node.scope.value_type(name))
-        if found is not None and found != text:
+        other_type = type_of_value(node.scope.value_type(name))
+        if other_type is not None and other_type != text:
             label = f"{other.name} {at}" if other.option == "variadic" else other.name
-            return f"{shown(text)}, but {label} is {shown(found)}: they must be the same"
+            return f"{shown(text)}, but {label} is {shown(other_type)}: they must be the same"
     return None
 
 

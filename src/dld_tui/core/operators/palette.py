@@ -134,19 +134,19 @@ class OperatorPalette:
     ) -> None:
         self.imports = dict(imports)
         self._uses = dict(uses or {})
-        found: dict[tuple[str, str], PaletteOperator] = {}
+        entries: dict[tuple[str, str], PaletteOperator] = {}
         # A local function stands in front of an operator of the same name.
         for schema in functions:
-            self._enter(found, schema, Origin.FUNCTION)
+            self._enter(entries, schema, Origin.FUNCTION)
         for schema in operators(self._known_imports()):
-            self._enter(found, schema, Origin.SCHEMA)
+            self._enter(entries, schema, Origin.SCHEMA)
         for schema in operators(newest_opsets()):
             is_imported = schema.domain in self.imports
             newer = versions_of(schema.name, schema.domain)[0] if is_imported else None
-            self._enter(found, schema, Origin.SCHEMA, imported=is_imported, too_new=newer)
+            self._enter(entries, schema, Origin.SCHEMA, imported=is_imported, too_new=newer)
         for schema in custom:
-            self._enter(found, schema, Origin.CUSTOM)
-        self.operators = sorted(found.values(), key=lambda item: (item.name.lower(), item.domain))
+            self._enter(entries, schema, Origin.CUSTOM)
+        self.operators = sorted(entries.values(), key=lambda item: (item.name.lower(), item.domain))
         """All of them by name, whether available or not."""
 
     def _known_imports(self) -> dict[str, int]:
@@ -155,7 +155,7 @@ class OperatorPalette:
 
     def _enter(
         self,
-        found: dict[tuple[str, str], PaletteOperator],
+        entries: dict[tuple[str, str], PaletteOperator],
         schema: OperatorSchema,
         origin: Origin,
         *,
@@ -163,8 +163,8 @@ class OperatorPalette:
         too_new: int | None = None,
     ) -> None:
         key = (schema.domain, schema.name)
-        if key not in found:
-            found[key] = PaletteOperator(
+        if key not in entries:
+            entries[key] = PaletteOperator(
                 schema.name, schema.domain, schema, origin, imported, too_new,
                 self._uses.get(key, 0),
             )  # fmt: skip
@@ -186,16 +186,16 @@ class OperatorPalette:
         return [item for *_, item in sorted(scored, key=lambda row: row[:3])]
 
     def grouped(
-        self, grouping: Grouping, found: Sequence[PaletteOperator] | None = None
+        self, grouping: Grouping, chosen: Sequence[PaletteOperator] | None = None
     ) -> list[tuple[str, list[PaletteOperator]]]:
         """Return (title, operators) by group; what must be imported first is in groups at the end.
 
         Args:
             grouping: How to group those that can be added.
-            found: The operators to group, in their order; by default all.
+            chosen: The operators to group, in their order; by default all.
         """
         groups: dict[str, list[PaletteOperator]] = {}
-        items = self.operators if found is None else found
+        items = self.operators if chosen is None else chosen
         for title in _titles(grouping, items):
             groups[title] = []
         others: dict[str, list[PaletteOperator]] = {}
@@ -227,10 +227,10 @@ def _points(item: PaletteOperator, words: Sequence[str]) -> int | None:
     """Return how well an operator fits: each word its name, or a part of its category or domain."""
     total = _USED * bool(item.uses) + _DEPRECATED * item.deprecated
     for word in words:
-        found = score(word, item.name)
-        if found is None and not (len(word) >= _LEAST_PART and word.lower() in item.place):
+        name_score = score(word, item.name)
+        if name_score is None and not (len(word) >= _LEAST_PART and word.lower() in item.place):
             return None
-        total += found or 0
+        total += name_score or 0
     return total
 
 

@@ -56,22 +56,22 @@ def _since(op_type: str, domain: str, opset_version: int) -> int | None:
 @cache
 def onnx_versions(op_type: str, domain: str) -> tuple[int, ...]:
     """Return the versions in which an operator's signature changed, the oldest first."""
-    found: list[int] = []
+    versions: list[int] = []
     version = _since(op_type, domain, _UNLIMITED)
     while version is not None:
-        found.append(version)
+        versions.append(version)
         version = _since(op_type, domain, version - 1)
-    return tuple(found[::-1])
+    return tuple(versions[::-1])
 
 
 @cache
 def onnx_operators() -> dict[str, list[str]]:
     """Return the names of all operators by domain."""
-    found: dict[str, list[str]] = {}
+    by_domain: dict[str, list[str]] = {}
     schemas = protos.defs().get_all_schemas()
     for domain, name in sorted((schema.domain, schema.name) for schema in schemas):
-        found.setdefault(domain, []).append(name)
-    return found
+        by_domain.setdefault(domain, []).append(name)
+    return by_domain
 
 
 def newest_onnx(domain: str) -> int:
@@ -372,10 +372,10 @@ def history_of(name: str, domain: str = "") -> list[tuple[int, list[str]]]:
     """Return (version, what changed in it) of an operator, the newest first."""
     schemas = [schema_for(name, domain, version) for version in versions_of(name, domain)]
     known = [schema for schema in schemas if schema is not None]
-    found = []
+    history = []
     for at, schema in enumerate(known):
-        found.append((schema.since_version, _changes(known[at - 1], schema) if at else ["first"]))
-    return found[::-1]
+        history.append((schema.since_version, _changes(known[at - 1], schema) if at else ["first"]))
+    return history[::-1]
 
 
 def _changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
@@ -390,15 +390,15 @@ def _changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
     return changes or ["the same signature, other words or behaviour"]
 
 
-def _formal_changes(what: str, old: Sequence[Formal], new: Sequence[Formal]) -> list[str]:
+def _formal_changes(side: str, old: Sequence[Formal], new: Sequence[Formal]) -> list[str]:
     before, after = {item.name: item for item in old}, {item.name: item for item in new}
     changed = [
-        f"{what} {name} is {after[name].option}, was {before[name].option}"
+        f"{side} {name} is {after[name].option}, was {before[name].option}"
         for name in after
         if name in before and before[name].option != after[name].option
     ]
     return [
-        *_came_and_went(what, before, after),
+        *_came_and_went(side, before, after),
         *changed,
     ]
 
@@ -406,11 +406,11 @@ def _formal_changes(what: str, old: Sequence[Formal], new: Sequence[Formal]) -> 
 def _attribute_changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
     before = {item.name: item for item in old.attributes}
     after = {item.name: item for item in new.attributes}
-    found = _came_and_went("attribute", before, after)
+    changes = _came_and_went("attribute", before, after)
     for name, item in after.items():
         if name in before:
-            found += _attribute_change(before[name], item)
-    return found
+            changes += _attribute_change(before[name], item)
+    return changes
 
 
 def _attribute_change(old: AttributeSchema, new: AttributeSchema) -> list[str]:
@@ -423,11 +423,11 @@ def _attribute_change(old: AttributeSchema, new: AttributeSchema) -> list[str]:
     return []
 
 
-def _came_and_went(what: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
+def _came_and_went(kind: str, before: Iterable[str], after: Iterable[str]) -> list[str]:
     old, new = list(before), list(after)
     return [
-        *(f"new {what} {name}" for name in new if name not in old),
-        *(f"no {what} {name} any more" for name in old if name not in new),
+        *(f"new {kind} {name}" for name in new if name not in old),
+        *(f"no {kind} {name} any more" for name in old if name not in new),
     ]
 
 
@@ -435,8 +435,8 @@ def _type_changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
     before = {shown(name) for item in (*old.inputs, *old.outputs) for name in item.types}
     after = {shown(name) for item in (*new.inputs, *new.outputs) for name in item.types}
     came, went = sorted(after - before), sorted(before - after)
-    found = [f"takes {', '.join(came)}"] if came else []
-    return found + ([f"no longer takes {', '.join(went)}"] if went else [])
+    changes = [f"takes {', '.join(came)}"] if came else []
+    return changes + ([f"no longer takes {', '.join(went)}"] if went else [])
 
 
 def same_meaning(op_type: str, domain: str, there: int | None, here: int | None) -> bool:
@@ -467,9 +467,9 @@ def same_meaning(op_type: str, domain: str, there: int | None, here: int | None)
 
 def _same_formals(there: Sequence[Formal], here: Sequence[Formal]) -> bool:
     return len(there) == len(here) and all(
-        (one.option, one.min_arity) == (other.option, other.min_arity)
-        and set(one.types) <= set(other.types)
-        for one, other in zip(there, here, strict=True)
+        (old.option, old.min_arity) == (new.option, new.min_arity)
+        and set(old.types) <= set(new.types)
+        for old, new in zip(there, here, strict=True)
     )
 
 

@@ -91,8 +91,8 @@ def _front(names: Collection[str]) -> str:
 
 def _common(texts: Collection[str]) -> str:
     low, high = min(texts), max(texts)  # what these begin with all begin with
-    for at, (one, other) in enumerate(zip(low, high, strict=False)):
-        if one != other:
+    for at, (first, second) in enumerate(zip(low, high, strict=False)):
+        if first != second:
             return low[:at]
     return low
 
@@ -114,7 +114,7 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
     """
     words = dict.fromkeys(word for name in names for word in _WORD.findall(name))
     taken = {word for word in words if len(word) <= _LONGEST_DIMENSION}
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for word in words:
         if len(word) <= _LONGEST_DIMENSION:
             continue
@@ -122,8 +122,8 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
         numbers = (f"{letter}{number}" if number > 1 else letter for number in range(1, 1000))
         alias = next((number for number in numbers if number not in taken), word)
         taken.add(alias)
-        found[word] = alias
-    return found
+        aliases[word] = alias
+    return aliases
 
 
 class _Typed(Protocol):
@@ -144,7 +144,7 @@ def aliases_in(scope: _Typed) -> dict[str, str]:
     Both are foreign text.
     """
     known = (scope.value_type(name) for name in (*scope.inputs, *scope.outputs))
-    dims = (dim for one in known if one is not None for dim in one.dims or ())
+    dims = (dim for value_type in known if value_type is not None for dim in value_type.dims or ())
     return dimension_aliases(dim for dim in dims if isinstance(dim, str))
 
 
@@ -153,14 +153,14 @@ def said_aliases(aliases: Mapping[str, str]) -> str:
 
     What a name has in common with the one before, up to a separator, is said once.
     """
-    said, before = [], ""
+    parts, before = [], ""
     for name, alias in aliases.items():
         common = _common((before, name))
         cut = 1 + max(map(common.rfind, "._/"))
         rest = f"…{name[cut:]}" if cut > _LEAST_COMMON else name
-        said.append(f"{alias} {rest}")
+        parts.append(f"{alias} {rest}")
         before = name
-    return visible("  ".join(said))
+    return visible("  ".join(parts))
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
@@ -169,8 +169,8 @@ def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
     if start < 0:
         return shape
 
-    def alias(found: re.Match[str]) -> str:
-        word = found[0]
+    def alias(match: re.Match[str]) -> str:
+        word = match[0]
         return "?" if _UNKNOWN.fullmatch(word) else aliases.get(word, word)
 
     return shape[:start] + _WORD.sub(alias, shape[start:])

@@ -305,14 +305,14 @@ def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
             "Workbooks need XlsxWriter, which is not installed",
             hint="pip install 'dld-tui[excel]', or write --csv",
         ) from error
-    made = io.BytesIO()
-    with xlsxwriter.Workbook(made, _OPTIONS) as book:
+    target = io.BytesIO()
+    with xlsxwriter.Workbook(target, _OPTIONS) as book:
         book.set_properties({"created": _CREATED})
         bold = book.add_format({"bold": True})
         taken: set[str] = set()
         for title, table in tables:
             _write(book.add_worksheet(_sheet_name(title, taken)), table, bold)
-    return made.getvalue()
+    return target.getvalue()
 
 
 def _sheet_name(title: str, taken: set[str]) -> str:

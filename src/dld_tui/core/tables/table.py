@@ -166,12 +166,12 @@ class Column(Generic[Row]):
 
     def order_of(self, row: Row) -> Any:
         """Return what to sort by: texts without case, None where nothing is known."""
-        found = self.value(row) if self.order is None else self.order(row)
-        if isinstance(found, str):
-            return found.lower() or None
-        if found is not None and self.unit.type == "list" and self.order is None:
-            return self.unit.plain(found).lower() or None
-        return found
+        value = self.value(row) if self.order is None else self.order(row)
+        if isinstance(value, str):
+            return value.lower() or None
+        if value is not None and self.unit.type == "list" and self.order is None:
+            return self.unit.plain(value).lower() or None
+        return value
 
     def style_of(self, row: Row) -> str:
         """Return the style class of a row's text."""
@@ -263,7 +263,7 @@ def sort_places(
     keyed = [(column.order_of(table.rows[place]), place) for place in chosen]
     known = [pair for pair in keyed if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=falling)
-    return [place for _, place in known] + [place for found, place in keyed if found is None]
+    return [place for _, place in known] + [place for order, place in keyed if order is None]
 
 
 def json_of(table: Table[Any]) -> list[dict[str, JSON]]:

@@ -18,7 +18,7 @@ import onnx
 from dld_tui.core.document.literals import LiteralError, element_text, parse_element
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
-from dld_tui.core.errors import CancelledError, EditError
+from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.files.blobs import Blob, SpillFile
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -132,6 +132,18 @@ def encoded(values: Array, dtype: str) -> bytes:
     return np.packbits(rows.reshape(-1), bitorder="little").tobytes()
 
 
+def raw_payload(tensor: Tensor) -> bytes | Blob:
+    """Return the values of a tensor as ``raw_data`` has them; not for strings.
+
+    Raises:
+        InputError: They cannot be read.
+    """
+    try:
+        return tensor.payload()
+    except InputError:  # a few varints in the message itself
+        return encoded(tensor.read(), tensor.dtype)
+
+
 def from_json(values: Sequence[JSON], dtype: str) -> Array:
     """Return JSON values as native elements.
 
@@ -145,13 +157,13 @@ def from_json(values: Sequence[JSON], dtype: str) -> Array:
     plain = _plain(values, dtype, kind)
     if plain is not None:
         return plain
-    found = np.empty(len(values), kind)
+    elements = np.empty(len(values), kind)
     for index, value in enumerate(values):
         try:
-            found[index] = _one(value, dtype)
+            elements[index] = _one(value, dtype)
         except LiteralError as error:
             raise EditError(f"value {index}: {error}") from None
-    return found
+    return elements
 
 
 def _plain(values: Sequence[JSON], dtype: str, kind: np.dtype[Any]) -> Array | None:
@@ -163,9 +175,9 @@ def _plain(values: Sequence[JSON], dtype: str, kind: np.dtype[Any]) -> Array | N
             wide = np.array(values, np.float64)
         except OverflowError:
             return None
-        found = wide.astype(kind)
-    same = (np.isfinite(wide) == np.isfinite(found)) & ((wide == 0) == (found == 0))
-    return found if bool(same.all()) else None
+        narrow = wide.astype(kind)
+    same = (np.isfinite(wide) == np.isfinite(narrow)) & ((wide == 0) == (narrow == 0))
+    return narrow if bool(same.all()) else None
 
 
 def _one(value: JSON, dtype: str) -> Any:
@@ -376,8 +388,8 @@ def _to_float(values: Array, target: str, saturate: bool) -> Array:
         # The types of ml_dtypes do not all know each other; float32 holds all of them exactly.
         values = values.astype(np.float32)
     if target == "float8e8m0":
-        made = onnx.numpy_helper.to_float8e8m0(values, saturate, "up")
-        return np.asarray(made).astype(kind)
+        converted = onnx.numpy_helper.to_float8e8m0(values, saturate, "up")
+        return np.asarray(converted).astype(kind)
     if target in SATURATING and saturate:
         limit = float_limit(target)
         wide = values if values.dtype.kind == "f" else values.astype(np.float64)

@@ -132,11 +132,11 @@ def given(document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]) 
     if isinstance(payload, dict) and "values" in payload:
         return encoded(_values(payload["values"], dtype, count), dtype)
     data = resolve(document, payload)
-    found = data.length if isinstance(data, Blob) else len(data)
+    length = data.length if isinstance(data, Blob) else len(data)
     needed = payload_bytes(dtype, count)
-    if found != needed:
+    if length != needed:
         shape = "x".join(str(dim) for dim in dims) or "scalar"
-        raise EditError(f"the data has {found} B, {shape} {dtype} needs {needed} B")
+        raise EditError(f"the data has {length} B, {shape} {dtype} needs {needed} B")
     return data
 
 

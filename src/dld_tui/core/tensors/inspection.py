@@ -195,10 +195,10 @@ class TensorWindow:
             return self.values(start, count)
         if (count - 1) * step < _SPAN:
             return self.values(start, (count - 1) * step + 1)[::step]
-        found = np.empty(count, numpy_type(self.dtype))
+        elements = np.empty(count, numpy_type(self.dtype))
         for place in range(count):
-            found[place] = self.tensor.read(start + place * step, 1)[0]
-        return found
+            elements[place] = self.tensor.read(start + place * step, 1)[0]
+        return elements
 
     def _base(self, plane: Slice) -> int:
         pairs = enumerate(zip(plane.fixed, self._strides, strict=True))
@@ -216,9 +216,9 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _array(values: list[Any], dtype: str) -> Array:
-    found = np.empty(len(values), numpy_type(dtype))
-    found[:] = values
-    return found
+    elements = np.empty(len(values), numpy_type(dtype))
+    elements[:] = values
+    return elements
 
 
 def _string(text: str) -> bytes:

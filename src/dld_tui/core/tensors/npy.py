@@ -35,6 +35,7 @@ from dld_tui.core.tensors.elements import (
     encoded,
     integer_limits,
     numpy_type,
+    raw_payload,
     require_dims,
 )
 from dld_tui.core.text import clip, visible
@@ -102,11 +103,11 @@ def header_of(source: Source) -> NpyHeader:
     text = source.read(begin, size).decode("utf-8" if version == 3 else "latin-1", "replace")
     descr, fortran, shape = _parsed(path, text)
     length = math.prod(shape) * np.dtype(descr).itemsize
-    found = source.size - begin - size
-    if found < length:
-        raise refused(path, f"is cut short: {found} B of {length} B of elements are there")
-    if found > length:
-        raise refused(path, f"has {found - length} B behind its last element")
+    available = source.size - begin - size
+    if available < length:
+        raise refused(path, f"is cut short: {available} B of {length} B of elements are there")
+    if available > length:
+        raise refused(path, f"has {available - length} B behind its last element")
     return NpyHeader(path, descr, shape, fortran and len(shape) > 1, begin + size, length)
 
 
@@ -232,8 +233,8 @@ def _require_match(header: NpyHeader, dtype: str, dims: Sequence[int] | None) ->
             )
         raise refused(header.path, f"holds {header.dtype}, the tensor is {dtype}")
     if dims is not None and tuple(dims) != header.shape:
-        found, wanted = fmt.shape(header.shape), fmt.shape(tuple(dims))
-        raise refused(header.path, f"has shape {found}, the tensor has {wanted}")
+        present, wanted = fmt.shape(header.shape), fmt.shape(tuple(dims))
+        raise refused(header.path, f"has shape {present}, the tensor has {wanted}")
     if header.fortran and header.length > _FORTRAN_LIMIT:
         raise refused(
             header.path,
@@ -334,7 +335,7 @@ def export_npy(
         descr = f"<{_CODES[dtype]}" if dtype in _CODES else kind.newbyteorder("<").str
         if dtype in _CODES:
             note = [f"{dtype} is written as {np.dtype(descr).name}: the bits as they are"]
-        payload = _as_stored(tensor)
+        payload = raw_payload(tensor)
     header = io.BytesIO()
     fields: Any = {"descr": descr, "fortran_order": False, "shape": tensor.shape}
     np.lib.format.write_array_header_1_0(header, fields)
@@ -343,13 +344,6 @@ def export_npy(
         path, pieces, overwrite=overwrite, progress=progress, cancelled=cancelled
     )
     return [*note, *remarks]
-
-
-def _as_stored(tensor: Tensor) -> bytes | Blob:
-    try:
-        return tensor.payload()
-    except InputError:  # a few varints in the message, or values that cannot be read at all
-        return encoded(tensor.read(), tensor.dtype)
 
 
 def _one_a_byte(tensor: Tensor, cancelled: CancelCheck | None) -> Iterator[bytes]:

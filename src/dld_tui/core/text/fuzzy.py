@@ -37,10 +37,10 @@ def score(query: str, text: str) -> int | None:
     words = query.lower().split()
     total = 0
     for word in words:
-        found = _word_score(word, text)
-        if found is None:
+        word_score = _word_score(word, text)
+        if word_score is None:
             return None
-        total += found
+        total += word_score
     return total + (_beginning(words[0], text.lower()) if words else 0)
 
 
@@ -214,7 +214,7 @@ class FuzzyIndex:
 def _holding(word: str, places: Iterable[int], lowered: Sequence[str]) -> list[int]:
     """Return the places whose texts have the letters of a word in order."""
     first, others = word[0], word[1:]
-    found = []
+    matching = []
     for at in places:
         text = lowered[at]
         end = text.find(first)
@@ -223,5 +223,5 @@ def _holding(word: str, places: Iterable[int], lowered: Sequence[str]) -> list[i
                 break
             end = text.find(letter, end + 1)
         if end >= 0:
-            found.append(at)
-    return found
+            matching.append(at)
+    return matching

@@ -10,7 +10,7 @@ from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
 from dld_tui.core.document.edits.deletion import delete_from
 from dld_tui.core.document.edits.nodes import new_cast
-from dld_tui.core.document.edits.registry import edit, node_at
+from dld_tui.core.document.edits.registry import edit, node_at, subject
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -46,8 +46,8 @@ def delete_many(
     for scope, members in by_scope.items():
         delete_from(transaction, scope, members, reconnect=reconnect)
     count = sum(map(len, by_scope.values()))
-    what = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
-    return f"delete {what}" + (" and reconnect" if reconnect else "")
+    subject_text = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
+    return f"delete {subject_text}" + (" and reconnect" if reconnect else "")
 
 
 @edit
@@ -74,8 +74,8 @@ def set_attributes(
         names.update(dict.fromkeys(attributes))
     if not names:
         raise EditError("there are no attributes to set")
-    what = quoted(next(iter(names))) if len(names) == 1 else f"{len(names)} attributes"
-    return f"set {what} of {fmt.plural(len(touched), 'node')}"
+    subject_text = subject([*names], "attribute")
+    return f"set {subject_text} of {fmt.plural(len(touched), 'node')}"
 
 
 def _set_one(
@@ -96,17 +96,17 @@ def _set_one(
 
 def nodes_at(document: Document, pairs: object) -> list[Node]:
     """Return the nodes that pairs of a scope's path and a ref name."""
-    found = []
+    nodes = []
     for pair in pairs if isinstance(pairs, (list, tuple)) else ():
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise EditError("nodes must be a list of [scope, node]")
         path, ref = pair
         if not isinstance(path, (list, tuple)) or not isinstance(ref, str):
             raise EditError("nodes must be a list of [scope, node]")
-        found.append(node_at(document, [str(step) for step in path], ref))
-    if not found:
+        nodes.append(node_at(document, [str(step) for step in path], ref))
+    if not nodes:
         raise EditError("there are no nodes")
-    return found
+    return nodes
 
 
 def _is_inside(node: Node | None, chosen: Mapping[Node, None]) -> bool:
@@ -147,8 +147,8 @@ def cast_nodes(
         reason = f"{quoted(first.node.ref)} cannot run in {precision}{also}: {first.reason}"
         raise EditError(reason)
     carry_out(plan, transaction)
-    what = quoted(targets[0].ref) if len(targets) == 1 else fmt.plural(len(targets), "node")
-    return f"cast {what} to {precision}"
+    subject_text = quoted(targets[0].ref) if len(targets) == 1 else fmt.plural(len(targets), "node")
+    return f"cast {subject_text} to {precision}"
 
 
 def carry_out(plan: CastPlan, transaction: Transaction) -> None:

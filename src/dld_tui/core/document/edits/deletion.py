@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -34,14 +34,13 @@ def delete_nodes(
         reconnect: Give the users of a deleted node's first output its first data input instead;
             without it their inputs are left without a source.
     """
-    found = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
-    targets = list(dict.fromkeys(found))
+    chosen = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
+    targets = list(dict.fromkeys(chosen))
     if not targets:
         return "delete nothing"
     home = targets[0].scope
     delete_from(transaction, home, targets, reconnect=reconnect)
-    subject = quoted(nodes[0]) if len(nodes) == 1 else f"{len(nodes)} nodes"
-    return f"delete {subject}" + (" and reconnect" if reconnect else "")
+    return f"delete {subject(nodes, 'node')}" + (" and reconnect" if reconnect else "")
 
 
 def delete_from(
@@ -118,8 +117,7 @@ def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool 
     # The output keeps its name and type: the value that now feeds it takes the name over.
     spare = free_name(scope, f"{output}_bypassed") if keep else ""
     transaction.do(SetLinks(scope, node, "output", (spare, *node.outputs[1:])))
-    for record in list(scope.named("value_info").all(source)):
-        transaction.replace(scope, "value_info", record)
+    transaction.drop(scope, "value_info", source)
     rename_everywhere(transaction, scope, source, output)
 
 
@@ -132,8 +130,7 @@ def remove_node(
     for name in () if keep_types else outputs:
         if scope.definition(name) is not None or name in scope.outputs:
             continue
-        for record in list(scope.named("value_info").all(name)):
-            transaction.replace(scope, "value_info", record)
+        transaction.drop(scope, "value_info", name)
 
 
 def splice_out_all(

@@ -83,9 +83,9 @@ def make_function(
     require_new_function(document, key, unused=True)
     home = targets[0].scope
     ordered = in_order(home, targets)
-    taken, made = boundary(home, ordered)
-    require_convex(home, ordered, made)
-    if not made:
+    taken, outputs = boundary(home, ordered)
+    require_convex(home, ordered, outputs)
+    if not outputs:
         raise EditError("nothing uses what these nodes make", hint="Select the nodes that use it")
     weights = [value for value in taken if constants and _can_be_constant(home, value)]
     taken = [value for value in taken if value not in weights]
@@ -95,13 +95,13 @@ def make_function(
         imports.setdefault("", versions_by_domain(home).get("", 1))
     proto = new_function(key, imports)
     set_texts(proto, "input", taken)
-    set_texts(proto, "output", made)
+    set_texts(proto, "output", outputs)
     proto.node.extend(_constant(home, value) for value in weights)
     proto.node.extend(whole_node(node) for node in ordered)
     passed = _references(ordered)
     set_texts(proto, "attribute", passed)
 
-    call = new_proto(home, name, key[0], "", taken, made)
+    call = new_proto(home, name, key[0], "", taken, outputs)
     for attribute, number in passed.items():
         entry = call.attribute.add(type=number)
         set_text(entry, "name", attribute)
@@ -139,12 +139,12 @@ def _imports_used(home: Scope, nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def _with_bodies(nodes: Sequence[Node]) -> list[Node]:
-    found = []
+    all_nodes = []
     for node in nodes:
-        found.append(node)
+        all_nodes.append(node)
         for body in node.subgraphs():
-            found += [inner for scope in body.walk() for inner in scope.nodes]
-    return found
+            all_nodes += [inner for scope in body.walk() for inner in scope.nodes]
+    return all_nodes
 
 
 def _references(nodes: Sequence[Node]) -> dict[str, int]:
@@ -183,16 +183,14 @@ def _remove_leftovers(
         if definition is None or definition.scope is not home:
             continue  # one of a scope around it stays where it is
         if not home.users(value) and value not in home.outputs:
-            for record in list(home.named("initializer").all(value)):
-                transaction.replace(home, "initializer", record)
+            transaction.drop(home, "initializer", value)
     gone = [value for node in nodes for value in node.outputs] + list(weights)
     for value in gone:
         if not value or home.definition(value) is not None:
             continue
         for list_name in ("value_info", "quantization_annotation"):
             if list_name in home.records:
-                for record in list(home.named(list_name).all(value)):
-                    transaction.replace(home, list_name, record)
+                transaction.drop(home, list_name, value)
 
 
 def unused_key(document: Document, wanted: FunctionKey) -> FunctionKey:
@@ -227,15 +225,15 @@ def inline_function(
         nodes: The instances, ``[[SCOPE, NODE], …]``: the path of a scope and a ref in it.
     """
     targets = dict.fromkeys(nodes_at(document, nodes))
-    made, first = 0, next(iter(targets)).ref
+    inlined, first = 0, next(iter(targets)).ref
     for node in targets:
         function = function_of(node)
         if function is None:
             raise EditError(f"{quoted(node.ref)} calls no local function")
-        made += _inline(transaction, node, function)
-    count = f"by {fmt.plural(made, 'node')}"
-    what = quoted(first) if len(targets) == 1 else f"{len(targets)} instances"
-    return f"inline {what} {count}"
+        inlined += _inline(transaction, node, function)
+    count = f"by {fmt.plural(inlined, 'node')}"
+    subject_text = quoted(first) if len(targets) == 1 else fmt.plural(len(targets), "instance")
+    return f"inline {subject_text} {count}"
 
 
 def _inline(transaction: Transaction, call: Node, function: Scope) -> int:
@@ -263,10 +261,10 @@ def _inline(transaction: Transaction, call: Node, function: Scope) -> int:
         ensure_import(transaction, home, domain, imports.get(domain, 1))
     if copies:
         ensure_import(transaction, home, "", imports.get("", 1))
-    made = [home.new_node(proto) for proto in (*protos, *copies)]
-    transaction.replace(home, "node", call, *made)
+    new_nodes = [home.new_node(proto) for proto in (*protos, *copies)]
+    transaction.replace(home, "node", call, *new_nodes)
     _declare_types(transaction, home, body)
-    return len(made)
+    return len(new_nodes)
 
 
 def _declare_types(transaction: Transaction, home: Scope, body: Scope) -> None:

@@ -166,10 +166,10 @@ def function_at(document: Document, scope: Sequence[str]) -> Scope:
     Raises:
         EditError: There is none, or the path is that of a graph.
     """
-    found = document.scope_at(scope)
-    if not found.is_function:
+    function = document.scope_at(scope)
+    if not function.is_function:
         raise EditError("that is not a function", where=" › ".join(scope) or "main")
-    return found
+    return function
 
 
 def require_new_function(document: Document, key: FunctionKey, *, unused: bool = False) -> None:

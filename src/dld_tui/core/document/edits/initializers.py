@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.links import with_item
-from dld_tui.core.document.edits.registry import edit, strings
+from dld_tui.core.document.edits.registry import edit, strings, subject
 from dld_tui.core.document.edits.renaming import require_free
-from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
+from dld_tui.core.document.edits.tensors import (
+    Target,
+    emptied,
+    initializer_at,
+    put_payload,
+    require_readable,
+)
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
@@ -21,6 +27,7 @@ from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.tensors.elements import (
     element_type,
     payload_bytes,
+    raw_payload,
     require_dims,
     require_dtype,
 )
@@ -125,20 +132,18 @@ def delete_initializers(
         list_name: {id(record): at for at, record in enumerate(home.records[list_name])}
         for list_name in _LISTS
     }
-    found = [
+    records = [
         (places[list_name][id(record)], list_name, record)
         for name in wanted
         for list_name in _LISTS
         for record in home.named(list_name).all(name)
     ]
     # From the last one on, so that the places of those before stay right.
-    for place, list_name, record in sorted(found, key=lambda item: item[0], reverse=True):
+    for place, list_name, record in sorted(records, key=lambda item: item[0], reverse=True):
         transaction.do(Splice(home, list_name, place, [record], []))
     for name in wanted:
-        for record in list(home.named("value_info").all(name)):
-            transaction.replace(home, "value_info", record)
-    subject = quoted(wanted[0]) if len(wanted) == 1 else f"{len(wanted)} initializers"
-    return f"delete {subject}"
+        transaction.drop(home, "value_info", name)
+    return f"delete {subject(wanted, 'initializer')}"
 
 
 @edit
@@ -166,10 +171,8 @@ def set_external(
         present = entries.get("location", "") if tensor.is_external else None
         if present == location or (present and not location):
             continue
-        proto = emptied(tensor.proto)
-        put_payload(document, proto, _values_of(tensor, target.title), location=location)
-        transaction.do(Splice(home, "initializer", target.position, [tensor.proto], [proto]))
-    return f"make {_subject(names)} external"
+        _store(document, transaction, target, location)
+    return f"make {subject(names, 'initializer')} external"
 
 
 @edit
@@ -184,13 +187,9 @@ def set_inline(
     home = document.scope_at(scope)
     for name in strings(names, "names"):
         target = initializer_at(home, name)
-        tensor = target.tensor
-        if not tensor.is_external:
-            continue
-        proto = emptied(tensor.proto)
-        put_payload(document, proto, _values_of(tensor, target.title))
-        transaction.do(Splice(home, "initializer", target.position, [tensor.proto], [proto]))
-    return f"make {_subject(names)} inline"
+        if target.tensor.is_external:
+            _store(document, transaction, target, None)
+    return f"make {subject(names, 'initializer')} inline"
 
 
 @edit
@@ -241,22 +240,17 @@ def _entry(entries: Mapping[str, str], key: str, default: int | None) -> int | N
     return int(text) if text.isascii() and text.isdecimal() else default
 
 
-def _values_of(tensor: Tensor, title: str) -> Any:
+def _store(
+    document: Document, transaction: Transaction, target: Target, location: str | None
+) -> None:
+    """Store the values of an initializer in a data file, or in the model when that is None."""
+    tensor = target.tensor
     if tensor.dtype == "string":
-        raise EditError(f"{title} holds strings, which cannot be external")
-    problem = tensor.problem
-    if problem is not None:
-        raise EditError(f"the values of {title} cannot be read: {problem}")
-    try:
-        return tensor.payload()
-    except InputError:  # a few varints in the message itself
-        from dld_tui.core.tensors.elements import encoded
-
-        return encoded(tensor.read(), tensor.dtype)
-
-
-def _subject(names: Sequence[str]) -> str:
-    return quoted(names[0]) if len(names) == 1 else f"{len(names)} initializers"
+        raise EditError(f"{target.title} holds strings, which cannot be external")
+    require_readable(target)
+    proto = emptied(tensor.proto)
+    put_payload(document, proto, raw_payload(tensor), location=location)
+    transaction.do(Splice(target.scope, "initializer", target.position, [tensor.proto], [proto]))
 
 
 def require_new_initializer(scope: Scope, name: str) -> None:

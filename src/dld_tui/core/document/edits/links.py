@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.deletion import take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
-from dld_tui.core.document.edits.registry import edit, node_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
 from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.local_functions import function_of
@@ -164,7 +164,7 @@ def bypass_nodes(
     for ref in strings(nodes, "nodes"):
         node = node_at(document, scope, ref)
         take_over(transaction, node.scope, node, keep=True)
-    return f"bypass {quoted(nodes[0]) if len(nodes) == 1 else f'{len(nodes)} nodes'}"
+    return f"bypass {subject(nodes, 'node')}"
 
 
 def with_item(names: tuple[str, ...], index: int, name: str) -> tuple[str, ...]:
@@ -284,11 +284,11 @@ def expose_input(
     known = home.value_type(present) if present and dtype is None else None
     if known is not None and not known.container:
         dtype, dims = known.dtype, known.dims
-    made = name or free_name(root, f"{present or target.name or target.op_type}_input")
-    add_input(document, transaction, scope=place, name=made, dtype=dtype, dims=dims)
-    links = with_item(target.inputs, index, made)
+    input_name = name or free_name(root, f"{present or target.name or target.op_type}_input")
+    add_input(document, transaction, scope=place, name=input_name, dtype=dtype, dims=dims)
+    links = with_item(target.inputs, index, input_name)
     transaction.do(SetLinks(home, target, "input", links))
-    return f"make input {quoted(made)} for {quoted(node)}"
+    return f"make input {quoted(input_name)} for {quoted(node)}"
 
 
 @edit
@@ -320,8 +320,7 @@ def replace_output(
         return f"output {quoted(by)} instead of {quoted(name)}"
     old = home.named("output").first(name)
     new = typed(home, by)
-    for record in list(home.named("value_info").all(by)):
-        transaction.replace(home, "value_info", record)  # an output declares it itself
+    transaction.drop(home, "value_info", by)  # an output declares it itself
     transaction.replace(home, "output", old, new)
     return f"output {quoted(by)} instead of {quoted(name)}"
 

@@ -171,8 +171,8 @@ def _targets(
 ) -> list[tuple[Any, str, Any]]:
     if nodes is None:
         return [(None, "", scope.proto)]
-    found = [node_at(document, path, ref) for ref in strings(nodes, "nodes")]
-    return [(node, "node", node.proto) for node in found]
+    chosen = [node_at(document, path, ref) for ref in strings(nodes, "nodes")]
+    return [(node, "node", node.proto) for node in chosen]
 
 
 @edit
@@ -201,8 +201,8 @@ def set_positions(
     for node, text in targets:
         if [text_of(entry.value) for entry in _entries(node)] != ([] if text is None else [text]):
             _set(transaction, node, text)
-    what = quoted(targets[0][0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
-    return f"move {what}"
+    subject_text = quoted(targets[0][0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
+    return f"move {subject_text}"
 
 
 def _text(place: JSON) -> str | None:
@@ -248,8 +248,12 @@ def set_precision(
     for node in dict.fromkeys(targets):
         if metadata.precision_of(node) != (precision or ""):
             _set_entry(transaction, node, precision)
-    what = quoted(targets[0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
-    return f"set precision of {what} to {precision}" if precision else f"clear precision of {what}"
+    subject_text = quoted(targets[0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
+    return (
+        f"set precision of {subject_text} to {precision}"
+        if precision
+        else f"clear precision of {subject_text}"
+    )
 
 
 def _node(document: Document, place: Sequence[JSON]) -> Node:
@@ -292,12 +296,12 @@ def set_profiles(
         set_metadata(document, transaction, key=PROFILES_KEY, value=None)
         return "remove optimization profiles"
     try:
-        found = parse_profiles(profiles)
+        parsed = parse_profiles(profiles)
     except InputError as error:
         raise EditError(error.message) from None
-    problems = validate(document, found, _present(document))
+    problems = validate(document, parsed, _present(document))
     if problems:
         raise EditError(problems[0])
-    text = json.dumps(profiles_json(found), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(profiles_json(parsed), separators=(",", ":"), ensure_ascii=False)
     set_metadata(document, transaction, key=PROFILES_KEY, value=text)
-    return f"set {len(found)} optimization profile{'' if len(found) == 1 else 's'}"
+    return f"set {len(parsed)} optimization profile{'' if len(parsed) == 1 else 's'}"

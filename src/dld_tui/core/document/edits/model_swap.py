@@ -56,7 +56,9 @@ class SwapModel(Primitive):
         self._model = model
         with collector_paused():
             self._main = Scope(model.graph, document)
-            self._main.records["function"] = [Scope(each, document) for each in model.functions]
+            self._main.records["function"] = [
+                Scope(function, document) for function in model.functions
+            ]
         del model.functions[:]
         for node in self._main.nodes:
             node.scope = document.main
@@ -128,16 +130,16 @@ def keep_model(
         SaveError: There is no room for it.
         CancelledError: `cancelled` said so.
     """
-    made = Document.open(path, cancelled=cancelled)
+    kept_document = Document.open(path, cancelled=cancelled)
     try:
-        skeleton = skeleton_bytes(made)
+        skeleton = skeleton_bytes(kept_document)
         size = path.stat().st_size
         if move and size > INLINE_LIMIT and not _has_data_files(skeleton):
             return kept_file(document, path, cancelled=cancelled)
-        pieces = splice(_with_external(made, skeleton, path.name), made.blobs)
+        pieces = splice(_with_external(kept_document, skeleton, path.name), kept_document.blobs)
         return _kept(document, pieces, cancelled)
     finally:
-        made.close(keep_journal=True)
+        kept_document.close(keep_journal=True)
 
 
 def write_kept(document: Document, described: JSON, target: Path) -> list[str]:
@@ -154,11 +156,11 @@ def write_kept(document: Document, described: JSON, target: Path) -> list[str]:
             path.write_bytes(payload)
         else:
             path = payload.source.path
-        made = Document.open(path)
+        kept_document = Document.open(path)
         try:
-            return save(made, target, overwrite=False)
+            return save(kept_document, target, overwrite=False)
         finally:
-            made.close()
+            kept_document.close()
 
 
 class PresentModel:

@@ -70,13 +70,13 @@ def add_node(
     for value in strings(inputs, "inputs"):
         if value:
             require_visible(home, value)
-    made = strings(outputs, "outputs") or [free_name(home, f"{op_type}_output")]
-    for value in made:
+    output_names = strings(outputs, "outputs") or [free_name(home, f"{op_type}_output")]
+    for value in output_names:
         if value:
             require_free(home, value)
-    if len(set(made)) != len(made):
+    if len(set(output_names)) != len(output_names):
         raise EditError("two outputs have the same name")
-    proto = new_proto(home, op_type, domain, name, inputs, made)
+    proto = new_proto(home, op_type, domain, name, inputs, output_names)
     for key, about in (attributes or {}).items():
         if not isinstance(about, dict):
             raise EditError(f"attribute {quoted(key)} must have a kind and a value")
@@ -134,15 +134,15 @@ def insert_node(
         uses = [use_at(document, scope, use, value) for use in users]
     shown = quoted(value)
     if users is None and feeds_output(home, value):
-        made, value = value, rename_before_output(transaction, home, value)
+        output, value = value, rename_before_output(transaction, home, value)
     else:
-        made = free_name(home, f"{value}_{op_type}")
+        output = free_name(home, f"{value}_{op_type}")
     add_node(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
-        inputs=[value], outputs=[made], attributes=attributes,
+        inputs=[value], outputs=[output], attributes=attributes,
     )  # fmt: skip
     for node, position in uses:
-        links = with_item(node.inputs, position, made)
+        links = with_item(node.inputs, position, output)
         transaction.do(SetLinks(node.scope, node, "input", links))
     return f"insert {quoted(op_type)} behind {shown}"
 
@@ -168,12 +168,12 @@ def replace_nodes(
         raise EditError("there are no nodes to replace")
     home = targets[0].scope
     ordered = in_order(home, targets)
-    taken, made = boundary(home, ordered)
-    require_convex(home, ordered, made)
+    node_inputs, outputs = boundary(home, ordered)
+    require_convex(home, ordered, outputs)
     place = home.index_of(ordered[-1]) - len(ordered) + 1
     for node in ordered:
         remove_node(transaction, home, node, keep_types=True)
-    proto = new_proto(home, op_type, domain, name, taken, made)
+    proto = new_proto(home, op_type, domain, name, node_inputs, outputs)
     transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
     return f"replace {len(ordered)} nodes by {quoted(op_type)}"
 
@@ -224,26 +224,26 @@ def in_order(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
 def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Return the values that nodes take from outside and those that others use of theirs."""
     inside = set(nodes)
-    made = [name for node in nodes for name in node.outputs if name]
+    produced = [name for node in nodes for name in node.outputs if name]
     used: dict[str, None] = {}
     for node in nodes:
         names: list[str] = list(node.inputs)
         for child in node.subgraphs():
             names += child.captured()
         used.update(dict.fromkeys(name for name in names if name))
-    own = set(made)
+    own = set(produced)
     taken = [name for name in used if name not in own]
     outputs = set(scope.outputs)
     needed = [
         name
-        for name in made
+        for name in produced
         if name in outputs
         or any(outer_node(scope, use.node) not in inside for use in scope.users(name))
     ]
     return taken, needed
 
 
-def require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> None:
+def require_convex(scope: Scope, nodes: Sequence[Node], outputs: Sequence[str]) -> None:
     """Refuse a selection that a path leaves and enters again: one node would be on a cycle."""
     inside = set(nodes)
     # What comes after the last of them in a graph that is in order does not lead back to them.
@@ -259,7 +259,7 @@ def require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> 
         return [node for node in found if last is None or place(node) <= last]
 
     reached: set[Node] = set()
-    waiting = users(made)
+    waiting = users(outputs)
     while waiting:
         node = waiting.pop()
         if node in inside or node in reached:
@@ -335,38 +335,38 @@ def add_operator(
         _import(transaction, home, domain, opset)
     for about in initializers:
         _initializer(document, transaction, scope, about)
-    made = _names(home, op_type, outputs)
+    output_names = _names(home, op_type, outputs)
     source = behind
     chosen = [] if users is None else [use_at(document, scope, use, behind) for use in users]
     if behind and users is None and feeds_output(home, behind):
         source = rename_before_output(transaction, home, behind)
         inputs = [source if name == behind else name for name in inputs]
-        made[0] = behind
+        output_names[0] = behind
     add_node(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
-        inputs=inputs, outputs=made, attributes=attributes,
+        inputs=inputs, outputs=output_names, attributes=attributes,
     )  # fmt: skip
-    node = home.links.producers[made[0]][0]
+    node = home.links.producers[output_names[0]][0]
     for attribute in strings(bodies, "bodies"):
         add_subgraph(document, transaction, scope=scope, node=node.ref, attribute=attribute)
     if behind and users is not None:
         for user, position in chosen:
-            links = with_item(user.inputs, position, made[0])
+            links = with_item(user.inputs, position, output_names[0])
             transaction.do(SetLinks(user.scope, user, "input", links))
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     if behind:
-        replace_uses(document, transaction, scope=scope, value=source, by=made[0])
+        replace_uses(document, transaction, scope=scope, value=source, by=output_names[0])
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     return f"add {quoted(op_type)}"
 
 
 def _names(home: Scope, op_type: str, count: int) -> list[str]:
     """Return names for outputs that are free, and free of each other."""
-    found: list[str] = []
+    names: list[str] = []
     for number in range(count):
         tail = f"_{number}" if count > 1 else ""
-        found.append(free_name(home, f"{op_type}_output{tail}"))
-    return found
+        names.append(free_name(home, f"{op_type}_output{tail}"))
+    return names
 
 
 def _import(transaction: Transaction, home: Scope, domain: str, version: int) -> None:

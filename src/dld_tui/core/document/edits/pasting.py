@@ -112,8 +112,10 @@ class _Paste:
         self._name_nodes(pasted)
         self._add(stored, pasted, self._waiting if index is None else index)
         self._declare_types()
-        what = fmt.plural(len(self._nodes), "node")
-        return f"paste {what}" + (f", {fmt.plural(lost, 'input')} without a source" if lost else "")
+        subject_text = fmt.plural(len(self._nodes), "node")
+        return f"paste {subject_text}" + (
+            f", {fmt.plural(lost, 'input')} without a source" if lost else ""
+        )
 
     # --- what comes from outside ----------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class _Paste:
 
     def _choose_initializers(self) -> list[tuple[str, Any]]:
         """Name the initializers and return those to add; the same ones are shared."""
-        found: list[tuple[str, Any]] = []
+        chosen: list[tuple[str, Any]] = []
         for list_name in ("initializer", "sparse_initializer"):
             for record in getattr(self._graph, list_name):
                 name = record_name(list_name, record)
@@ -178,8 +180,8 @@ class _Paste:
                     self._names[name] = self._free(name)
                     holder = record.values if list_name == "sparse_initializer" else record
                     set_text(holder, "name", self._names[name])
-                    found.append((list_name, record))
-        return found
+                    chosen.append((list_name, record))
+        return chosen
 
     def _require_shared(self, name: str, record: onnx.TensorProto) -> None:
         definition = self._home.resolve(name)
@@ -304,15 +306,15 @@ class _Paste:
             if here is not None and there is not None and here != there:
                 return
         outputs = set(self._home.outputs)
-        made = []
+        infos = []
         for info in self._graph.value_info:
             name = text_of(info.name)
             name = self._names.get(name, name)
             if name not in outputs and name not in self._home.named("value_info"):
                 set_text(info, "name", name)
-                made.append(info)
-        if made:
-            self._transaction.append(self._home, "value_info", *made)
+                infos.append(info)
+        if infos:
+            self._transaction.append(self._home, "value_info", *infos)
 
 
 def _children(scope: Scope) -> list[Scope]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from dld_tui.core import fmt
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.document.scripting.arguments import Entry, check_arguments
@@ -55,18 +56,23 @@ def node_at(document: ScopeOwner, scope: Sequence[str], node: str) -> Node:
     Raises:
         EditError: There is no such scope or node.
     """
-    found = document.scope_at(scope).find(node)
-    if found is None:
+    target = document.scope_at(scope).find(node)
+    if target is None:
         raise EditError(f"there is no node {quoted(node)}", where=" › ".join(scope) or "main")
-    return found
+    return target
 
 
-def strings(value: object, what: str) -> list[str]:
+def subject(names: Sequence[str], noun: str) -> str:
+    """Return what an edit is about, for its title: one name in quotes, or how many there are."""
+    return quoted(names[0]) if len(names) == 1 else fmt.plural(len(names), noun)
+
+
+def strings(value: object, label: str) -> list[str]:
     """Return a JSON value that must be a list of strings.
 
     Raises:
         EditError: It is not.
     """
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise EditError(f"{what} must be a list of strings")
+        raise EditError(f"{label} must be a list of strings")
     return [str(item) for item in value]

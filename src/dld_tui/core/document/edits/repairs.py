@@ -11,7 +11,7 @@ from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import
 from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings
+from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import node_proto, permutation
@@ -43,7 +43,7 @@ def repair(
         steps: ``[[EDIT, ARGUMENTS], …]``.
         title: What the step is called in the history; by default how many places were repaired.
     """
-    made, refusals = 0, []
+    repaired, refusals = 0, []
     for step in steps:
         if not isinstance(step, (list, tuple)) or len(step) != 2 or not isinstance(step[1], dict):
             raise EditError("a step must be an edit and its arguments")
@@ -60,10 +60,10 @@ def repair(
                 transaction.primitives.pop().undo()
             refusals.append(error)
         else:
-            made += len(transaction.primitives) > before
-    if refusals and not made:
+            repaired += len(transaction.primitives) > before
+    if refusals and not repaired:
         raise refusals[0]
-    return title or f"repair {made} place{'' if made == 1 else 's'}"
+    return title or f"repair {repaired} place{'' if repaired == 1 else 's'}"
 
 
 @edit
@@ -87,9 +87,8 @@ def remove_value_info(
     home = document.scope_at(scope)
     wanted = strings(values, "values")
     for value in wanted:
-        for record in list(home.named("value_info").all(value)):
-            transaction.replace(home, "value_info", record)
-    return f"remove the notes on {quoted(wanted[0]) if len(wanted) == 1 else len(wanted)}"
+        transaction.drop(home, "value_info", value)
+    return f"remove the type of {subject(wanted, 'value')}"
 
 
 @edit
@@ -160,12 +159,12 @@ def own_outputs(
 
 
 def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
-    made = free_name(home, f"{value}_copy")
+    copied = free_name(home, f"{value}_copy")
     ensure_known_import(transaction, home, "")
-    proto = node_proto("Identity", [value], [made], free_node_name(home, made))
+    proto = node_proto("Identity", [value], [copied], free_node_name(home, copied))
     transaction.append(home, "node", home.new_node(proto))
     for record in list(home.named("output").all(value)):
-        transaction.do(SetText(home, "output", record, record, "name", value, made))
+        transaction.do(SetText(home, "output", record, record, "name", value, copied))
 
 
 @edit

@@ -160,7 +160,7 @@ def preview(
         scratch.roll_back()
 
 
-def planned(document: Document, hit: Hit, one: Rewrite) -> tuple[list[str], list[str]]:
+def planned(document: Document, hit: Hit, rewrite_rule: Rewrite) -> tuple[list[str], list[str]]:
     """Return lines of the nodes that would go and come at one place; nothing is changed.
 
     Raises:
@@ -169,10 +169,10 @@ def planned(document: Document, hit: Hit, one: Rewrite) -> tuple[list[str], list
     """
     if hit.problem:
         raise Refused(hit.problem)
-    if not one.removes:
-        return [line_of(node) for node in hit.nodes], [one.text.partition("=>")[2].strip()]
+    if not rewrite_rule.removes:
+        return [line_of(node) for node in hit.nodes], [rewrite_rule.text.partition("=>")[2].strip()]
     local = {key_of(function)[:2] for function in document.functions}
-    return _Plan(document, hit, one, {}, local, Ends(hit.scope)).lines
+    return _Plan(document, hit, rewrite_rule, {}, local, Ends(hit.scope)).lines
 
 
 class _Work:
@@ -199,30 +199,30 @@ class _Work:
         total = 0
         for again in range(MOST_ROUNDS):
             changed = 0
-            for number, one in enumerate(rule.rewrites):
-                if one.removes or not (round_number or again):
-                    changed += self.once(rule.name, f"{rule.name} {number}", one, chosen)
+            for number, rewrite_rule in enumerate(rule.rewrites):
+                if rewrite_rule.removes or not (round_number or again):
+                    changed += self.once(rule.name, f"{rule.name} {number}", rewrite_rule, chosen)
             total += changed
             if not changed or chosen is not None:
                 return total
         raise _endless()
 
-    def once(self, name: str, key: str, one: Rewrite, chosen: set[Node] | None) -> int:
+    def once(self, name: str, key: str, rewrite_rule: Rewrite, chosen: set[Node] | None) -> int:
         """Replace the hits that there are now and return how many."""
         if key in self._given_up:
             return 0
-        search, count = Matcher(one.pattern), 0
+        search, count = Matcher(rewrite_rule.pattern), 0
         refused = self._refused[key] = {}
         for scope in list(self._document.scopes()):
-            if not _is_attached(scope) or self._is_target(one, scope):
+            if not _is_attached(scope) or self._is_target(rewrite_rule, scope):
                 continue
-            found = search.hits_in(scope)
+            scope_hits = search.hits_in(scope)
             if chosen is not None:
-                found = [hit for hit in found if hit.last in chosen]
-            for hit in found:
+                scope_hits = [hit for hit in scope_hits if hit.last in chosen]
+            for hit in scope_hits:
                 if hit.problem:
                     _count(refused, hit, hit.problem)
-            hits, _ = apart([hit for hit in found if not hit.problem])
+            hits, _ = apart([hit for hit in scope_hits if not hit.problem])
             late = max(hits, key=lambda hit: self._generation(key, hit), default=None)
             if late is not None and self._generation(key, late) > self._probed.get(key, 0):
                 # One first: rules that do not end would double the model with each generation.
@@ -235,7 +235,7 @@ class _Work:
                 if not _is_current(hit):
                     continue  # another one has changed it: the next round finds it as it is now
                 try:
-                    gone += self._apply(key, one, hit, ends)
+                    gone += self._apply(key, rewrite_rule, hit, ends)
                 except Refused as error:
                     _count(refused, hit, str(error))
                     continue
@@ -251,30 +251,32 @@ class _Work:
                 search.given_up
             )
         self.done.refused = {
-            text: number for each in self._refused.values() for text, number in each.items()
+            text: number for reasons in self._refused.values() for text, number in reasons.items()
         }
         return count
 
-    def _is_target(self, one: Rewrite, scope: Scope) -> bool:
+    def _is_target(self, rewrite_rule: Rewrite, scope: Scope) -> bool:
         """Return whether a scope is of the function that takes the place of what is found."""
         while scope.parent is not None:
             scope = scope.parent
         if not scope.is_function:
             return False
         domain, name, _ = key_of(scope)
-        if one.action is not None:
-            return f"{domain}.{name}" == one.action.name or name in self._functions.values()
-        calls = one.replacement.calls if one.replacement is not None else ()
+        if rewrite_rule.action is not None:
+            return (
+                f"{domain}.{name}" == rewrite_rule.action.name or name in self._functions.values()
+            )
+        calls = rewrite_rule.replacement.calls if rewrite_rule.replacement is not None else ()
         return any((domain, name) in call.kinds for call in calls)
 
     # --- one hit --------------------------------------------------------------------------------
 
-    def _apply(self, key: str, one: Rewrite, hit: Hit, ends: Ends) -> list[str]:
+    def _apply(self, key: str, rewrite_rule: Rewrite, hit: Hit, ends: Ends) -> list[str]:
         """Replace one hit; return the values that are gone."""
-        if one.action is not None and not one.removes:
-            self._act(one.action, hit)
+        if rewrite_rule.action is not None and not rewrite_rule.removes:
+            self._act(rewrite_rule.action, hit)
             if self._lines:
-                self._note(hit, [], [], one.text.partition("=>")[2].strip())
+                self._note(hit, [], [], rewrite_rule.text.partition("=>")[2].strip())
             return []
         generation = self._generation(key, hit)
         if generation > MOST_GENERATIONS:
@@ -283,15 +285,15 @@ class _Work:
                 " made",
                 hint="Add a condition that no longer holds afterwards",
             )
-        plan = _Plan(self._document, hit, one, self._functions, self._local, ends)
+        plan = _Plan(self._document, hit, rewrite_rule, self._functions, self._local, ends)
         added = plan.carry_out(self._transaction)
         self._applications += 1
         for node in added:
             self._made[node] = (key, self._applications, generation)
         if self._lines:
             self._note(hit, plan.lines[0], added, "")
-        made = {output for node in added for output in node.outputs}
-        return [value for value in plan.gone if value not in made]
+        outputs = {output for node in added for output in node.outputs}
+        return [value for value in plan.gone if value not in outputs]
 
     def _generation(self, key: str, hit: Hit) -> int:
         """Return how often a rewrite has made this out of what it has made; 0 where others have."""
@@ -375,9 +377,9 @@ class _Work:
             for home, records in weights.items():
                 splice_out_all(self._transaction, home, "initializer", records)
             waiting = []
-            for home, found in nodes.items():
-                splice_out_all(self._transaction, home, "node", list(found))
-                for node in found:
+            for home, unused in nodes.items():
+                splice_out_all(self._transaction, home, "node", list(unused))
+                for node in unused:
                     lost += (output for output in node.outputs if home is scope)
                     waiting += ((home, name) for name in names_taken(node))
         return lost
@@ -449,8 +451,8 @@ def _are_alike(schema: OperatorSchema | None, place: int, other: int) -> bool:
     """Return whether two inputs of an operator have one element type, as far as it tells."""
     if schema is None:
         return True
-    one, two = schema.input(place), schema.input(other)
-    return one is None or two is None or one.type_name == two.type_name
+    first, second = schema.input(place), schema.input(other)
+    return first is None or second is None or first.type_name == second.type_name
 
 
 class _Plan:
@@ -460,7 +462,7 @@ class _Plan:
         self,
         document: Document,
         hit: Hit,
-        one: Rewrite,
+        rewrite_rule: Rewrite,
         functions: dict[bytes, str],
         local: set[tuple[str, str]],
         ends: Ends,
@@ -468,7 +470,7 @@ class _Plan:
         self._document = document
         self._hit = hit
         self._home = hit.scope
-        self._one = one
+        self._one = rewrite_rule
         self._functions = functions
         self._local = local
         self._protos: list[onnx.NodeProto] = []
@@ -494,10 +496,10 @@ class _Plan:
                 require_convex(self._home, hit.nodes, self._outputs)
             except EditError as error:
                 raise Refused(error.message) from None
-        if one.action is not None:
-            self._plan_action(one.action)
+        if rewrite_rule.action is not None:
+            self._plan_action(rewrite_rule.action)
         else:
-            if one.replacement is not None and one.replacement.calls:
+            if rewrite_rule.replacement is not None and rewrite_rule.replacement.calls:
                 self._require_rank()
             self._plan_replacement()
         self.lines = removed, [_line(proto) for proto in self._protos]
@@ -579,7 +581,7 @@ class _Plan:
             for item, actual in reversed(list(zip(body.results, self._outputs, strict=True)))
             if isinstance(item, Variable)
         }
-        made = {name for call in body.calls for name in call.outputs if name}
+        outputs = {name for call in body.calls for name in call.outputs if name}
         for call in body.calls:
             for name in call.outputs:
                 if name:
@@ -588,7 +590,7 @@ class _Plan:
         for call in body.calls:
             self._protos.append(self._proto(call, names))
         for item, actual in zip(body.results, self._outputs, strict=True):
-            if isinstance(item, Variable) and item.name in made:
+            if isinstance(item, Variable) and item.name in outputs:
                 if names[item.name] != actual:
                     self._pass_on(actual, names[item.name])
                 continue
@@ -649,8 +651,8 @@ class _Plan:
             self._require_types(op_type, schema, inputs)
             to = next((item.i for item in proto.attribute if item.name == "to"), 0)
             for at, name in enumerate(outputs):
-                made = made_dtype(schema, at, inputs, self._dtype, to if op_type == "Cast" else 0)
-                self._dtypes[name] = made
+                dtype = made_dtype(schema, at, inputs, self._dtype, to if op_type == "Cast" else 0)
+                self._dtypes[name] = dtype
         return proto
 
     def _require_types(self, op_type: str, schema: OperatorSchema, inputs: Sequence[str]) -> None:
@@ -692,7 +694,7 @@ class _Plan:
             views = [ValueView(self._home, name) for name in node.inputs]
             ranks = [view.field("rank") for view in views]
             for at, (view, rank) in enumerate(zip(views, ranks, strict=True)):
-                others = [one for other, one in enumerate(ranks) if other != at]
+                others = [other_rank for other, other_rank in enumerate(ranks) if other != at]
                 # Most scalars that are stored as lists of one meet data of a dimension or more.
                 most = 1 if not others or UNKNOWN in others else max(others)
                 if rank is not UNKNOWN and rank > most and view.constant() is not None:

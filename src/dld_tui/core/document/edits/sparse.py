@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core.document.edits.initializers import require_new_initializer
-from dld_tui.core.document.edits.registry import edit, strings
-from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
+from dld_tui.core.document.edits.registry import edit, strings, subject
+from dld_tui.core.document.edits.tensors import (
+    Target,
+    emptied,
+    initializer_at,
+    put_payload,
+    require_readable,
+)
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import EditError, InputError, UsageError
@@ -51,11 +57,11 @@ def to_sparse(
     for name in strings(names, "names"):
         target = initializer_at(home, name)
         tensor = target.tensor
-        _require_sparse_type(tensor, target.title)
+        _require_sparse_type(target)
         sparse = _sparse(document, tensor)
         transaction.replace(home, "initializer", tensor.proto)
         transaction.append(home, "sparse_initializer", sparse)
-    return f"make {_subject(names)} sparse"
+    return f"make {subject(names, 'initializer')} sparse"
 
 
 @edit
@@ -80,7 +86,7 @@ def to_dense(
         put_payload(document, dense, _dense_parts(document, record, quoted(name)))
         transaction.replace(home, "sparse_initializer", record)
         transaction.append(home, "initializer", dense)
-    return f"make {_subject(names)} dense"
+    return f"make {subject(names, 'initializer')} dense"
 
 
 @edit
@@ -181,19 +187,14 @@ def sparse_elements(document: Document, record: onnx.SparseTensorProto) -> tuple
     return np.concatenate(places), np.concatenate(values)
 
 
-def _subject(names: Sequence[str]) -> str:
-    return quoted(names[0]) if len(names) == 1 else f"{len(names)} initializers"
-
-
-def _require_sparse_type(tensor: Tensor, title: str) -> None:
+def _require_sparse_type(target: Target) -> None:
+    tensor, title = target.tensor, target.title
     bits = element_bits(tensor.proto.data_type)
     if bits is None or bits < 8:
         raise EditError(f"{title} is {tensor.dtype}, which cannot be sparse")
     if not tensor.shape:
         raise EditError(f"{title} is a scalar, which cannot be sparse")
-    problem = tensor.problem
-    if problem is not None:
-        raise EditError(f"the values of {title} cannot be read: {problem}")
+    require_readable(target)
 
 
 def _sparse(document: Document, tensor: Tensor) -> onnx.SparseTensorProto:
@@ -223,17 +224,17 @@ def _dense_parts(document: Document, record: onnx.SparseTensorProto, title: str)
     values = Tensor(record.values, document)
     total = math.prod(record.dims)
     entries = _entries(document, record, title)
-    places, found = next(entries, _NOTHING)
+    places, elements = next(entries, _NOTHING)
     for start in range(0, total, PART_ELEMENTS):
         end = min(start + PART_ELEMENTS, total)
         part = np.zeros(end - start, numpy_type(values.dtype))
         while len(places):
             fits = int(np.searchsorted(places, end))
-            part[places[:fits] - start] = found[:fits]
-            places, found = places[fits:], found[fits:]
+            part[places[:fits] - start] = elements[:fits]
+            places, elements = places[fits:], elements[fits:]
             if len(places):
                 break
-            places, found = next(entries, _NOTHING)
+            places, elements = next(entries, _NOTHING)
         yield encoded(part, values.dtype)
     if total == 0:
         yield b""
@@ -277,8 +278,8 @@ def _flat(indices: Array, dims: tuple[int, ...]) -> Array:
     if bool(((indices < 0) | (indices >= sizes)).any()):
         return np.array([-1])
     strides = np.array([math.prod(dims[axis + 1 :]) for axis in range(len(dims))], np.int64)
-    found: Array = (indices * strides).sum(axis=1)
-    return found
+    flat: Array = (indices * strides).sum(axis=1)
+    return flat
 
 
 MOST_ELEMENTS = 20_000

@@ -222,16 +222,16 @@ def _branch(node: Node) -> Template:
 
 def _loop(node: Node) -> Template:
     state = range(2, len(node.inputs))
-    made = Template([("iteration", _ITERATION), ("condition", _CONDITION)])
-    made.outputs.append(("condition_out", _CONDITION, 1))
+    template = Template([("iteration", _ITERATION), ("condition", _CONDITION)])
+    template.outputs.append(("condition_out", _CONDITION, 1))
     for index in state:
         value_type = _loosened(_type(node, node.inputs, index))
-        made.inputs.append((f"state_{index - 2}", value_type))
-        made.outputs.append((f"state_{index - 2}_out", value_type, index))
+        template.inputs.append((f"state_{index - 2}", value_type))
+        template.outputs.append((f"state_{index - 2}_out", value_type, index))
     for index in range(len(state), len(node.outputs)):
         value_type = _item(_type(node, node.outputs, index), 0)
-        made.outputs.append((f"scan_{index - len(state)}_out", value_type, None))
-    return made
+        template.outputs.append((f"scan_{index - len(state)}_out", value_type, None))
+    return template
 
 
 def _scan(node: Node) -> Template:
@@ -240,36 +240,36 @@ def _scan(node: Node) -> Template:
     scanned = _int(node, "num_scan_inputs", 1)
     states = max(0, len(inputs) - scanned)
     axes = _ints(node, "scan_input_axes")
-    made = Template()
+    template = Template()
     for index in range(states):
         value_type = _loosened(_type(node, inputs, index))
         value_type = _item(value_type, 0) if batched else value_type
-        made.inputs.append((f"state_{index}", value_type))
-        made.outputs.append((f"state_{index}_out", value_type, index))
+        template.inputs.append((f"state_{index}", value_type))
+        template.outputs.append((f"state_{index}_out", value_type, index))
     for index in range(states, len(inputs)):
         axis = axes[index - states] if index - states < len(axes) else 0
         value_type = _item(_type(node, inputs, index), axis)
         value_type = _item(value_type, 0) if batched else value_type
-        made.inputs.append((f"scan_{index - states}", value_type))
+        template.inputs.append((f"scan_{index - states}", value_type))
     for index in range(states, len(node.outputs)):
         source = index if index < len(inputs) else None
-        value_type = None if source is None else made.inputs[source][1]
-        made.outputs.append((f"scan_{index - states}_out", value_type, source))
-    return made
+        value_type = None if source is None else template.inputs[source][1]
+        template.outputs.append((f"scan_{index - states}_out", value_type, source))
+    return template
 
 
 def _sequence_map(node: Node) -> Template:
-    made = Template()
+    template = Template()
     for index in range(len(node.inputs)):
         known = _type(node, node.inputs, index)
         if known is not None and known.container == "sequence":
             known = ValueType(known.dtype, known.dims)
-        made.inputs.append((f"item_{index}", known))
+        template.inputs.append((f"item_{index}", known))
     for index in range(len(node.outputs)):
         source = index if index < len(node.inputs) else None
-        value_type = None if source is None else made.inputs[source][1]
-        made.outputs.append((f"item_{index}_out", value_type, source))
-    return made
+        value_type = None if source is None else template.inputs[source][1]
+        template.outputs.append((f"item_{index}_out", value_type, source))
+    return template
 
 
 def _loosened(value_type: ValueType | None) -> ValueType | None:
@@ -290,13 +290,15 @@ def _item(value_type: ValueType | None, axis: int) -> ValueType | None:
 
 
 def _int(node: Node, name: str, default: int) -> int:
-    found = node.attribute(name)
-    return found.value if found is not None and isinstance(found.value, int) else default
+    attribute = node.attribute(name)
+    return (
+        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
+    )
 
 
 def _ints(node: Node, name: str) -> list[int]:
-    found = node.attribute(name)
-    return found.value if found is not None and found.kind == "ints" else []
+    attribute = node.attribute(name)
+    return attribute.value if attribute is not None and attribute.kind == "ints" else []
 
 
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
@@ -486,9 +488,10 @@ def _put(
         transaction.do(SetAttribute(node, position, old, new, [body]))
         return
     if attribute_type(old) != _GRAPHS:
-        what = "a body" if present else "another value"
+        present_text = "a body" if present else "another value"
         raise EditError(
-            f"{quoted(attribute)} of {quoted(node.ref)} has {what} already", hint="Delete it first"
+            f"{quoted(attribute)} of {quoted(node.ref)} has {present_text} already",
+            hint="Delete it first",
         )
     place = len(present) if index is None else index
     _require_place(place, len(present) + 1)
@@ -539,13 +542,13 @@ def _require_place(index: object, count: int) -> None:
 def _require_same_captures(body: Scope, target: Node) -> None:
     """Refuse a place where the outer values that a body uses are not the same ones."""
     for name, definition in body.captured().items():
-        found = target.scope.resolve(name)
-        if found == definition:
+        captured = target.scope.resolve(name)
+        if captured == definition:
             if definition is not None and depends_on(target, name):
                 raise EditError(
                     f"the body uses {quoted(name)}, which is computed from {quoted(target.ref)}"
                 )
             continue
-        if found is None:
+        if captured is None:
             raise EditError(f"the body uses {quoted(name)}, which is not visible there")
         raise EditError(f"the body uses {quoted(name)}, which is another value there")

@@ -19,7 +19,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
-from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
 from dld_tui.core.files.external import (
@@ -37,6 +37,7 @@ from dld_tui.core.tensors.elements import (
     encoded,
     from_json,
     numpy_type,
+    raw_payload,
     require_dims,
 )
 from dld_tui.core.tensors.generate import given, given_strings
@@ -111,11 +112,11 @@ def initializer_at(scope: Scope, name: str) -> Target:
 
 def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute: str) -> Target:
     node = node_at(document, scope, ref)
-    position, found = find_attribute(node, attribute)
-    if found is None or not found.HasField("t"):
+    position, proto = find_attribute(node, attribute)
+    if proto is None or not proto.HasField("t"):
         raise EditError(f"{quoted(ref)} has no tensor {quoted(attribute)}")
     title = f"{quoted(attribute)} of {quoted(ref)}"
-    return Target(node.scope, Tensor(found.t, document), title, position, node)
+    return Target(node.scope, Tensor(proto.t, document), title, position, node)
 
 
 # --- payloads ------------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ def convert_tensor(
     dtype = element_type(dtype)
     if old.dtype == dtype:
         return "convert nothing"
-    _require_readable(target)
+    require_readable(target)
     proto = emptied(old.proto, dtype)
     payload = converted_payload(old, dtype, saturate=saturate)
     put_payload(document, proto, payload, location=location_of(old.proto))
@@ -271,7 +272,7 @@ def set_elements(
         raise EditError(
             f"{target.title} has {old.element_count} elements, not {start + len(values)}"
         )
-    _require_readable(target)
+    require_readable(target)
     new = from_json(values, old.dtype)
     if not values or _same(old.read(start, len(values)), new):
         return "set nothing"
@@ -284,8 +285,8 @@ def set_elements(
         payload = _with_elements(document, old, start, new)
         put_payload(document, proto, payload, location=location_of(old.proto))
     target.replace(transaction, proto)
-    what = "an element" if len(values) == 1 else f"{len(values)} elements"
-    return f"set {what} of {target.title}"
+    subject_text = "an element" if len(values) == 1 else f"{len(values)} elements"
+    return f"set {subject_text} of {target.title}"
 
 
 @edit
@@ -346,7 +347,12 @@ def _reshape(transaction: Transaction, target: Target, dtype: str, dims: tuple[i
     return f"reshape {target.title}"
 
 
-def _require_readable(target: Target) -> None:
+def require_readable(target: Target) -> None:
+    """Refuse a tensor whose values cannot be read.
+
+    Raises:
+        EditError: They cannot; the message says why.
+    """
     problem = target.tensor.problem
     if problem is not None:
         raise EditError(f"the values of {target.title} cannot be read: {problem}")
@@ -365,10 +371,7 @@ def _with_elements(
     new: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
 ) -> bytes | Blob:
     """Return the payload of a tensor with some elements set, as ``raw_data`` has it."""
-    try:
-        payload = tensor.payload()
-    except InputError:  # a few varints in the message itself
-        payload = encoded(tensor.read(), tensor.dtype)
+    payload = raw_payload(tensor)
     first, data = _whole_bytes(tensor, start, new)
     if isinstance(payload, bytes):
         return payload[:first] + data + payload[first + len(data) :]

@@ -152,8 +152,7 @@ def _add(
         known = scope.value_type(name)
         if known is not None and not known.container:
             dtype, dims = known.dtype, known.dims
-    for record in list(scope.named("value_info").all(name)):
-        transaction.replace(scope, "value_info", record)  # an input declares it itself
+    transaction.drop(scope, "value_info", name)  # an input declares it itself
     transaction.append(scope, side, _info(name, dtype, dims))
 
 

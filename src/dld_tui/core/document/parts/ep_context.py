@@ -50,9 +50,11 @@ class EpContext:
         size = "with another node" if self.bytes is None else fmt.size(self.bytes)
         if self.file:
             size = f"{visible(self.file)}, {'not there' if self.bytes is None else size}"
-        what = self.header.text if self.header is not None else visible(self.provider)
-        told = [visible(f"{key} {value}") for key, value in self.facts.items()]
-        return ", ".join([f"{visible(self.node.ref)}: {what or 'unknown provider'}", size, *told])
+        label = self.header.text if self.header is not None else visible(self.provider)
+        details = [visible(f"{key} {value}") for key, value in self.facts.items()]
+        return ", ".join(
+            [f"{visible(self.node.ref)}: {label or 'unknown provider'}", size, *details]
+        )
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fields of ``dld inspect --json``. Fields may be added, never renamed."""
@@ -123,18 +125,22 @@ def extract_context(document: Document, name: str, target: Path) -> EpContext:
         InputError: The file that the node names is not there.
         SaveError: It cannot be written.
     """
-    found = [one for one in contexts_of(document) if one.is_inside is False or one.bytes]
+    candidates = [
+        context for context in contexts_of(document) if context.is_inside is False or context.bytes
+    ]
     if name:
-        found = [one for one in found if name in (one.node.name, one.node.ref)]
-    if len(found) != 1:
-        known = ", ".join(visible(one.node.ref) for one in found)
-        problem = f"several nodes hold compiled parts: {known}" if found else (
+        candidates = [
+            context for context in candidates if name in (context.node.name, context.node.ref)
+        ]
+    if len(candidates) != 1:
+        known = ", ".join(visible(context.node.ref) for context in candidates)
+        problem = f"several nodes hold compiled parts: {known}" if candidates else (
             "no EPContext node of the model holds a compiled part"
             if not name else f"no EPContext node {name!r} holds a compiled part"
         )  # fmt: skip
-        raise UsageError(problem, hint="Name one with --context NODE" if found else None)
-    write_context(document, found[0], target)
-    return found[0]
+        raise UsageError(problem, hint="Name one with --context NODE" if candidates else None)
+    write_context(document, candidates[0], target)
+    return candidates[0]
 
 
 def write_context(document: Document, context: EpContext, target: Path) -> None:

@@ -67,10 +67,10 @@ def parts_of(
     ordered = [node for node in scope.nodes if node in wanted] if len(wanted) > 1 else list(wanted)
     taken, given = terminals(scope, ordered)
     parts = Parts(scope, ordered, given=given)
-    made = parts.made
+    produced = parts.made
     apart = set(cut)
-    waiting = [*taken, *(name for name in more if name not in made)]
-    waiting += _quantization_names(scope, made)
+    waiting = [*taken, *(name for name in more if name not in produced)]
+    waiting += _quantization_names(scope, produced)
     for name in dict.fromkeys(name for name in waiting if name):
         definition = scope.resolve(name)
         if name in apart or definition is None:
@@ -95,13 +95,13 @@ def is_constant(node: Node) -> bool:
 
 def _quantization_names(scope: Scope, names: Iterable[str]) -> list[str]:
     """Return the scales and zero points of the annotations on values."""
-    found: list[str] = []
+    parameters: list[str] = []
     if scope.records.get("quantization_annotation"):
         index = scope.named("quantization_annotation")
         for name in names:
             for record in index.all(name):
-                found += (text_of(e.value) for e in record.quant_parameter_tensor_names)
-    return found
+                parameters += (text_of(e.value) for e in record.quant_parameter_tensor_names)
+    return parameters
 
 
 def small_model(document: ScopeOwner, parts: Parts) -> onnx.ModelProto:
@@ -197,21 +197,21 @@ def called_functions(document: ScopeOwner, nodes: Iterable[Node]) -> list[Scope]
     if not document.functions:
         return []
     known = {key_of(function): function for function in document.functions}
-    found: dict[Scope, None] = {}
+    functions: dict[Scope, None] = {}
     waiting = list(nodes)
     while waiting:
         for node in nested(waiting):
             function = known.get((node.domain, node.op_type, node.overload))
             if function is not None:
-                found.setdefault(function)
+                functions.setdefault(function)
         waiting = [
             node
-            for function in list(found)
+            for function in list(functions)
             for node in nested(function.nodes)
             if (called := known.get((node.domain, node.op_type, node.overload))) is not None
-            and called not in found
+            and called not in functions
         ]
-    return [function for function in document.functions if function in found]
+    return [function for function in document.functions if function in functions]
 
 
 _NO_INITIALIZERS_APART = 4
@@ -274,15 +274,15 @@ def extract_between(
     parts = parts_of(scope, nodes, more=wanted, cut=given)
     used = [name for name in given if name in parts.taken or _is_made(nodes, name)]
     ordered = [*used, *_in_order(scope.inputs, [n for n in parts.taken if n not in used])]
-    found = _assembled(document, parts, ordered, wanted, cut=set(used))
+    extraction = _assembled(document, parts, ordered, wanted, cut=set(used))
     for name in given:
         if name not in used and name not in wanted:
-            found.remarks.append(f"input {quoted(name)} is left out: no output depends on it")
+            extraction.remarks.append(f"input {quoted(name)} is left out: no output depends on it")
     more = [name for name in ordered if name not in given]
     if given and more:
         listed = ", ".join(quoted(name) for name in more[:3]) + (", …" if len(more) > 3 else "")
-        found.remarks.append(f"{fmt.plural(len(more), 'further input')} needed: {listed}")
-    return found
+        extraction.remarks.append(f"{fmt.plural(len(more), 'further input')} needed: {listed}")
+    return extraction
 
 
 def extract_body(document: Document, body: Scope, call: Node | None = None) -> Extraction:
@@ -299,23 +299,23 @@ def extract_body(document: Document, body: Scope, call: Node | None = None) -> E
     parts = parts_of(body, nodes, more=body.outputs)
     inner = [name for name in body.inputs if not _is_stored(body, name)]
     ordered = [*inner, *(name for name in parts.taken if name not in inner)]
-    found = _assembled(document, parts, ordered, body.outputs, call=call)
+    extraction = _assembled(document, parts, ordered, body.outputs, call=call)
     idle = len(body.nodes) - len(nodes)
     if idle:
-        found.remarks.append(f"{fmt.plural(idle, 'node')} that no output depends on left out")
-    return found
+        extraction.remarks.append(f"{fmt.plural(idle, 'node')} that no output depends on left out")
+    return extraction
 
 
-def declare_inferred(found: Extraction) -> None:
+def declare_inferred(extraction: Extraction) -> None:
     """Declare inputs and outputs of unknown type as what shape inference has found since."""
-    main = found.document.main
+    main = extraction.document.main
     for record in (*main.records["input"], *main.records["output"]):
         name = text_of(record.name)
         known = main.inferred.get(name)
         proto = type_proto_of(known) if known is not None else None
         if proto is not None and not record.HasField("type"):
             record.type.CopyFrom(proto)
-            found.untyped.remove(name)
+            extraction.untyped.remove(name)
 
 
 def _is_stored(scope: Scope, name: str) -> bool:
@@ -358,12 +358,12 @@ def _assembled(
     inner = [info for info in model.graph.value_info if text_of(info.name) not in terminal]
     del model.graph.value_info[:]
     model.graph.value_info.extend(inner)
-    made = Document(
+    document_part = Document(
         model, path=None, blobs=document.blobs.again(), external=document.external.again()
     )
-    given = (*made.main.records["input"], *made.main.records["output"])
+    given = (*document_part.main.records["input"], *document_part.main.records["output"])
     untyped = [text_of(info.name) for info in given if not info.HasField("type")]
-    return Extraction(made, untyped, remarks)
+    return Extraction(document_part, untyped, remarks)
 
 
 def _take_header(document: Document, model: onnx.ModelProto) -> None:
@@ -517,7 +517,7 @@ def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:
     Raises:
         UsageError: There is no such node.
     """
-    found = []
+    nodes = []
     for ref in refs:
         node = scope.find(ref)
         if node is None:
@@ -526,8 +526,8 @@ def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:
                 where=_place(scope),
                 hint="`dld inspect --nodes` lists them",
             )
-        found.append(node)
-    return found
+        nodes.append(node)
+    return nodes
 
 
 def body_at(document: Document, path: Sequence[str]) -> Scope:

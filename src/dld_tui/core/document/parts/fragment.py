@@ -57,12 +57,12 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """Return the subgraphs of a node message."""
-    found = []
+    graphs = []
     for attribute in node.attribute:
         if attribute.HasField("g"):
-            found.append(attribute.g)
-        found.extend(attribute.graphs)
-    return found
+            graphs.append(attribute.g)
+        graphs.extend(attribute.graphs)
+    return graphs
 
 
 def defined_in(graph: onnx.GraphProto) -> set[str]:
@@ -226,12 +226,12 @@ def _declare_outputs(model: onnx.ModelProto, scope: Scope, nodes: Sequence[Node]
 def _sentinels(model: onnx.ModelProto, blobs: BlobTable) -> list[bytes]:
     """Return the sentinels in a message, each once."""
     data = model.SerializeToString()
-    found: dict[bytes, None] = {}
+    sentinels: dict[bytes, None] = {}
     position = data.find(blobs.nonce)
     while position >= 0:
-        found[data[position : position + SENTINEL_LENGTH]] = None
+        sentinels[data[position : position + SENTINEL_LENGTH]] = None
         position = data.find(blobs.nonce, position + SENTINEL_LENGTH)
-    return list(found)
+    return list(sentinels)
 
 
 def _moved(

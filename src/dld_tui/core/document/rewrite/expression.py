@@ -83,25 +83,25 @@ class Reader:
         if not self.take(sign):
             raise self.error(f"{sign!r} is expected")
 
-    def word(self, what: str = "a name") -> str:
+    def word(self, label: str = "a name") -> str:
         """Take a word.
 
         Raises:
             UsageError: Something else comes next.
         """
-        found = self.match(_WORD)
-        if found is None:
-            raise self.error(f"{what} is expected")
-        self.at = found.end()
-        return found.group()
+        match = self.match(_WORD)
+        if match is None:
+            raise self.error(f"{label} is expected")
+        self.at = match.end()
+        return match.group()
 
     def number(self) -> int | float | None:
         """Take a number without a sign, if one comes next."""
-        found = self.match(_NUMBER)
-        if found is None:
+        match = self.match(_NUMBER)
+        if match is None:
             return None
-        self.at = found.end()
-        text = found.group()
+        self.at = match.end()
+        text = match.group()
         try:
             return int(text) if text.isdecimal() else float(text)
         except ValueError:  # thousands of digits
@@ -109,11 +109,11 @@ class Reader:
 
     def string(self) -> str | None:
         """Take a string in quotes, if one comes next."""
-        found = self.match(_STRING)
-        if found is None:
+        match = self.match(_STRING)
+        if match is None:
             return None
-        self.at = found.end()
-        return re.sub(r"\\(.)", r"\1", found.group()[1:-1])
+        self.at = match.end()
+        return re.sub(r"\\(.)", r"\1", match.group()[1:-1])
 
     @property
     def is_done(self) -> bool:
@@ -456,10 +456,10 @@ def _of_item(work: Work, place: Work) -> Work:
         if not isinstance(at, int) or isinstance(at, bool):
             return UNKNOWN
         try:
-            found = value[at]
+            element = value[at]
         except (IndexError, KeyError, TypeError):
             return UNKNOWN
-        return found.item() if isinstance(found, np.generic) else found
+        return element.item() if isinstance(element, np.generic) else element
 
     return item
 
@@ -494,29 +494,29 @@ def _compared(sign: str, left: Work, right: Work) -> Work:
     return compared
 
 
-def compare(sign: str, found: Any, wanted: Any) -> Any:
+def compare(sign: str, value: Any, wanted: Any) -> Any:
     """Return True, False or UNKNOWN for one comparison of two plain values."""
-    if found is UNKNOWN or wanted is UNKNOWN:
+    if value is UNKNOWN or wanted is UNKNOWN:
         return UNKNOWN
     if sign in ("in", "not in"):
-        inside = contains(wanted, found)
+        inside = contains(wanted, value)
         return UNKNOWN if inside is UNKNOWN else inside is not (sign == "not in")
     if sign == "contains":
-        return contains(found, wanted)
-    found, wanted = _listed(found), _listed(wanted)
+        return contains(value, wanted)
+    value, wanted = _listed(value), _listed(wanted)
     if sign == "!=":
-        same = compare("=", found, wanted)
+        same = compare("=", value, wanted)
         return UNKNOWN if same is UNKNOWN else not same
     test = _SIGNS[sign]
-    if isinstance(found, list) and not isinstance(wanted, list):
-        results = [compare(sign, item, wanted) for item in found]
+    if isinstance(value, list) and not isinstance(wanted, list):
+        results = [compare(sign, item, wanted) for item in value]
         is_equal = test is operator.eq
         return _of_all(results) if is_equal else _of_any(results)
     if test is operator.eq:
-        return equal(found, wanted)
-    if not is_number(found) or not is_number(wanted):
-        return UNKNOWN if isinstance(found, str) or found is None else False
-    return bool(test(found, wanted))
+        return equal(value, wanted)
+    if not is_number(value) or not is_number(wanted):
+        return UNKNOWN if isinstance(value, str) or value is None else False
+    return bool(test(value, wanted))
 
 
 def _listed(value: Any) -> Any:
@@ -538,38 +538,38 @@ def _of_any(results: list[Any]) -> Any:
     return UNKNOWN if UNKNOWN in results else False
 
 
-def equal(found: Any, wanted: Any) -> Any:
+def equal(value: Any, wanted: Any) -> Any:
     """Return whether two plain values are the same; numbers as float32 has them."""
-    if found is UNKNOWN or wanted is UNKNOWN:
+    if value is UNKNOWN or wanted is UNKNOWN:
         return UNKNOWN
-    if isinstance(found, list) and isinstance(wanted, list):
-        if len(found) != len(wanted):
+    if isinstance(value, list) and isinstance(wanted, list):
+        if len(value) != len(wanted):
             return False
-        return not found or _of_all(list(map(equal, found, wanted)))
-    if isinstance(found, str) and isinstance(wanted, str):
-        return found == wanted
-    if is_number(found) and is_number(wanted):
-        return bool(found == wanted) or _same_float32(found, wanted)
-    if isinstance(found, str) and is_number(wanted):
+        return not value or _of_all(list(map(equal, value, wanted)))
+    if isinstance(value, str) and isinstance(wanted, str):
+        return value == wanted
+    if is_number(value) and is_number(wanted):
+        return bool(value == wanted) or _same_float32(value, wanted)
+    if isinstance(value, str) and is_number(wanted):
         return UNKNOWN  # a dimension that has a name may be of any size
-    if found is None or wanted is None:
-        return found is wanted
+    if value is None or wanted is None:
+        return value is wanted
     return False
 
 
-def _same_float32(found: Any, wanted: Any) -> bool:
-    if isinstance(found, int) and isinstance(wanted, int):
+def _same_float32(value: Any, wanted: Any) -> bool:
+    if isinstance(value, int) and isinstance(wanted, int):
         return False
     with np.errstate(all="ignore"):
-        return bool(np.float32(found) == np.float32(wanted)) and math.isfinite(wanted)
+        return bool(np.float32(value) == np.float32(wanted)) and math.isfinite(wanted)
 
 
-def contains(found: Any, wanted: Any) -> Any:
+def contains(value: Any, wanted: Any) -> Any:
     """Return whether a list has items, or a text another one, in any case."""
-    if found is UNKNOWN or wanted is UNKNOWN:
+    if value is UNKNOWN or wanted is UNKNOWN:
         return UNKNOWN
-    found = _listed(found)
-    if isinstance(found, list):
+    value = _listed(value)
+    if isinstance(value, list):
         items = wanted if isinstance(wanted, list) else [wanted]
-        return all(any(equal(item, each) is True for item in found) for each in items)
-    return isinstance(found, str) and str(wanted).lower() in found.lower()
+        return all(any(equal(item, wanted_item) is True for item in value) for wanted_item in items)
+    return isinstance(value, str) and str(wanted).lower() in value.lower()

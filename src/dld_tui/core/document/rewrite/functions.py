@@ -78,10 +78,10 @@ def _axes(axes: Any) -> list[int]:
 
 def _is_last(axes: Any, rank: Any) -> Any:
     """Return whether axes are the last ones; a rank that is not known is no trouble for -1."""
-    found = _axes(axes)
-    if all(axis < 0 for axis in found):
-        return sorted(found) == list(range(-len(found), 0))
-    return sorted(axis % rank for axis in found) == list(range(rank - len(found), rank))
+    chosen = _axes(axes)
+    if all(axis < 0 for axis in chosen):
+        return sorted(chosen) == list(range(-len(chosen), 0))
+    return sorted(axis % rank for axis in chosen) == list(range(rank - len(chosen), rank))
 
 
 def _compose(outer: list[int], inner: list[int]) -> list[int]:
@@ -150,8 +150,8 @@ def _quantized(x: Any, scale: Any) -> Any:
 def _maxima(x: Any, axis: int) -> Any:
     """Return the largest sizes along an axis; never 0, so that they can divide."""
     others = tuple(other for other in range(x.ndim) if other != axis % x.ndim)
-    found = np.abs(x).max(axis=others)
-    return np.where(found == 0, np.ones_like(found), found)
+    peaks = np.abs(x).max(axis=others)
+    return np.where(peaks == 0, np.ones_like(peaks), peaks)
 
 
 def _sums(x: Any) -> Any:
@@ -172,17 +172,17 @@ def _broadcast(first: Any, second: Any) -> Any:
     longer, shorter = sorted((list(first), list(second)), key=len, reverse=True)
     shorter = [1] * (len(longer) - len(shorter)) + shorter
     result = []
-    for one, other in zip(longer, shorter, strict=True):
-        if one is UNKNOWN or other is UNKNOWN or (one != other and 1 not in (one, other)):
+    for long, short in zip(longer, shorter, strict=True):
+        if long is UNKNOWN or short is UNKNOWN or (long != short and 1 not in (long, short)):
             return UNKNOWN
-        result.append(other if one == 1 else one)
+        result.append(short if long == 1 else long)
     return result
 
 
 def _one_open(dims: Any) -> Any:
     """Return dimensions as a Reshape takes them: -1 for the one that is no number."""
-    found = [dim if isinstance(dim, int) and dim > 0 else -1 for dim in dims]
-    return found if found.count(-1) < 2 else UNKNOWN
+    sizes = [dim if isinstance(dim, int) and dim > 0 else -1 for dim in dims]
+    return sizes if sizes.count(-1) < 2 else UNKNOWN
 
 
 def _merged_axes(inner: Any, outer: Any) -> Any:

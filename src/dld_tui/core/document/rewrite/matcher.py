@@ -165,7 +165,7 @@ class Matcher:
                 pass
         return hits
 
-    def gradually(self, scope: Scope, found: list[Hit]) -> Iterator[None]:
+    def gradually(self, scope: Scope, collected: list[Hit]) -> Iterator[None]:
         """Enter the hits in one scope, by their last nodes; yields between steps of the search."""
         if not self._parts:
             self._parts = [
@@ -183,7 +183,7 @@ class Matcher:
                     for node in nodes:
                         covered.setdefault(node, []).append(nodes)
                 hits.append(hit)
-        found += _in_order(scope, hits)
+        collected += _in_order(scope, hits)
 
     def _search(self, scope: Scope, seen: dict[frozenset[Node], Hit]) -> Iterator[None]:
         anchor, candidates = self._anchor(scope)
@@ -274,11 +274,11 @@ class Matcher:
     def _neighbours(self, scope: Scope, anchor: int) -> Callable[[Node], bool]:
         """Return whether a node has neighbours as a call has them: what tells most nodes apart."""
         body, links = self.pattern.body, scope.links
-        call, made = body.calls[anchor], body.made
+        call, produced = body.calls[anchor], body.made
         before = [
-            body.calls[made[item.name][0]].kinds
+            body.calls[produced[item.name][0]].kinds
             for item in call.inputs
-            if isinstance(item, Variable) and item.name in made
+            if isinstance(item, Variable) and item.name in produced
         ]
         after = [
             other.kinds
@@ -310,7 +310,7 @@ class Matcher:
         if known is not None:
             return known
         body = self.pattern.body
-        made = body.made
+        produced = body.made
         placed = {anchor}
         plan: list[tuple[int, str, bool]] = []
 
@@ -321,12 +321,12 @@ class Matcher:
             step = None
             for at in placed:  # what makes a value is one node: follow that first
                 for name in names_of(body.calls[at]):
-                    if name in made and made[name][0] not in placed:
-                        step = (made[name][0], name, True)
+                    if name in produced and produced[name][0] not in placed:
+                        step = (produced[name][0], name, True)
             if step is None:
                 values = {n for at in placed for n in (*names_of(body.calls[at]),
                                                        *body.calls[at].outputs)}  # fmt: skip
-                inner = sorted(values, key=lambda name: name not in made)
+                inner = sorted(values, key=lambda name: name not in produced)
                 step = next(
                     (at, name, False)
                     for name in inner
@@ -377,10 +377,10 @@ class Matcher:
         values = self._outputs(state.values, call, node)
         if values is None:
             return
-        found = self._attributes(state.attributes, call, node)
-        if found is None:
+        merged = self._attributes(state.attributes, call, node)
+        if merged is None:
             return
-        attributes, inputs_left = found
+        attributes, inputs_left = merged
         inputs = node.inputs[:inputs_left]
         orders = [inputs]
         if call.swaps and len(inputs) == 2:
@@ -500,10 +500,10 @@ def is_constant_of(scope: Scope, name: str, wanted: object) -> bool:
     expected = np.asarray(wanted)
     if constant.size != expected.size or (expected.ndim and constant.shape != expected.shape):
         return False
-    found = constant.reshape(-1).astype(float)
+    elements = constant.reshape(-1).astype(float)
     coarse = constant.dtype.itemsize < 4 and constant.dtype.kind not in "iub"
     tolerance = 4e-3 if coarse else 1e-5
-    return bool(np.all(np.abs(found - expected.reshape(-1)) <= tolerance * np.abs(found)))
+    return bool(np.all(np.abs(elements - expected.reshape(-1)) <= tolerance * np.abs(elements)))
 
 
 def find_hits(document: Document, pattern: Pattern) -> list[Hit]:
@@ -545,8 +545,8 @@ def pattern_of(nodes: Sequence[Node]) -> str:
     names: dict[str, str] = {}
     for value in taken:
         names[value] = f"x{len(names) + 1}"
-    made = [name for node in ordered for name in node.outputs if name]
-    for at, value in enumerate(made, 1):
+    produced = [name for node in ordered for name in node.outputs if name]
+    for at, value in enumerate(produced, 1):
         names[value] = f"v{at}"
     captured = set(names) - {name for node in ordered for name in (*node.inputs, *node.outputs)}
     ends = Ends(scope)
@@ -672,10 +672,10 @@ class LiveHits:
 
     def _touched(self, transaction: Transaction) -> set[Node] | None:
         """Return the nodes that hits may have changed around; None where it may be all."""
-        found = _touched(transaction)
-        if found is None:
+        touched = _touched(transaction)
+        if touched is None:
             return None
-        nodes, names = found
+        nodes, names = touched
         for name in names:
             nodes |= self._readers.get(name, set())
         return nodes
@@ -748,14 +748,14 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
     for node in nodes:
         given.update((node.scope, name) for name in node.outputs)
         taken.update((node.scope, name) for name in node.inputs)
-    found = set(nodes)
+    touched = set(nodes)
     for scope, name in given | taken:
         definition = scope.resolve(name) if name else None
         if definition is not None and definition.node is not None:
-            found.add(definition.node)
+            touched.add(definition.node)
         if (scope, name) in given and name:
             home = definition.scope if definition is not None else scope
-            found.update(use.node for use in home.users(name))
-            if len(found) > _MOST_TOUCHED:
+            touched.update(use.node for use in home.users(name))
+            if len(touched) > _MOST_TOUCHED:
                 return None
-    return found, {name for _, name in given | taken if name}
+    return touched, {name for _, name in given | taken if name}

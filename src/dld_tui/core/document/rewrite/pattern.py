@@ -144,9 +144,9 @@ class Pattern:
     def names(self) -> frozenset[str]:
         """Everything that an expression can name."""
         calls = self.body.calls
-        found = {n for call in calls for n in call.outputs if n} | set(self.captures)
-        found |= {item.name for call in calls for item in call.inputs if isinstance(item, Variable)}
-        return frozenset(found | {call.label for call in calls if call.label} - {"_"})
+        names = {n for call in calls for n in call.outputs if n} | set(self.captures)
+        names |= {item.name for call in calls for item in call.inputs if isinstance(item, Variable)}
+        return frozenset(names | {call.label for call in calls if call.label} - {"_"})
 
     def variants(self) -> tuple[Pattern, ...]:
         """Return it without the nodes that may be missing, in all ways; the longest first."""
@@ -164,10 +164,10 @@ class Pattern:
 
     def _without(self, dropped: set[int]) -> Pattern | None:
         calls, instead = self.body.calls, dict[str, str]()
-        made = self.body.made
+        produced = self.body.made
         for at in sorted(dropped):  # what comes in is made before: a chain is followed at once
             names = [item.name for item in calls[at].inputs if isinstance(item, Variable)]
-            passed = next((name for name in names if name in made), names[0] if names else "")
+            passed = next((name for name in names if name in produced), names[0] if names else "")
             instead[calls[at].outputs[0]] = instead.get(passed, passed)
         kept = tuple(
             replace(call, inputs=tuple(_renamed(item, instead) for item in call.inputs))
@@ -278,7 +278,7 @@ def require_sound(pattern: Pattern) -> None:
             "the pattern names no operator: it matches everything",
             hint="Name one, or use dld find for single nodes",
         )
-    made = pattern.body.made
+    produced = pattern.body.made
     linked: dict[int, set[int]] = {at: set() for at in range(len(calls))}
     users: dict[str, list[int]] = {}
     for at, call in enumerate(calls):
@@ -286,7 +286,7 @@ def require_sound(pattern: Pattern) -> None:
             if isinstance(item, Variable) and item.name != "_":
                 users.setdefault(item.name, []).append(at)
     for name, places in users.items():
-        places = [made[name][0], *places] if name in made else places
+        places = [produced[name][0], *places] if name in produced else places
         for other in places[1:]:
             linked[places[0]].add(other)
             linked[other].add(places[0])
@@ -345,10 +345,10 @@ class BodyReader:
             if reader.take(";"):
                 continue
             self._statement()
-        found: tuple[Argument, ...] | None = None
+        results: tuple[Argument, ...] | None = None
         if outputs is not None:
-            found = tuple(self._same.get(item, Variable(item)) for item in outputs)
-        return self._closed(name, inputs, found)
+            results = tuple(self._same.get(item, Variable(item)) for item in outputs)
+        return self._closed(name, inputs, results)
 
     def _sees_statements(self) -> bool:
         """Return whether a brace comes next that is not that of a computed constant."""
@@ -357,20 +357,20 @@ class BodyReader:
             return reader.sees("{")
         start = reader.at
         reader.expect("{")
-        found = reader.sees("}") or reader.match(_STATEMENT) is not None
+        sees = reader.sees("}") or reader.match(_STATEMENT) is not None
         reader.at = start
-        return found
+        return sees
 
     def _closed(
         self, name: str, inputs: list[str] | None, results: tuple[Argument, ...] | None
     ) -> Body:
         calls = tuple(self._calls)
-        made = {out for call in calls for out in call.outputs if out}
+        produced = {out for call in calls for out in call.outputs if out}
         taken = dict.fromkeys(
             item.name
             for call in calls
             for item in call.inputs
-            if isinstance(item, Variable) and item.name not in made and item.name != "_"
+            if isinstance(item, Variable) and item.name not in produced and item.name != "_"
         )
         used = {item.name for call in calls for item in call.inputs if isinstance(item, Variable)}
         if results is None:
@@ -378,7 +378,7 @@ class BodyReader:
             results = tuple(Variable(out) for out in ends)
         if self._is_pattern:
             for result in results:
-                if not isinstance(result, Variable) or result.name not in made:
+                if not isinstance(result, Variable) or result.name not in produced:
                     raise UsageError("an output of the pattern is made by none of its operators")
         if inputs is not None and (strange := [n for n in taken if n not in inputs]):
             raise UsageError(f"nothing gives {strange[0]!r:.60}, which is no input either")

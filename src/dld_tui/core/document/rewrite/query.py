@@ -34,11 +34,11 @@ def parse_kinds(text: str) -> frozenset[tuple[str, str]]:
     """Return the (domain, operator) pairs of ``Conv|com.microsoft.Gelu``; empty for any."""
     if text in ("*", "_"):
         return frozenset()
-    found = []
+    kinds = []
     for part in text.split("|"):
         domain, _, name = part.strip().rpartition(".")
-        found.append((plain_domain(domain), name))
-    return frozenset(found)
+        kinds.append((plain_domain(domain), name))
+    return frozenset(kinds)
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Query:
                 yield from filter(self, scope.nodes)
                 continue
             names = {name for _, name in self.kinds}
-            found = [node for name in names for node in scope.nodes_of_type(name) if self(node)]
-            yield from sorted(found, key=scope.index_of) if len(names) > 1 else found
+            nodes = [node for name in names for node in scope.nodes_of_type(name) if self(node)]
+            yield from sorted(nodes, key=scope.index_of) if len(names) > 1 else nodes
 
     @property
     def needs_types(self) -> bool:
@@ -159,8 +159,8 @@ class Completion:
         dotted = text[: len(text) - len(field)]
         if _NAME_PLACE.search(start):
             at = bisect_left(self._names, word)
-            found = self._names[at] if at < len(self._names) else ""
-            return start + found if found.startswith(word) and found != word else None
+            candidate = self._names[at] if at < len(self._names) else ""
+            return start + candidate if candidate.startswith(word) and candidate != word else None
         is_domain = any(name.startswith(word) for name in self._operators or ())
         if _FIELD_PLACE.search(dotted) and field and not is_domain:
             return _completed(dotted, field, (sorted(VALUE_FIELDS),))
@@ -200,7 +200,7 @@ def _completed(start: str, word: str, lists: Iterable[Sequence[str]]) -> str | N
     """Return what the first list has that begins so; letters of the same case come first."""
     at = "@" if word.startswith("@") else ""
     word = word.removeprefix("@")
-    known = [item for each in lists for item in each]
+    known = [item for words in lists for item in words]
     for fold in (str, str.lower):
         for item in known:
             if len(item) > len(word) and fold(item).startswith(fold(word)):

@@ -158,8 +158,8 @@ def _rewrite(reader: Reader) -> Rewrite:
 def _fitting(pattern: Pattern, body: Body) -> Body:
     """Return a replacement whose results are in the order of the pattern's outputs."""
     wanted = pattern.body.outputs
-    made = {name for call in body.calls for name in call.outputs}
-    if all(name in made for name in wanted):
+    produced = {name for call in body.calls for name in call.outputs}
+    if all(name in produced for name in wanted):
         body = replace(body, results=tuple(Variable(name) for name in wanted))
     if len(body.results) != len(wanted):
         raise UsageError(
@@ -168,7 +168,7 @@ def _fitting(pattern: Pattern, body: Body) -> Body:
     allowed = set(pattern.body.inputs) | pattern.body.shared
     arguments = [item for call in body.calls for item in call.inputs] + list(body.results)
     for item in arguments:
-        if isinstance(item, Variable) and item.name not in made and item.name not in allowed:
+        if isinstance(item, Variable) and item.name not in produced and item.name not in allowed:
             if item.name == "_" or item.name not in pattern.names:
                 raise UsageError(f"the pattern has no value {item.name!r:.60} to take")
             raise UsageError(
@@ -210,8 +210,10 @@ def _action(reader: Reader, pattern: Pattern) -> Action:
         return Action(kind, values=tuple(values))
     match = reader.match(_KIND)
     if match is None:
-        what = "a precision" if kind in ("cast", "precision") else "an operator, such as my.Name,"
-        raise reader.error(f"{what} is expected")
+        expected = (
+            "a precision" if kind in ("cast", "precision") else "an operator, such as my.Name,"
+        )
+        raise reader.error(f"{expected} is expected")
     reader.at = match.end()
     name = match.group()
     if kind in ("cast", "precision") and name not in PRECISIONS:

@@ -188,8 +188,8 @@ class ValueView(Thing):
         key = self.scope, self.name, steps
         if key not in known:
             known[key] = self._dims_within(steps)
-        found = known[key]
-        return list(found) if isinstance(found, list) else found
+        dims = known[key]
+        return list(dims) if isinstance(dims, list) else dims
 
     def _dims_within(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
@@ -292,13 +292,17 @@ def made_dtype(
         dtype: Returns the type of one of these.
         to: What a Cast casts to, 0 of others.
     """
-    made = schema.output(at)
-    if to or made is None:
+    output = schema.output(at)
+    if to or output is None:
         return dtype_name(to) if to else UNKNOWN
-    if len(made.types) == 1:
-        return dtype_of(made.types[0]) or UNKNOWN
+    if len(output.types) == 1:
+        return dtype_of(output.types[0]) or UNKNOWN
     formals = [(name, schema.input(place)) for place, name in enumerate(inputs) if name]
-    alike = (name for name, one in formals if one is not None and one.type_name == made.type_name)
+    alike = (
+        name
+        for name, formal in formals
+        if formal is not None and formal.type_name == output.type_name
+    )
     first = next(alike, "")  # of one alone: of all, a graph without types has too many paths
     return dtype(first) if first else UNKNOWN
 
@@ -439,8 +443,8 @@ def sizes_of(scope: Scope, name: str) -> list[Size] | None:
         scope: Where the shape is seen.
         name: A value of one number or of a list of them.
     """
-    found = _followed(scope, name, {}, _MOST_STEPS)
-    return None if found is None else list(found)
+    sizes = _followed(scope, name, {}, _MOST_STEPS)
+    return None if sizes is None else list(sizes)
 
 
 def _followed(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | None:
@@ -448,8 +452,8 @@ def _followed(scope: Scope, name: str, known: Known, steps: int) -> list[Size] |
     key = scope, name
     if key not in known:
         known[key] = None
-        found = _read(scope, name, known, steps)
-        known[key] = found if found is None or len(found) <= _MOST_SIZES else None
+        sizes = _read(scope, name, known, steps)
+        known[key] = sizes if sizes is None or len(sizes) <= _MOST_SIZES else None
     return known[key]
 
 
@@ -579,8 +583,8 @@ def dims_of(node: Node, steps: int) -> Any:
         return UNKNOWN
     dims = ValueView(node.scope, node.inputs[0]).dims_within(steps)
     if node.op_type == "Reshape":
-        found = _reshape(node.scope, node.outputs[0], steps)
-        return UNKNOWN if found is None else _closed(found[1], dims)
+        reshape = _reshape(node.scope, node.outputs[0], steps)
+        return UNKNOWN if reshape is None else _closed(reshape[1], dims)
     if dims is UNKNOWN:
         return UNKNOWN
     if node.op_type == "Slice":
@@ -659,11 +663,12 @@ def _joined(node: Node, steps: int) -> Any:
     if not -rank <= axis < rank:
         return UNKNOWN
     along = [part[axis] for part in parts]
-    found = [
-        next((d for d in each if d is not UNKNOWN), UNKNOWN) for each in zip(*parts, strict=True)
+    joined = [
+        next((d for d in choices if d is not UNKNOWN), UNKNOWN)
+        for choices in zip(*parts, strict=True)
     ]
-    found[axis] = sum(along) if all(isinstance(size, int) for size in along) else UNKNOWN
-    return found
+    joined[axis] = sum(along) if all(isinstance(size, int) for size in along) else UNKNOWN
+    return joined
 
 
 def _closed(wanted: list[Size], dims: Any) -> list[Size]:
@@ -690,10 +695,10 @@ def split_of(scope: Scope, name: str) -> Any:
     The value must be made by a Reshape that keeps the other axes. One size that cannot be told is
     what all others leave over.
     """
-    found = _reshape(scope, name)
-    if found is None:
+    reshape = _reshape(scope, name)
+    if reshape is None:
         return UNKNOWN
-    source, wanted = found
+    source, wanted = reshape
     dims = ValueView(scope, source).dims
     if dims is UNKNOWN or len(dims) < 1 or len(wanted) <= len(dims):
         return UNKNOWN
@@ -715,10 +720,10 @@ def split_of(scope: Scope, name: str) -> Any:
 
 def joins_last(scope: Scope, name: str) -> Any:
     """Return whether a value is made by a Reshape that only joins the last two axes."""
-    found = _reshape(scope, name)
-    if found is None:
+    reshape = _reshape(scope, name)
+    if reshape is None:
         return UNKNOWN
-    source, wanted = found
+    source, wanted = reshape
     dims = ValueView(scope, source).dims
     if dims is UNKNOWN or len(dims) < 2 or len(wanted) != len(dims) - 1:
         return UNKNOWN
@@ -738,15 +743,15 @@ def repeats_of(scope: Scope, name: str) -> Any:
     UNKNOWN where the value is not made so, by Unsqueeze, Expand and Reshape: what makes as many
     heads of keys as there are of queries.
     """
-    found = _reshape(scope, name)
-    expand = maker_of(scope, found[0]) if found is not None else None
-    if found is None or expand is None or expand.op_type != "Expand" or expand.domain:
+    reshape = _reshape(scope, name)
+    expand = maker_of(scope, reshape[0]) if reshape is not None else None
+    if reshape is None or expand is None or expand.op_type != "Expand" or expand.domain:
         return UNKNOWN
     node = maker_of(expand.scope, expand.inputs[0])
     sizes = sizes_of(expand.scope, expand.inputs[1])
     if node is None or node.op_type != "Unsqueeze" or sizes is None or len(sizes) != 5:
         return UNKNOWN
-    times, wanted = sizes[2], found[1]
+    times, wanted = sizes[2], reshape[1]
     if _axes_of(node) != [2] or not isinstance(times, int) or times < 1 or len(wanted) != 4:
         return UNKNOWN
     own = [size_of(node.scope, node.inputs[0], axis) for axis in range(4)]

@@ -171,10 +171,10 @@ class FileState:
     def of(cls, path: Path) -> FileState:
         """Return how a file is now."""
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (OSError, ValueError):
             return cls()
-        return cls(found.st_size, found.st_mtime_ns)
+        return cls(status.st_size, status.st_mtime_ns)
 
     @classmethod
     def said_by(cls, entry: Mapping[str, Any]) -> FileState:

@@ -100,14 +100,14 @@ class Journal:
         self._error = f"edits are not journaled: {why}"
         self._broken = True
 
-    def about_to_save(self, written: Path) -> None:
-        """Note how the model's file will be when `written` has been renamed over it.
+    def about_to_save(self, new_file: Path) -> None:
+        """Note how the model's file will be when `new_file` has been renamed over it.
 
         The line is on the disk before the rename, so that no crash in between leaves edits that
         would be offered again although the file has them.
         """
         if self._file is not None and not self._broken:
-            self.append({"saved": encode(FileState.of(written))})
+            self.append({"saved": encode(FileState.of(new_file))})
             with suppress(OSError):  # as in append: the save goes on
                 os.fsync(self._file.fileno())
 
@@ -164,12 +164,12 @@ class Journal:
 
 def left_journals(model: Path) -> list[LeftJournal]:
     """Return journals of this model that no running program holds, the newest first."""
-    found = []
+    journals = []
     for path in sorted(journal_dir().glob(f"{_stem(model)}-*.jsonl")):
         left = _read(path, model)
         if left is not None:
-            found.append(left)
-    return sorted(found, key=lambda left: left.written, reverse=True)
+            journals.append(left)
+    return sorted(journals, key=lambda left: left.written, reverse=True)
 
 
 def discard(left: LeftJournal) -> None:
@@ -196,14 +196,14 @@ def _read(path: Path, model: Path) -> LeftJournal | None:
             except OSError:
                 return None  # its program is alive
             text = file.read()
-            written = os.fstat(file.fileno()).st_mtime
+            modified = os.fstat(file.fileno()).st_mtime
     except OSError:
         return None
     header, edits = _unsaved(_entries(text))
     if header is None or header.get("journal") != _FORMAT or not edits:
         return None
     matches = FileState.said_by(header) == FileState.of(model)
-    return LeftJournal(path, model, edits, written, matches)
+    return LeftJournal(path, model, edits, modified, matches)
 
 
 def _entries(text: str) -> list[Entry]:
@@ -254,11 +254,11 @@ class Recorder:
 
     def undoes(self, transaction: Transaction) -> bool:
         """Write an undo if a replay could do it; False when it needs the inverse instead."""
-        return self._step(transaction, made=False)
+        return self._step(transaction, is_forward=False)
 
     def redoes(self, transaction: Transaction) -> bool:
         """Write a redo if a replay could do it; False when it must be written as a new edit."""
-        return self._step(transaction, made=True)
+        return self._step(transaction, is_forward=True)
 
     def inverted(self, transaction: Transaction, arguments: Entry) -> None:
         """Write the inverse of a transaction that a replay does not know."""
@@ -276,13 +276,13 @@ class Recorder:
         self._done.clear()
         self._undone.clear()
 
-    def _step(self, transaction: Transaction, *, made: bool) -> bool:
+    def _step(self, transaction: Transaction, *, is_forward: bool) -> bool:
         # To make it: redo the edit, or undo its inverse. To unmake it: the other way round.
-        if self._done and self._is(self._done[-1], transaction, inverse=made):
+        if self._done and self._is(self._done[-1], transaction, inverse=is_forward):
             self._undone.append(self._done.pop())
             self.journal.append({"undo": True})
             return True
-        if self._undone and self._is(self._undone[-1], transaction, inverse=not made):
+        if self._undone and self._is(self._undone[-1], transaction, inverse=not is_forward):
             self._done.append(self._undone.pop())
             self.journal.append({"redo": True})
             return True

@@ -136,7 +136,7 @@ def replay(
             result.refused.append((number, why))
         else:
             result.applied += 1
-            result.relocated += ((number, one) for one in moved)
+            result.relocated += ((number, move) for move in moved)
     return result
 
 
@@ -187,8 +187,8 @@ def export_script(document: Document, path: Path) -> int:
 
 def located(entries: Iterable[Entry], folder: Path) -> list[Entry]:
     """Return the entries of a script with the files that they name in the script's folder."""
-    found = (with_files(entry, lambda name: str(folder / name)) for entry in entries)
-    return [entry for entry in found if isinstance(entry, dict)]
+    changed = (with_files(entry, lambda name: str(folder / name)) for entry in entries)
+    return [entry for entry in changed if isinstance(entry, dict)]
 
 
 def base_file(text: str, folder: Path) -> Path | None:

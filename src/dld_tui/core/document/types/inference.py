@@ -111,20 +111,20 @@ def infer(
         told: Says what onnx cannot tell; what follows from that is inferred, too.
     """
     own_names = _declared_names(model.graph) if before is None else before.own_names
-    found = _infer(model, None if before is None else before.labels)
-    _name_reshaped(found.model.graph, own_names)
-    for _ in range(0 if found.failed else _MOST_TOLD):
-        more = _einsum_types(found.model.graph)
+    inference = _infer(model, None if before is None else before.labels)
+    _name_reshaped(inference.model.graph, own_names)
+    for _ in range(0 if inference.failed else _MOST_TOLD):
+        more = _einsum_types(inference.model.graph)
         if told is not None:
-            more.update((text_of(info.name), info) for info in told(found.model))
+            more.update((text_of(info.name), info) for info in told(inference.model))
         if not more:
             break
-        forget_generated(found.model.graph)
-        _declare(found.model.graph, more)
-        found = _infer(found.model, found.labels)
-        _name_reshaped(found.model.graph, own_names)
-    found.own_names = own_names
-    return found
+        forget_generated(inference.model.graph)
+        _declare(inference.model.graph, more)
+        inference = _infer(inference.model, inference.labels)
+        _name_reshaped(inference.model.graph, own_names)
+    inference.own_names = own_names
+    return inference
 
 
 def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
@@ -142,14 +142,16 @@ def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
         dims = [onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
         shape = onnx.TensorShapeProto(dim=dims)
         kinds[tensor.name] = onnx.TypeProto.Tensor(elem_type=tensor.data_type, shape=shape)
-    found: dict[str, onnx.ValueInfoProto] = {}
+    declared: dict[str, onnx.ValueInfoProto] = {}
     for node in calls:
         name = node.output[0]
-        given = [kinds.get(one) for one in node.input]
+        given = [kinds.get(operand) for operand in node.input]
         if name in kinds and kinds[name].HasField("shape"):
             continue
         shapes = [kind.shape.dim for kind in given if kind is not None and kind.HasField("shape")]
-        equation = next((one.s for one in node.attribute if one.name == "equation"), b"")
+        equation = next(
+            (operand.s for operand in node.attribute if operand.name == "equation"), b""
+        )
         if not given or given[0] is None or len(shapes) < len(given):
             continue
         info = onnx.ValueInfoProto()
@@ -161,8 +163,8 @@ def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
             continue  # a check tells
         info.type.tensor_type.shape.SetInParent()
         info.type.tensor_type.shape.dim.extend(dims)
-        found[text_of(name)] = info
-    return found
+        declared[text_of(name)] = info
+    return declared
 
 
 def _einsum_dims(equation: str, shapes: Sequence[Sequence[Any]]) -> list[Any]:
@@ -205,10 +207,10 @@ def _name_reshaped(graph: onnx.GraphProto, own_names: Collection[str]) -> None:
     reshapes = []
     for node in calls:
         if len(node.input) > 1 and len(node.output) == 1 and not node.attribute:
-            source, made = dims.get(node.input[0]), dims.get(node.output[0])
+            source, target_dims = dims.get(node.input[0]), dims.get(node.output[0])
             target = targets.get(node.input[1])
-            if source is not None and made is not None and target is not None:
-                reshapes.append((source, made, target))
+            if source is not None and target_dims is not None and target is not None:
+                reshapes.append((source, target_dims, target))
     names = _kept_names(reshapes, own_names)
     for info in (*graph.value_info, *graph.output) if names else ():
         for dim in info.type.tensor_type.shape.dim:
@@ -236,13 +238,16 @@ def _kept_names(reshapes: Sequence[_Reshape], own_names: Collection[str]) -> dic
 
 
 def _kept_name(
-    source: Sequence[Any], made: Sequence[Any], target: Sequence[int], names: Mapping[str, str]
+    source: Sequence[Any],
+    target_dims: Sequence[Any],
+    target: Sequence[int],
+    names: Mapping[str, str],
 ) -> dict[str, str]:
     """Return the name that the dimension of -1 has, by the one that onnx has given it."""
-    if target.count(-1) != 1 or len(made) != len(target):
+    if target.count(-1) != 1 or len(target_dims) != len(target):
         return {}
     at = target.index(-1)
-    generated = text_of(made[at].dim_param)
+    generated = text_of(target_dims[at].dim_param)
     if not _GENERATED.fullmatch(generated):
         return {}
     number, left = 1, list[str]()
@@ -276,7 +281,7 @@ def _numbers(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, list[int]]:
             for attribute in node.attribute:
                 if attribute.name == "value":
                     tensors[node.output[0]] = attribute.t
-    found = {}
+    constants = {}
     for name, tensor in tensors.items():
         if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor):
             count = tensor.dims[0] if len(tensor.dims) == 1 else 0
@@ -284,8 +289,8 @@ def _numbers(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, list[int]]:
             if len(tensor.raw_data) == 8 * count:
                 numbers = [*struct.unpack(f"<{count}q", tensor.raw_data)]
             if len(numbers) == count > 0:
-                found[name] = numbers
-    return found
+                constants[name] = numbers
+    return constants
 
 
 def forget_generated(graph: onnx.GraphProto) -> None:
@@ -417,12 +422,12 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
     """Bring nodes into an order in which they can run, where they are in none, as runtimes do."""
     if _is_sorted(graph):
         return
-    made = {text_of(name) for node in graph.node for name in node.output if name}
+    produced = {text_of(name) for node in graph.node for name in node.output if name}
     seen: set[str] = set()
     waiting: list[tuple[onnx.NodeProto, set[str]]] = []
     sorted_nodes: list[onnx.NodeProto] = []
     for node in graph.node:
-        missing = (_used(node) & made) - seen
+        missing = (_used(node) & produced) - seen
         if missing or waiting:
             waiting.append((node, missing))
         else:
@@ -498,7 +503,7 @@ def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
     if not wrong:
         return False
     graphs = {json.dumps(place): body for place, body in bodies(model)}
-    found = False
+    is_changed = False
     for remark in wrong:
         body = graphs.get(json.dumps(remark.place))
         if not isinstance(body, onnx.GraphProto) or remark.index is None:
@@ -512,8 +517,8 @@ def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
                 and kind.tensor_type.HasField("shape")
             ):
                 info.type.tensor_type.ClearField("shape")
-                found = True
-    return found
+                is_changed = True
+    return is_changed
 
 
 def infer_types(
@@ -532,10 +537,10 @@ def infer_types(
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
     """
-    found = infer(model, told=told)
-    if not found.failed:
-        return found.model, found.remarks
-    why = found.remarks[0].message if found.remarks else "the model is inconsistent"
+    inference = infer(model, told=told)
+    if not inference.failed:
+        return inference.model, inference.remarks
+    why = inference.remarks[0].message if inference.remarks else "the model is inconsistent"
     raise ActivityError(
         f"shape inference stopped: {why}", where=None if path is None else str(path)
     )
@@ -550,11 +555,11 @@ def take_types(document: Document, inferred: onnx.ModelProto) -> None:
             continue
         _take(scope, body)
     document.call_types = CallTypes()
-    for found in function_types(inferred):
-        inner = scope_at(document, found.place)
+    for typed in function_types(inferred):
+        inner = scope_at(document, typed.place)
         if inner is not None:
-            types = _types_in(found.graph)
-            document.call_types.note(inner, found.variant, types, found.called)
+            types = _types_in(typed.graph)
+            document.call_types.note(inner, typed.variant, types, typed.called)
 
 
 def _take(scope: Scope, graph: onnx.GraphProto) -> None:
@@ -640,8 +645,8 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
             function = inferred.functions[number]
             is_followed = len(seen) < _MOST_SIGNATURES
             graph = _probe(inferred, function, call, types, names) if is_followed else None
-            told = {} if graph is None else _told(number, graph)
-            variant = seen[signature] = _Variant(number, len(seen), told)
+            own = {} if graph is None else _told(number, graph)
+            variant = seen[signature] = _Variant(number, len(seen), own)
             if graph is None:  # and so what it calls with other types is not known, either
                 not_followed.add(number)
                 graph = onnx.GraphProto(node=function.node)
@@ -654,7 +659,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
     }
     for same in followed.values():
         for key, (place, _) in same[0].graphs.items():
-            graphs = [one.graphs[key][1] for one in same if key in one.graphs]
+            graphs = [instance.graphs[key][1] for instance in same if key in instance.graphs]
             if len(graphs) == len(same):  # not where a call hands a graph in
                 yield BodyTypes(place, _agreed(graphs))
     calls = _by_place(called, followed)
@@ -669,21 +674,21 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
 
 def _told(function: int, graph: onnx.GraphProto) -> dict[str, tuple[Place, onnx.GraphProto]]:
     """Return the types of all values in a graph and those below it, by the text of the place."""
-    found = {}
+    types = {}
     for place, body in bodies(onnx.ModelProto(graph=graph)):
         whole: Place = ["function", function, *place]
-        told = onnx.GraphProto()
+        graph_types = onnx.GraphProto()
         for info in (*body.input, *body.output, *body.value_info):
-            told.value_info.add().CopyFrom(info)
-        found[json.dumps(whole)] = whole, told
-    return found
+            graph_types.value_info.add().CopyFrom(info)
+        types[json.dumps(whole)] = whole, graph_types
+    return types
 
 
 def _by_place(
     called: Sequence[_Called], followed: Mapping[int, Sequence[_Variant]]
 ) -> dict[tuple[str, int | None], dict[str, int]]:
     """Return the variants that calls call, by the text of a place and the variant it is of."""
-    found: dict[tuple[str, int | None], dict[str, int]] = {}
+    places: dict[tuple[str, int | None], dict[str, int]] = {}
     for call in called:
         if len(followed.get(call.function, ())) < 2:
             continue
@@ -693,19 +698,19 @@ def _by_place(
                 continue
             place = ["function", caller.function, *place]
             variant = caller.number if len(followed[caller.function]) > 1 else None
-        found.setdefault((json.dumps(place), variant), {})[call.output] = call.variant
-    return found
+        places.setdefault((json.dumps(place), variant), {})[call.output] = call.variant
+    return places
 
 
 def _new_names(model: onnx.ModelProto) -> Iterator[str]:
     """Return names as onnx gives them to dimensions, without those that are in a model."""
     taken = [
-        int(found[1])
+        int(match[1])
         for _, body in bodies(model)
         if isinstance(body, onnx.GraphProto)
         for info in (*body.input, *body.output, *body.value_info)
         for dim in info.type.tensor_type.shape.dim
-        if (found := _GENERATED.fullmatch(text_of(dim.dim_param)))
+        if (match := _GENERATED.fullmatch(text_of(dim.dim_param)))
     ]
     return (f"unk__{number}" for number in itertools.count(max(taken, default=-1) + 1))
 
@@ -782,18 +787,18 @@ def _probe(
         for dim in kind.tensor_type.shape.dim
     }
     try:
-        found = shape_inference.infer_shapes(probe, data_prop=True)
+        inferred = shape_inference.infer_shapes(probe, data_prop=True)
         for _ in range(_MOST_TOLD):
-            more = _einsum_types(found.graph)
+            more = _einsum_types(inferred.graph)
             if not more:
                 break
-            _declare(found.graph, more)
-            found = shape_inference.infer_shapes(found, data_prop=True)
+            _declare(inferred.graph, more)
+            inferred = shape_inference.infer_shapes(inferred, data_prop=True)
     # The seam: C++ errors of several classes without a common base.
     except Exception:  # noqa: BLE001
         return None
     renamed: dict[str, str] = {}
-    for _, body in bodies(found):
+    for _, body in bodies(inferred):
         if isinstance(body, onnx.FunctionProto):
             break
         for info in (*body.output, *body.value_info):
@@ -803,7 +808,7 @@ def _probe(
                     if name not in renamed:
                         renamed[name] = next(names)
                     dim.dim_param = renamed[name]
-    return found.graph
+    return inferred.graph
 
 
 def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto]) -> None:
@@ -834,24 +839,24 @@ def _agreed(graphs: Sequence[onnx.GraphProto]) -> onnx.GraphProto:
         common = types if common is None else {
             name: _common(value, types.get(name)) for name, value in common.items()
         }  # fmt: skip
-    told = onnx.GraphProto()
+    graph_types = onnx.GraphProto()
     for name, value in (common or {}).items():
         proto = type_proto_of(value) if value is not None else None
         if proto is not None:
-            set_text(told.value_info.add(type=proto), "name", name)
-    return told
+            set_text(graph_types.value_info.add(type=proto), "name", name)
+    return graph_types
 
 
-def _common(one: ValueType | None, other: ValueType | None) -> ValueType | None:
-    if one is None or other is None:
+def _common(first: ValueType | None, second: ValueType | None) -> ValueType | None:
+    if first is None or second is None:
         return None
-    if (one.dtype, one.container) != (other.dtype, other.container):
+    if (first.dtype, first.container) != (second.dtype, second.container):
         return None
     dims = None
-    if one.dims is not None and other.dims is not None and len(one.dims) == len(other.dims):
-        pairs = zip(one.dims, other.dims, strict=True)
+    if first.dims is not None and second.dims is not None and len(first.dims) == len(second.dims):
+        pairs = zip(first.dims, second.dims, strict=True)
         dims = tuple(size if size == same else None for size, same in pairs)
-    return ValueType(one.dtype, dims, one.container)
+    return ValueType(first.dtype, dims, first.container)
 
 
 _SIDES = ("input", "output")
@@ -868,15 +873,15 @@ def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
 
 def late_types(document: Document) -> list[Entry]:
     """Return the arguments of ``set_value_type`` for those whose types are inferred by now."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for scope, name in untyped_terminals(document):
         known = scope.inferred.get(name)
         if known is not None and known.dtype is not None and not known.container:
             dims: JSON = None if known.dims is None else list(known.dims)
-            found.append(
+            entries.append(
                 {"scope": list(scope.path), "value": name, "dtype": known.dtype, "dims": dims}
             )
-    return found
+    return entries
 
 
 def _made(document: Document) -> Iterator[tuple[Scope, Any]]:

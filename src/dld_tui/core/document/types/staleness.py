@@ -165,8 +165,8 @@ class Staleness:
             if isinstance(primitive, SetText) and field == "name":
                 names |= {str(primitive.old or ""), str(primitive.new or "")}
             if field not in _WITHOUT_TYPES or len(names) > 1:
-                for each in names:
-                    self._redeclared(scope, primitive.list_name, each)
+                for changed_name in names:
+                    self._redeclared(scope, primitive.list_name, changed_name)
 
     def _redeclared(self, scope: Scope, list_name: str, name: str) -> None:
         """The declaration of a value has changed: what is computed from it may have, too."""
@@ -221,16 +221,16 @@ class Staleness:
 
     def _needed(self, scope: Scope) -> frozenset[str]:
         """Return the outer values that a subgraph and those below it use."""
-        found = self._needs.get(scope)
-        if found is None:
+        needs = self._needs.get(scope)
+        if needs is None:
             links = scope.links
             names = links.consumers.keys() | set(scope.outputs)
             for child in scope.children():
                 names |= self._needed(child)
             names -= links.producers.keys()
             own = {*scope.inputs, *scope.named("initializer"), *scope.named("sparse_initializer")}
-            found = self._needs[scope] = frozenset(names - own)
-        return found
+            needs = self._needs[scope] = frozenset(names - own)
+        return needs
 
     def _forget_work(self) -> None:
         self._waiting.clear()
@@ -249,8 +249,8 @@ def _size(primitives: Iterable[Primitive]) -> int:
 def _carry(scope: Scope, old: tuple[str, ...], new: tuple[str, ...]) -> None:
     """Let a renamed value keep its inferred type until inference is done again."""
     inferred = scope.inferred
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            for known, unknown in ((one, other), (other, one)):
+    for old_dim, new_dim in zip(old, new, strict=False):
+        if old_dim != new_dim:
+            for known, unknown in ((old_dim, new_dim), (new_dim, old_dim)):
                 if known in inferred and unknown and unknown not in inferred:
                     inferred[unknown] = inferred[known]

@@ -233,8 +233,8 @@ def type_of_value(value: ValueType | None) -> str | None:
 
 def dtype_of(type_name: str) -> str | None:
     """Return the element type of a plain tensor, e.g. ``float32``; None of anything else."""
-    found = _TENSOR.fullmatch(type_name)
-    return shown(type_name) if found is not None and not found.group(1) else None
+    match = _TENSOR.fullmatch(type_name)
+    return shown(type_name) if match is not None and not match.group(1) else None
 
 
 def shown(type_name: str) -> str:
@@ -247,8 +247,8 @@ def types_text(types: Sequence[str], most: int = _MOST_NAMED) -> str:
     return fmt.listed([shown(name) for name in types], most) or "any type"
 
 
-def _shown(found: re.Match[str]) -> str:
-    sparse, name = found.groups()
+def _shown(match: re.Match[str]) -> str:
+    sparse, name = match.groups()
     dtype = {"float": "float32", "double": "float64"}.get(name, name)
     return f"sparse({dtype})" if sparse else dtype
 

@@ -87,18 +87,18 @@ class Content:
         """Return the type of a tensor, fit to be shown and short; empty when it is not known."""
         if net in self.net_labels:
             return self.net_labels[net]
-        found = self.graph.nets[net]
-        label = found.label or (self.types(found.name) if self.types else "")
+        tensor = self.graph.nets[net]
+        label = tensor.label or (self.types(tensor.name) if self.types else "")
         return short_type(with_aliases(label, self.aliases))
 
     def tooltip(self, vertex: int) -> str:
         """Return everything that is known of a vertex, on several lines."""
         graph = self.graph
-        found = [visible(graph.labels[vertex]), *self.lines(vertex), *self.tips.get(vertex, ())]
+        lines = [visible(graph.labels[vertex]), *self.lines(vertex), *self.tips.get(vertex, ())]
         for net in graph.outputs[vertex]:
-            found.append(f"→ {visible(graph.nets[net].name)}  {self.type_of(net)}".rstrip())
+            lines.append(f"→ {visible(graph.nets[net].name)}  {self.type_of(net)}".rstrip())
         return "\n".join(
-            clip(line, LONGEST_TOOLTIP, keep="middle") for line in found[:_TOOLTIP_LINES]
+            clip(line, LONGEST_TOOLTIP, keep="middle") for line in lines[:_TOOLTIP_LINES]
         )
 
 

@@ -112,12 +112,12 @@ class _Cells:
     def _stand_in(self, cluster: str) -> str:
         if len(cluster) == 1 and cell_width(cluster) == 1 and ord(cluster) < _FIRST_STAND_IN:
             return cluster
-        found = self._stand_ins.get(cluster)
-        if found is None:
-            found = chr(_FIRST_STAND_IN + len(self._stand_ins))
-            self._stand_ins[cluster] = found
-            self._meant[ord(found)] = cluster
-        return found + _FILLER * (cell_width(cluster) - 1)
+        stand_in = self._stand_ins.get(cluster)
+        if stand_in is None:
+            stand_in = chr(_FIRST_STAND_IN + len(self._stand_ins))
+            self._stand_ins[cluster] = stand_in
+            self._meant[ord(stand_in)] = cluster
+        return stand_in + _FILLER * (cell_width(cluster) - 1)
 
     def decoded(self, line: str) -> str:
         """Return the line with what the stand-ins stand for."""
@@ -672,14 +672,14 @@ def kind_of(path: Path) -> str:
     Raises:
         UsageError: Its end is none of :data:`KINDS`.
     """
-    found = KINDS.get(path.suffix.lower())
-    if found is None:
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
         raise UsageError(
             f"a picture cannot be a {path.suffix} file" if path.suffix else "which format?",
             where=str(path),
             hint="End its name in .svg, .html, .png, .jpg or .txt",
         )
-    return found
+    return kind
 
 
 def picture_of(

@@ -156,8 +156,8 @@ class _Builder:
         """Return the types of the tensors that a vertex gives, or takes when it gives none."""
         graph = self.content.graph
         nets = graph.outputs[vertex] or graph.inputs[vertex]
-        found = (clip(self.content.type_of(net), _NAME_CELLS) for net in nets)
-        return [text for text in found if text]
+        types = (clip(self.content.type_of(net), _NAME_CELLS) for net in nets)
+        return [text for text in types if text]
 
     def _add_types_to_boxes(self) -> None:
         """Write the type of a node's first tensor into its box when its line has no room."""
@@ -218,7 +218,7 @@ class _Builder:
     def _placed_links(self) -> dict[int, tuple[int, int, str]]:
         """Return the nets whose type has room right of where they leave: (rank, column, text)."""
         graph, layout = self.content.graph, self.layout
-        found: dict[int, tuple[int, int, str]] = {}
+        links: dict[int, tuple[int, int, str]] = {}
         for rank, gap in enumerate(layout.gaps):
             wires = [wire for wire in gap.wires if wire.begins < 0]
             columns = sorted({wire.top for wire in wires})
@@ -228,12 +228,12 @@ class _Builder:
                 source = graph.nets[net].source
                 box = layout.boxes[source]
                 text = clip(self.content.type_of(net), _NAME_CELLS)
-                if box is None or not text or net in found or graph.kinds[source] in _ROUND:
+                if box is None or not text or net in links or graph.kinds[source] in _ROUND:
                     continue
                 room = (after[at] - at) * style.CELL - 9
                 if box.x <= at < box.x + box.width and text_pixels(text, "link") <= room:
-                    found[net] = (rank, at, text)
-        return found
+                    links[net] = (rank, at, text)
+        return links
 
     # --- lines ----------------------------------------------------------------------------------
 
@@ -251,13 +251,13 @@ class _Builder:
         return None
 
     def _strand(self, net: int) -> Strand:
-        found = self._strands.get(net)
-        if found is None:
+        strand = self._strands.get(net)
+        if strand is None:
             content = self.content
             title = f"{visible(content.graph.nets[net].name)}  {content.type_of(net)}".rstrip()
-            found = self._strands[net] = Strand(clip(title, LONGEST_TOOLTIP, keep="middle"))
-            self.scene.strands.append(found)
-        return found
+            strand = self._strands[net] = Strand(clip(title, LONGEST_TOOLTIP, keep="middle"))
+            self.scene.strands.append(strand)
+        return strand
 
     def _add_lines(self) -> None:
         layout = self.layout
@@ -310,8 +310,8 @@ class _Builder:
             y += 19
             nodes = fmt.plural(content.nodes, content.noun)
             named = "".join(f" · {alias} = {name}" for name, alias in content.aliases.items())
-            said = nodes + visible(clip(named, 140))
-            scene.heading.append(Line(said, "legend", x, y, starts=True))
+            heading = nodes + visible(clip(named, 140))
+            scene.heading.append(Line(heading, "legend", x, y, starts=True))
         used = {content.colour(vertex) for vertex in range(len(content.graph)) if self.legend}
         at, right = x, x + min(width, 1_000)
         y += 24 if used else 0
