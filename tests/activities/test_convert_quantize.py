@@ -71,8 +71,8 @@ def refusal(folder: Path, tmp_path: Path) -> str:
         ("x.npy", GOOD * np.nan, "set_1: input x float32[N, 4] holds values that are infinite or"),
         ("x.npy", GOOD * np.inf, "set_1: input x float32[N, 4] holds values that are"),
         ("x.npy", GOOD[:0], "set_1: input x float32[N, 4] has no elements"),
-        ("x.npy", b"words", "x.npy: cannot be read: it is no .npy file"),
-        ("x.npy", pickle.dumps(Evil()), "x.npy: cannot be read: it is no .npy file"),
+        ("x.npy", b"words", "x.npy: cannot be read: it is not a .npy file"),
+        ("x.npy", pickle.dumps(Evil()), "x.npy: cannot be read: it is not a .npy file"),
         ("x.npy", objects, "x.npy: holds pickled objects, which could run code"),
         ("x.npy", Path.mkdir, "x.npy: is not a file"),
         ("x.npz", lambda path: np.savez(path, x=GOOD), "there is no file for input x float32[N, 4]"

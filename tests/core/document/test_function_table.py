@@ -47,4 +47,4 @@ def test_problems(tmp_path: Path) -> None:
     }
     document = Document.open(models.write(tmp_path, models.FUNCTIONS))
     document.apply("delete_nodes", scope=["function local:twice"], nodes=["sum"])
-    assert [row.problem for row in function_rows(document)] == ["nothing makes its output r"]
+    assert [row.problem for row in function_rows(document)] == ["no node produces its output r"]

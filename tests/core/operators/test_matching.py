@@ -45,7 +45,7 @@ def tensor(dtype: str | None, container: str = "") -> ValueType:
         ("add", 0, tensor("float32"), None),
         ("add", 0, tensor("bool"), "A takes .* and .* more types, not bool"),
         ("add", 0, tensor("float16"), "float16, but B is float32: they must be the same"),
-        ("add", 2, tensor("float32"), "Add takes no more than 2 inputs"),
+        ("add", 2, tensor("float32"), "Add takes at most 2 inputs"),
         ("add", 0, tensor(None), None),
         ("add", 0, None, None),
         ("reshape", 1, tensor("int64"), None),

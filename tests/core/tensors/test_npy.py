@@ -144,7 +144,7 @@ OBJECTS = np.array([{}, []], dtype=object)
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is no .npy file"),
+        (b"", "is not a .npy file"),
         (b"PK\3\4" + bytes(30), "is a .npz archive"),
         (pickle.dumps([1, 2, 3, 4, 5]), "is a pickle"),
         (saved(OBJECTS, allow_pickle=True), "pickled objects"),

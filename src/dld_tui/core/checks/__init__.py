@@ -1,8 +1,7 @@
 """Static checks of a document: all scopes, no payload is read, nothing is run.
 
 A new rule is a line in :mod:`.findings`, a few lines in the file for what it is about
-(``node_rules.py``, ``value_rules.py``, ``model_rules.py``, a family of
-``kernels`` …), and a paragraph in docs/checks.md.
+(``rules.py``, ``operands.py``, ``kernel_rules.py`` …), and a paragraph in docs/checks.md.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["RULES", "Finding", "Level", "check"]
 
 
 def check(document: Document, *, operators: bool = True) -> list[Finding]:
-    """Return what is wrong or odd in a model, errors first.
+    """Return the findings on a model, errors first.
 
     Args:
         document: The model.

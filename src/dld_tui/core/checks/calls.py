@@ -1,4 +1,4 @@
-"""Calls of operators, and what is known of their operands."""
+"""Calls of operators, with the known types, shapes and values of their operands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Names:
     values: dict[str, Array] = field(default_factory=dict)
 
     def operand(self, name: str) -> Operand:
-        """Return what is known of a value."""
+        """Return the known type and shape of a value."""
         names: Names | None = self
         while names is not None:
             known = names.operands.get(name)
@@ -100,7 +100,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Call:
-    """One node, and what is known of its operands."""
+    """A node with the known types, shapes and values of its operands."""
 
     node: onnx.NodeProto
     domain: str
@@ -112,7 +112,7 @@ class Call:
     """False in a branch that a constant condition never takes."""
 
     def key(self) -> tuple[object, ...]:
-        """Return what tells the operator, and the types of all operands and attributes."""
+        """Return a key of the operator, and the types of all operands and attributes."""
         node, operand = self.node, self.names.operand
         return (
             self.domain,
@@ -128,7 +128,7 @@ class Call:
         return index < len(self.node.input) and bool(self.node.input[index])
 
     def input(self, index: int) -> Operand:
-        """Return what is known of an input."""
+        """Return the known type and shape of an input."""
         if not self.has(index):
             return _UNKNOWN
         return self.names.operand(text_of(self.node.input[index]))
@@ -181,7 +181,7 @@ def calls(
     """Yield the calls of a graph and the graphs in it, in their order.
 
     Args:
-        graph: With ``value_info`` of what is known.
+        graph: With ``value_info`` of known types.
         imports: Versions of the operator sets by domain.
         outer: What is known of the values around it.
         runs: Whether the graph is ever run.
@@ -219,7 +219,7 @@ def _is_dead(call: Call, branch: str) -> bool:
 
 
 def operand_of(proto: onnx.TypeProto) -> Operand:
-    """Return what a type says."""
+    """Return the operand that a type describes."""
     kind = proto.WhichOneof("value") or ""
     if kind != "tensor_type":
         return Operand(kind=kind)

@@ -1,6 +1,6 @@
 """The checker: all findings of a document, kept up to date edit by edit, in slices of time.
 
-Findings are kept by what they are about: a node, a value of a scope, the name of nodes, the order
+Findings are kept by their subject: a node, a value of a scope, the name of nodes, the order
 of a scope, the model. An edit marks what it touches and what depends on that (see
 :mod:`.invalidation`), and only that is looked at again. All work is done by one generator that
 yields every few milliseconds, so it can run on an event loop.
@@ -84,7 +84,7 @@ class Marks:
         return {*self.defined, *self.used, *self.names, *self.moved, *self.bodies, *self.terminals}
 
     def define(self, scope: Scope, names: Iterable[str]) -> None:
-        """Mark values as defined anew, or not any more."""
+        """Mark values whose definition was added, changed or removed."""
         table = self.defined.setdefault(scope, {})
         table.update(dict.fromkeys(filter(None, names)))
 
@@ -95,7 +95,7 @@ class Marks:
 
 
 def marks_of(transaction: Transaction) -> Marks:
-    """Return what a transaction may have changed when it was done or undone.
+    """Return the marks of a transaction that was done or undone.
 
     Raises:
         EverythingError: It changed what everything depends on.
@@ -400,10 +400,10 @@ class AddedChecks:
             for plugin in loaded
             if plugin.problem
         ]
-        """What is to be said of those that cannot be imported."""
+        """Findings on checks that cannot be imported."""
 
     def findings(self, node: Node) -> Iterator[Finding]:
-        """Yield what they say of a node."""
+        """Yield their findings on a node."""
         for check in self._checks:
             try:
                 problems = [*check.check(node)]
@@ -416,12 +416,12 @@ class AddedChecks:
 
 
 UPDATE_S = 0.012
-"""Seconds that an update takes at most; what is left is done by :meth:`Checker.steps`."""
+"""The most seconds of an update; the rest is done by :meth:`Checker.steps`."""
 _SLICE = 64
 
 
 class Checker:
-    """Finds what is wrong with a document, and again after each edit.
+    """Checks a document, and again after each edit what the edit affects.
 
     Args:
         document: The document; it is only looked at.
@@ -445,7 +445,7 @@ class Checker:
 
     @property
     def done(self) -> bool:
-        """Whether the findings are of the document as it is now."""
+        """Whether the findings are up to date."""
         return self._done
 
     def restart(self) -> None:
@@ -454,7 +454,7 @@ class Checker:
         self._job = None
 
     def steps(self) -> Iterator[None]:
-        """Check what is to be checked, all of it at first; yields every few milliseconds.
+        """Run the checks that are due, initially all; yields every few milliseconds.
 
         Stop and make another one after an edit.
         """
@@ -467,7 +467,7 @@ class Checker:
             yield
 
     def note(self, change: Change) -> None:
-        """Take note of what an edit, undo or redo may have changed; :meth:`steps` checks it."""
+        """Mark what an edit, undo or redo may have changed; :meth:`steps` checks it."""
         self._job = None
         self._done = False
         if change.transaction is None or not self._is_built:
@@ -512,7 +512,7 @@ class Checker:
         return self.findings()
 
     def findings(self) -> list[Finding]:
-        """Return what was found: errors first, then by place."""
+        """Return the findings: errors first, then by place."""
         ranked: list[tuple[int, int, int, Finding]] = []
         ranked += ((ORDER[f.level], -1, 0, f) for f in self._model)
         places = {scope: index for index, scope in enumerate(self.document.scopes())}
@@ -609,7 +609,7 @@ class Checker:
         self._is_built = True
 
     def _work_on(self, state: ScopeState) -> Iterator[None]:
-        """Do what is due in a scope. What is done is taken off at once: it may be interrupted."""
+        """Run the checks that are due in a scope, and unmark each: this may be interrupted."""
         due = state.due
         yield from self._work_on_nodes(state)
         count = 0

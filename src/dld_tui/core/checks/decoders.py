@@ -1,4 +1,4 @@
-"""What is wrong with decoders: heads, caches, int4 weights, masks; and fusions that are missing.
+"""Checks of decoders: heads, caches, int4 weights, masks, and missing fusions.
 
 The ids of these rules begin with ``decoder:``; docs/checks.md explains each. Sizes that are not
 known fit everything. Fusions are looked for in models with a cache alone.
@@ -48,20 +48,13 @@ def _about_value(rule: str, message: str, scope: Scope, value: str) -> Finding:
     return Finding(DECODER_RULES[rule], rule, message, scope, None, value)
 
 
-def _number(node: Node, name: str, default: int = 0) -> int:
-    attribute = node.attribute(name)
-    return (
-        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
-    )
-
-
 def _type(node: Node, at: int) -> ValueType | None:
     name = node.inputs[at] if at < len(node.inputs) else ""
     return node.scope.value_type(name) if name else None
 
 
 def _sizes(node: Node, at: int, rank: int) -> list[int | None]:
-    """Return the sizes of an input, None where one is not known or the rank is another."""
+    """Return the sizes of an input; None where one is unknown or the rank differs."""
     known = _type(node, at)
     dims = known.dims if known is not None else None
     if dims is None or len(dims) != rank:
@@ -76,7 +69,7 @@ def _grouped(node: Node) -> Iterator[Finding]:
     """Check heads, sizes and the shape of the lengths of GroupQueryAttention."""
     if node.domain != "com.microsoft":
         return
-    heads, groups = _number(node, "num_heads"), _number(node, "kv_num_heads")
+    heads, groups = node.integer("num_heads", 0), node.integer("kv_num_heads", 0)
     if heads < 1 or groups < 1 or heads % groups:
         yield _finding(
             "decoder:heads", f"{heads} heads cannot share {groups} heads of keys and values", node
@@ -89,7 +82,7 @@ def _grouped(node: Node) -> Iterator[Finding]:
             yield _finding(
                 "decoder:heads", f"its {label} has {cached} heads, the node has {groups}", node
             )
-        if width is not None and _number(node, "kv_cache_bit_width") == 4:
+        if width is not None and node.integer("kv_cache_bit_width", 0) == 4:
             width *= 2  # two elements of a key or value are one byte of the cache
         size = size or width
     packed = not (len(node.inputs) > 1 and node.inputs[1])
@@ -153,7 +146,7 @@ def _rotary(node: Node) -> Iterator[Finding]:
     if node.domain not in ("", "com.microsoft"):
         return
     at = 2 if node.domain else 1
-    heads, part = _number(node, "num_heads"), _number(node, "rotary_embedding_dim")
+    heads, part = node.integer("num_heads", 0), node.integer("rotary_embedding_dim", 0)
     if node.domain and part and heads < 1:
         text = "it has rotary_embedding_dim without num_heads"
         yield _finding("decoder:rotary-table", text, node)
@@ -166,7 +159,9 @@ def _rotary(node: Node) -> Iterator[Finding]:
         return
     if rank == 3 and heads < 1:  # then ONNX Runtime takes the tables for half a head
         if node.domain and (table < 1 or width % (2 * table)):
-            text = f"its input of {width} is no multiple of heads of {2 * table}, twice its tables"
+            text = (
+                f"its input of {width} is not a multiple of heads of {2 * table}, twice its tables"
+            )
             yield _finding("decoder:rotary-table", text, node)
         return
     if rank == 3 and width % heads:
@@ -190,7 +185,7 @@ def _rotary(node: Node) -> Iterator[Finding]:
 
 def _multi_head(node: Node) -> Iterator[Finding]:
     """Check the heads of MultiHeadAttention with three dimensions."""
-    heads = _number(node, "num_heads")
+    heads = node.integer("num_heads", 0)
     if node.domain != "com.microsoft" or heads < 1:
         return
     for at, label in enumerate(("query", "key", "value")):
@@ -204,7 +199,7 @@ def _projected(node: Node) -> Iterator[Finding]:
     if not (len(node.inputs) > 2 and node.inputs[2]):
         text = "it has no bias: ONNX Runtime 1.31 crashes in its CPU kernel, zeros would do"
         yield _finding("decoder:no-bias", text, node)
-    heads, width = _number(node, "num_heads"), _sizes(node, 1, 2)[1]
+    heads, width = node.integer("num_heads", 0), _sizes(node, 1, 2)[1]
     given = node.attribute("qkv_hidden_sizes")
     listed = given.value if given is not None else None
     sizes = listed if isinstance(listed, (list, tuple)) and listed else [(width or 0) // 3] * 3
@@ -219,7 +214,7 @@ def _attention(node: Node) -> Iterator[Finding]:
     if node.domain == "com.microsoft":
         yield from _projected(node)
         return
-    heads, groups = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
+    heads, groups = node.integer("q_num_heads", 0), node.integer("kv_num_heads", 0)
     if node.domain or not (heads and groups):
         return
     if heads % groups:
@@ -240,8 +235,8 @@ def _weights(node: Node) -> Iterator[Finding]:
     if node.domain != "com.microsoft":
         return
     yield from _block_kernel(node)
-    rows, columns = _number(node, "K"), _number(node, "N")
-    bits, block = _number(node, "bits", 4), _number(node, "block_size", 128)
+    rows, columns = node.integer("K", 0), node.integer("N", 0)
+    bits, block = node.integer("bits", 4), node.integer("block_size", 128)
     if rows < 1 or columns < 1 or block < 1 or bits < 1:
         return
     blocks = -(-rows // block)
@@ -268,7 +263,7 @@ def _weights(node: Node) -> Iterator[Finding]:
 
 def _block_kernel(node: Node) -> Iterator[Finding]:
     """Check what the CPU kernel of MatMulNBits does not do as its operator says."""
-    bits, zeros = _number(node, "bits", 4), _type(node, 3)
+    bits, zeros = node.integer("bits", 4), _type(node, 3)
     has_index = len(node.inputs) > 4 and bool(node.inputs[4])
     is_packed = zeros is not None and zeros.dtype == "uint8"
     text = ""
@@ -338,7 +333,7 @@ def _half_of(name: str) -> str:
 def _unused_past(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
     for pair in pairs:
         if not main.consumers(pair.past):
-            text = "nothing reads it: what was seen before does not count"
+            text = "no node uses it: the cached tokens are ignored"
             yield _about_value("decoder:unused-past", text, main, pair.past)
 
 
@@ -434,7 +429,7 @@ def _plain_norms(main: Scope) -> Iterator[Node]:
 
 
 def _passing(main: Scope, node: Node, op_type: str, between: str) -> Node | None:
-    """Return the reader of what a node makes, with or without one operator between them."""
+    """Return the node that uses a node's output, with or without one operator between them."""
     reader = _only(main, node.outputs[0], op_type, between)
     is_between = reader is not None and reader.op_type == between
     return _only(main, reader.outputs[0], op_type) if reader is not None and is_between else reader

@@ -104,7 +104,7 @@ PREDICTED = frozenset(
         "no-kernel",
     }
 )
-"""Rules of what inference finds (:mod:`.prediction`); the others need none."""
+"""Rules that need inference (:mod:`.prediction`); the others do not."""
 
 
 ORDER: dict[Level, int] = {"error": 0, "warning": 1, "info": 2}
@@ -112,9 +112,9 @@ ORDER: dict[Level, int] = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An edit that repairs what a finding is about.
+    """An edit that repairs a finding.
 
-    Paths and refs change with every edit, so the arguments are only made when they are wanted.
+    Paths and refs change with every edit, so the arguments are computed on access.
     """
 
     edit: str
@@ -183,7 +183,7 @@ class Finding:
 
     @property
     def _inferred(self) -> ValueType | None:
-        """What shape inference says of its value, where that is a plain tensor of known type."""
+        """The inferred type of its value, if that is a tensor of known type."""
         if self.scope is None or self.value is None:
             return None
         known = self.scope.inferred.get(self.value)
@@ -264,7 +264,7 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
         document: The model, as it was when the tool saw it.
         level: ``error`` or ``warning``; anything else is a mere remark.
         rule: A stable id such as ``onnx:checker``.
-        remark: What was said.
+        remark: The remark.
     """
     known = next((known for known in _LEVELS if known == level), "info")
     place = remark.place
@@ -274,18 +274,18 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
 
 
 def findings_of(document: Document, reported: Iterable[ToolFinding]) -> list[Finding]:
-    """Return what the tools of others said as findings."""
+    """Return the reports of other tools as findings."""
     return [remark_finding(document, item.level, item.rule, item.remark) for item in reported]
 
 
 def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
-    """Leave out predictions that say of a node what a rule of the checker says of it already."""
+    """Leave out predictions that repeat a finding of the checker on the same node."""
     reported = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
     return [finding for finding in predicted if (finding.rule, id(finding.node)) not in reported]
 
 
 def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:
-    """Return what a runtime will refuse as findings; the model is as it was when looked at."""
+    """Return predictions as findings on the model that they were made for."""
     return [
         remark_finding(document, RULES.get(error.rule, "error"), error.rule, error.remark)
         for error in errors

@@ -1,4 +1,4 @@
-"""What single kernels of ONNX Runtime refuse, by operator (`_RULES`, at the end).
+"""Rules on what single kernels of ONNX Runtime refuse, by operator (`_RULES`, at the end).
 
 Rules that many kernels share come first, most of them as patterns of shapes. A pattern says what
 the dimensions of each input must be: a number, a name, whose dimensions must all be the same, or
@@ -50,7 +50,7 @@ def shapes(pattern: str) -> Rule:
 def compared(
     dims_of_inputs: Iterable[Dims | None], wanted: list[list[str]], known: dict[str, int | Dims]
 ) -> Said:
-    """Yield the first dimensions that are not as wanted; what names stand for gets known."""
+    """Yield the first dimensions that differ from the pattern; add sizes of names to `known`."""
     for index, (dims, tokens) in enumerate(zip(dims_of_inputs, wanted, strict=True)):
         if dims is None or not tokens:
             continue
@@ -118,7 +118,7 @@ def axis_of(call: Call, rank: int, default: int = 0) -> int | None:
 
 
 def in_range(call: Call, index: int, size: int | None, *, negative: bool = True) -> Said:
-    """Yield where the elements of an input are no indices of so many elements."""
+    """Yield a problem where elements of an input are not valid indices for a size."""
     value = call.value(index)
     if size is None or value is None or value.dtype.kind not in "iu" or not value.size:
         return
@@ -143,7 +143,7 @@ def element_type(name: str) -> Rule:
     def check(call: Call) -> Said:
         kind = call.attribute(name)
         if isinstance(kind, int) and kind % (1 << 32) == TensorProto.UNDEFINED:
-            yield VALUE, f"Attribute {name} is {kind}, which is no element type"
+            yield VALUE, f"Attribute {name} is {kind}, which is not an element type"
 
     return check
 
@@ -185,7 +185,7 @@ def attention(call: Call) -> Said:
     if q is None or k is None or v is None:
         return
     if not len(q) == len(k) == len(v) or 0 in (*q, *k, *v):
-        yield wrong(f"{dims_text(q)}, {dims_text(k)} and {dims_text(v)} do not go together")
+        yield wrong(f"{dims_text(q)}, {dims_text(k)} and {dims_text(v)} do not fit each other")
         return
     heads, kv_heads = call.attribute("q_num_heads", 0), call.attribute("kv_num_heads", 0)
     if len(q) == 4:
@@ -294,7 +294,7 @@ def carried(call: Call) -> Said:
 
 
 def scanned(call: Call) -> Said:
-    """Yield what goes into the body of a Scan and is not as the body declares it."""
+    """Yield inputs of the body of a Scan that differ from their declaration."""
     body, before = call.attribute("body"), 1 if call.version < 9 else 0
     if body is None:
         return
@@ -339,7 +339,7 @@ def elements(call: Call) -> Said:
             return
     if axis is not None and 0 not in indices and None not in indices:
         if data[axis] == 0:
-            yield wrong(f"{dims_text(data)} has nothing that indices could name")
+            yield wrong(f"{dims_text(data)} has no elements to index")
         yield from in_range(call, 1, data[axis])
 
 
@@ -458,7 +458,7 @@ def batched(call: Call) -> Said:
     elif None not in (*data[:count], *indices[:count]):
         have, want = (math.prod(dim or 0 for dim in part[:count]) for part in (data, indices))
         if have and want % have:
-            yield wrong(f"The batches of {dims_text(indices)} are none of {dims_text(data)}")
+            yield wrong(f"The batches of {dims_text(indices)} do not fit {dims_text(data)}")
 
 
 def n_grams(call: Call) -> Said:
@@ -473,7 +473,7 @@ def n_grams(call: Call) -> Said:
         total = len(call.attribute("pool_int64s") or call.attribute("pool_strings") or ())
         for size, (start, end) in enumerate(pairwise((*counts, total)), 1):
             if not 0 <= start <= end <= total or (end - start) % size:
-                yield VALUE, f"Elements {start} to {end} of the pool are no grams of {size}"
+                yield VALUE, f"Elements {start} to {end} of the pool are not grams of {size}"
                 return
 
 
@@ -504,7 +504,7 @@ def classes(call: Call) -> Said:
         return
     for label in labels.ravel().tolist():
         if label != ignored and not -min(sizes) <= label < min(sizes):
-            yield wrong(f"Label {label} is none of {fmt.plural(min(sizes), 'class', 'classes')}")
+            yield wrong(f"Label {label} is not one of {fmt.plural(min(sizes), 'class', 'classes')}")
             return
 
 
@@ -740,7 +740,7 @@ def transposed(call: Call) -> Said:
             continue
         least = (given - 1) * strides[axis] + more[axis] + (window - 1) * steps[axis] + 1
         if is_padded and given > 0 and least - pads[axis] - pads[axis + count] <= 0:
-            yield wrong(f"{list(pads)} pads leave nothing of {least} elements")
+            yield wrong(f"{list(pads)} pads leave none of {least} elements")
             return
         size = wanted[axis - count] if wanted and len(wanted) >= count else least
         if size < 1 or size >= least + strides[axis]:
@@ -774,7 +774,7 @@ def columns(call: Call) -> Said:
         return
     size, given = math.prod(block.ravel().tolist()), call.dim(0, 1)
     if given is not None and (size < 1 or given < 1 or given % size):
-        yield wrong(f"{given} channels are no blocks of {sizes_text(block.tolist())}")
+        yield wrong(f"{given} channels are not blocks of {sizes_text(block.tolist())}")
         return
     for name in ("strides", "dilations"):
         if any(step <= 0 for step in call.attribute(name) or ()):
@@ -885,14 +885,14 @@ def _ensemble(call: Call, leaves: str, targets: int) -> Said:
         return
     for tree, node in zip(weights[0], weights[1], strict=True):
         if (tree, node) not in places:
-            yield VALUE, f"Node {node} of tree {tree} has a weight and is not there"
+            yield VALUE, f"Node {node} of tree {tree} has a weight but does not exist"
             return
     size = call.dim(0, -1)
     used = [f for f, mode in zip(nodes["featureids"], modes, strict=True) if mode != "LEAF"]
     if call.rank(0) not in (None, 1, 2):
         yield wrong(f"The data is {dims_text(call.dims(0) or ())}, it must have 2 dimensions")
     elif size is not None and used and (max(used) >= size or min(used) < 0):
-        yield wrong(f"A tree asks for feature {max(used)} of {size}")
+        yield wrong(f"A tree uses feature {max(used)} of {size}")
 
 
 def _length(call: Call, name: str) -> tuple[int, ...]:
@@ -903,7 +903,7 @@ def _length(call: Call, name: str) -> tuple[int, ...]:
 
 
 def _int32(value: int) -> int:
-    """Return what is left of a number in 32 bits, which is what ONNX Runtime keeps."""
+    """Return a number truncated to 32 bits, as ONNX Runtime does."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -931,7 +931,7 @@ def _misplaced(
             if end is None or end == node or not 0 <= side[node] < len(modes):
                 yield (
                     VALUE,
-                    f"A node of tree {trees[node]} leads to node {side[node]}, which is none",
+                    f"A node of tree {trees[node]} leads to missing node {side[node]}",
                 )
                 return
         children.append((ends[0] or 0, ends[1] or 0))
@@ -975,7 +975,7 @@ def tree_ensemble(call: Call) -> Said:
         while waiting:
             node = waiting.pop()
             if not 0 <= node < len(features) or node in seen:
-                yield VALUE, f"A tree leads to node {node} twice, or there is none"
+                yield VALUE, f"A tree leads to node {node} twice, or it does not exist"
                 return
             seen.add(node)
             for places, ends in sides:
@@ -987,7 +987,7 @@ def tree_ensemble(call: Call) -> Said:
         used |= {features[node] for node in seen}
     size = call.dim(0, 1)
     if used and (min(used) < 0 or (size is not None and max(used) >= size)):
-        yield wrong(f"A tree asks for feature {max(used)} of {size}")
+        yield wrong(f"A tree uses feature {max(used)} of {size}")
 
 
 def _is_leaf(root: int, sides: list[tuple[Sequence[int], Sequence[int]]]) -> bool:
@@ -1000,7 +1000,7 @@ def _is_leaf(root: int, sides: list[tuple[Sequence[int], Sequence[int]]]) -> boo
 
 
 def check_kernel(call: Call) -> Said:
-    """Yield what the kernel of a call will refuse."""
+    """Yield the problems for which the kernel of a call will refuse it."""
     for name, least, most in _NUMBERS.get((call.domain, call.op_type), ()):
         value = call.attribute(name)
         if isinstance(value, int) and not least <= value <= most:

@@ -189,7 +189,7 @@ def reshape(call: Call) -> Said:
     wanted = [int(size) for size in np.asarray(value).ravel()]
     keep = call.attribute("allowzero", 0) != 1
     if sum(size == -1 for size in wanted) > 1 or any(size < -1 for size in wanted):
-        yield wrong(f"The shape {sizes_text(wanted)} is none")
+        yield wrong(f"The shape {sizes_text(wanted)} is invalid")
         return
     # Inference takes every other number of 32 bits for 1, the kernel for 0.
     if call.attribute("allowzero", 0) % (1 << 32) and -1 in wanted and 0 in wanted:
@@ -226,7 +226,7 @@ def reshape(call: Call) -> Said:
 
 
 _MOST_TILED = 1 << 32
-"""Bytes of what Tile gives out."""
+"""The most bytes of the output of Tile."""
 
 
 def tile(call: Call) -> Said:
@@ -337,7 +337,7 @@ def transpose(call: Call) -> Said:
     if perm is None:
         return
     if sorted(perm) != list(range(len(perm))):
-        yield VALUE, f"Attribute perm is {list(perm)}, which is no order of dimensions"
+        yield VALUE, f"Attribute perm is {list(perm)}, which is not a permutation of the dimensions"
     elif rank is not None and len(perm) != rank:
         yield (
             VALUE,
@@ -398,7 +398,7 @@ def cast_type(call: Call) -> Said:
         try:
             helper.tensor_dtype_to_np_dtype(to)
         except (KeyError, ValueError):
-            yield VALUE, f"Attribute to is {to}, which is no element type"
+            yield VALUE, f"Attribute to is {to}, which is not an element type"
 
 
 def broadcast(call: Call) -> Said:
@@ -697,7 +697,7 @@ def has_right_types(call: Call) -> bool:
 
 
 def check_signature(call: Call) -> Said:
-    """Yield where the operands of a call are not what its operator takes, by inferred types."""
+    """Yield operands of a call whose inferred types its operator does not take."""
     from dld_tui.core.operators.registry import schema_for
 
     schema = schema_for(call.op_type, call.domain, call.version) if call.version else None

@@ -1,4 +1,4 @@
-"""What no runtime will take of a model, by inference of types and shapes and rules on them.
+"""Predicts what runtimes refuse in a model, by type and shape inference and rules on their result.
 
 It is native code in part, which can end the process on a bad model: call :func:`predict` in a
 child process. Terminal and command both take what it finds from the activity ``infer_shapes``.
@@ -57,7 +57,7 @@ class Facts:
     types: list[str]
 
     def since(self, domain: str, op_type: str, version: int) -> int | None:
-        """Return since which version an operator is as it is in `version`, None when unknown."""
+        """Return the version that introduced an operator's form in `version`, or None."""
         known = self.operators.get(domain, {}).get(op_type)
         if known is None:
             return None
@@ -74,12 +74,12 @@ def facts() -> Facts:
 
 
 def title() -> str:
-    """Return what the facts are of, for messages."""
+    """Return the runtime and version that the facts describe, for messages."""
     return f"ONNX Runtime {facts().version}"
 
 
 def unknown_to_runtime(call: Call) -> str | None:
-    """Return what ONNX Runtime does not know of a call, None when it knows it.
+    """Return what ONNX Runtime does not support in a call; None when it supports it.
 
     It is None for operators that nothing knows, too, if their operator set is known: that is a
     finding of its own.
@@ -231,7 +231,7 @@ _LARGE = 20_000
 
 
 def add_types(inference: Inference) -> None:
-    """Add what is known of such values to an inferred model, and infer again what follows."""
+    """Add the known types of such values to an inferred model, and infer again."""
     rounds = 1 if len(inference.model.graph.node) > _LARGE else _MOST_ROUNDS
     for _ in range(rounds):
         added = _new_types(inference.model)
@@ -331,7 +331,7 @@ def _reshaped(call: Call) -> _Made:
 
 
 def _reshaped_dims(call: Call) -> Dims | None:
-    """Return what a Reshape makes; ONNX's inference knows fewer of the shapes."""
+    """Return the output shape of a Reshape; ONNX's inference knows fewer shapes."""
     wanted, dims = call.value(1), call.dims(0)
     if wanted is None or wanted.ndim != 1 or dims is None:
         size = call.dim(1, 0) if call.rank(1) == 1 else None
@@ -379,18 +379,18 @@ INFERENCE = "onnx:shape-inference"
 _OF_OPERATORS = ("runtime-operator", "no-kernel")
 _DEEPEST_FUNCTION = 5
 _MOST_SAID = 200
-"""Findings of one rule of a model; more of the same say no more."""
+"""The most findings of one rule."""
 
 
 def predict(
     model: onnx.ModelProto, told: ToldTypes | None = None, *, errors: bool = True
 ) -> tuple[onnx.ModelProto, list[Prediction]]:
-    """Return a model with the types that can be inferred, and what is wrong in it.
+    """Return a model with inferred types, and the predictions.
 
     Args:
         model: The model, whose payloads may be cut out. It is changed.
         told: As for :func:`~dld_tui.core.document.types.inference.infer`.
-        errors: Look for what is wrong, which takes most of the time.
+        errors: Make predictions, which takes most of the time.
     """
     imported = _imports(model)
     for domain, newest in facts().opsets.items() if imported else ():
@@ -413,7 +413,7 @@ def predict(
 
 
 _NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
-"""An operator, and what onnx says of its shapes that ONNX Runtime does not: own rules do."""
+"""By operator: onnx's messages on shapes that ONNX Runtime does not check; rules here do."""
 
 
 def _told_by(inference: Inference) -> list[Prediction]:
@@ -425,7 +425,7 @@ def _told_by(inference: Inference) -> list[Prediction]:
 
 
 def _inlined(inference: Inference) -> Inference:
-    """Return a model with the bodies of its functions in the place of their calls, inferred."""
+    """Return a model with all function calls inlined, and inferred types."""
     imported = _imports(inference.model)
     for function in inference.model.functions:
         for entry in function.opset_import:
@@ -445,7 +445,7 @@ def _inlined(inference: Inference) -> Inference:
 
 
 def _without_declarations(inference: Inference, told: ToldTypes | None) -> Inference:
-    """Infer again from inputs and weights alone: what is declared in between may be wrong."""
+    """Infer again from inputs and weights alone: other declared types may be wrong."""
     model = onnx.ModelProto()
     model.CopyFrom(inference.model)
     for _, body in bodies(model):
@@ -506,7 +506,7 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
 
 
 def _said_by(call: Call, rules: Iterable[Callable[[Call], Said]]) -> list[tuple[str, str]]:
-    """Return what rules say of a call; one that stumbles over a wrong model says no more."""
+    """Return the problems that rules find in a call; a rule that raises adds none."""
     problems: list[tuple[str, str]] = []
     for rule in rules:
         with contextlib.suppress(IndexError, TypeError, ValueError, ZeroDivisionError):
@@ -519,11 +519,11 @@ _MOST_ELEMENTS = 1 << 40
 
 
 def _too_large(call: Call) -> Said:
-    """Yield what is larger than any memory."""
+    """Yield outputs that are larger than any memory."""
     for name in call.node.output:
         dims = call.names.operand(text_of(name)).dims or ()
         if math.prod(dim or 0 for dim in dims) >= _MOST_ELEMENTS:
-            yield "operand-shape", f"It makes {fmt.shape(dims)}, which no memory holds"
+            yield "operand-shape", f"Its output {fmt.shape(dims)} does not fit into any memory"
 
 
 @dataclass(frozen=True)
@@ -553,7 +553,7 @@ def _verdict(call: Call) -> _Verdict:
 
 
 def _check_functions(inference: Inference, functions: list[tuple[str, str]]) -> list[Prediction]:
-    """Look for kernels of what operators without a kernel of their own are made of."""
+    """Look for kernels of the nodes in the definitions of operators without a kernel."""
     model = inference.model
     lacking: list[Call] = []
     inlined: list[Call] = []
@@ -599,7 +599,7 @@ def _place(remark: Remark) -> str:
 
 
 def _once(predictions: list[Prediction]) -> list[Prediction]:
-    """Leave out what is said of a node already, and what is said too often."""
+    """Leave out repeated predictions on a node, and those beyond the limit of a rule."""
     unique: dict[tuple[str, str, str], Prediction] = {}
     for entry in predictions:
         is_placed = entry.rule == INFERENCE and entry.remark.place is not None
@@ -615,7 +615,7 @@ def _once(predictions: list[Prediction]) -> list[Prediction]:
 
 
 def _by_operator(predictions: list[Prediction]) -> list[Prediction]:
-    """Say once, of the first node, what is so of each call of an operator."""
+    """Merge predictions that hold for every call of an operator into one on the first node."""
     same: dict[tuple[str, str], list[Prediction]] = {}
     for entry in predictions:
         text = entry.remark.message if entry.rule in _OF_OPERATORS else f"{len(same)}"
@@ -660,13 +660,13 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
 # --- whether a result is as sound as its model was ------------------------------------------------
 
 _NO_FAULT = {"tensor-without-data"}
-"""Errors that conversions are asked for: a model without weights is not to be run."""
+"""Errors that a conversion may cause on purpose: a model without weights."""
 
 
 def require_sound(before: Document, after: Document) -> None:
-    """Refuse a model with errors of a kind that the one that it was made of has not.
+    """Refuse a result with kinds of errors that its original model does not have.
 
-    What no runtime takes is among them; call it where :func:`.prediction.checked` may be called.
+    Predictions count, too; call it only in a process that may end, as for :func:`checked`.
 
     Args:
         before: The model that was converted.

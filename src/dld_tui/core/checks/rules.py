@@ -43,7 +43,7 @@ DEEPEST = 31
 def check_model(
     document: Document, roots: list[Root], states: Iterable[ScopeState]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with a model as a whole; `roots` begin with the main graph's."""
+    """Yield findings on the model as a whole; `roots` begin with the main graph's."""
     every = list(states)
     yield from _check_versions(document, roots[0])
     yield from _check_imports(roots)
@@ -173,7 +173,7 @@ _RENAME = Repair("rename_duplicate_nodes")
 
 
 def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]:
-    """Return what is odd about a name that is not printable as it is."""
+    """Return why a name is not printable."""
     subject = "Node" if node is not None else "Value"
     value = None if node is not None else name
     if any("\udc80" <= char <= "\udcff" for char in name):
@@ -217,14 +217,14 @@ _RULES = (("no data", "tensor-without-data"), ("External data", "external-data")
 
 
 def check_tensor(proto: onnx.TensorProto, scope: Scope, name: str) -> list[Finding]:
-    """Return what is wrong with an initializer."""
+    """Return the problems of an initializer."""
     if is_plainly_good(proto, scope):
         return []
     return _problems(Tensor(proto, scope.document), f"Tensor {name_of(name)}", scope, None, name)
 
 
 def attribute_problems(node: Node, name: str) -> list[Finding]:
-    """Return what is wrong with the tensor in an attribute of a node."""
+    """Return the problems of the tensor in an attribute of a node."""
     attribute = node.attribute(name)
     value = attribute.value if attribute is not None else None
     tensors = value if isinstance(value, list) else [value]
@@ -290,7 +290,7 @@ def _problems(
 
 
 def check_sparse(proto: onnx.SparseTensorProto, scope: Scope) -> list[Finding]:
-    """Return what is wrong with a sparse initializer."""
+    """Return the problems of a sparse initializer."""
     name = text_of(proto.values.name)
     subject = f"Sparse tensor {name_of(name)}"
     findings = _problems(Tensor(proto.values, scope.document), subject, scope, None, name)
@@ -305,7 +305,7 @@ _LISTS = (*_TYPED_LISTS, "initializer", "sparse_initializer")
 
 
 def check_value(state: ScopeState, name: str) -> list[Finding]:
-    """Return what is wrong with a value, by what this scope says of it."""
+    """Return findings on a value from the records of this scope."""
     findings: list[Finding] = []
     scope = state.scope
     records = {}
@@ -342,7 +342,7 @@ def _check_definitions(
         findings.append(found("duplicate-producer", text, scope, ordered[1], value=name))
     if producers and name in state.declared:
         kind = "a graph input" if name in state.inputs else "an initializer"
-        text = f"Value {name_of(name)} is {kind} and is also made by a node"
+        text = f"Value {name_of(name)} is {kind} and also the output of a node"
         first = state.first_producer(name)
         findings.append(found("duplicate-producer", text, scope, first, value=name))
     if state.parent is not None and state.defines(name) and state.parent.sees(name):
@@ -429,7 +429,7 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
         findings.append(found("missing-output", text, scope, value=name))
     else:
         text = (
-            f"Output {shown_name} is a value of the scope around it, which cannot go out as it is"
+            f"Output {shown_name} is a value of an outer scope, which cannot be an output directly"
         )
         repair = Repair("own_outputs", {"values": [name]})
         findings.append(found("outer-output", text, scope, value=name, repair=repair))
@@ -520,7 +520,7 @@ def _compare_with_declared(
     name: str,
     declared: list[tuple[str, str, Dims | None]],
 ) -> None:
-    """Compare all that is said of a value with what was said first."""
+    """Compare all declarations of a value with the first one."""
     sources = {label for label, _, _ in declared}
     repair = _forget(name) if "value_info" in sources and len(sources) > 1 else None
     if repair is None and {"the graph output", "shape inference"} <= sources:
@@ -618,7 +618,7 @@ def operator_of(node: Node) -> Key:
 
 
 def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[Finding]:
-    """Return what is wrong with a node whose inputs are given (they are slow to get)."""
+    """Return findings on a node whose inputs are given (they are slow to get)."""
     findings: list[Finding] = []
     outputs = node.outputs
     producers, declared = state.producers, state.declared
@@ -720,7 +720,7 @@ def _check_operand_types(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
 ) -> None:
-    """Compare what is known of the types of a node's values with what its operator takes."""
+    """Compare the known types of a node's values with those that its operator takes."""
     known: list[tuple[bool, int, str]] = []
     is_plain = not state.scope.inferred and state.parent is None
     types, from_inference = state.types, False
@@ -783,7 +783,7 @@ def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
     output_type = tensor_type(int(wanted.proto.i)) if wanted is not None else None
     if output_type is not None and declared is not None and output_type != declared:
         message = (
-            f"Cast makes {shown(output_type)}, but its output {name_of(node.outputs[0])} is"
+            f"Cast outputs {shown(output_type)}, but its output {name_of(node.outputs[0])} is"
             f" declared {shown(declared)}"
         )
         findings.append(found("type-conflict", message, node.scope, node, value=node.outputs[0]))

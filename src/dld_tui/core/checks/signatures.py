@@ -66,7 +66,7 @@ class Signature:
 
 
 class Root:
-    """The main graph or a local function: a place with imports of operator sets of its own."""
+    """The main graph or a local function: a scope with its own operator set imports."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Root:
 
 
 def import_entries(scope: Scope) -> list[tuple[str, int]]:
-    """Return the operator set imports that hold in the main graph or a function, as they are."""
+    """Return the records of the operator set imports of the main graph or a function."""
     holder = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
     return [(plain_domain(text_of(e.domain)), int(e.version)) for e in holder.opset_import]
 
@@ -179,7 +179,7 @@ def functions_of(document: Document) -> dict[Key, Scope]:
 
 
 def called_operators(document: Document) -> set[Key]:
-    """Return what the nodes of a model call, bodies and local functions included."""
+    """Return the operators that nodes of a model call, bodies and local functions included."""
     return {(plain_domain(node.domain), node.op_type)
             for scope in document.scopes() for node in scope.nodes}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What keeps a model from running fast on a GPU: found from its structure, without running it.
+"""Finds what keeps a model from running fast on a GPU, from its structure, without running it.
 
 What it fuses is described in NVIDIA's TensorRT Developer Guide, "Working with Quantized Types":
 layers are quantized when all their inputs come from DequantizeLinear.
@@ -42,8 +42,8 @@ def _half_quantized(node: Node) -> Iterator[Finding]:
     other = ("weight", "data")[quantized.index(False)]
     yield speed_finding(
         "speed:half-quantized",
-        f"its {other} is dequantized, its {missing} is not: it runs in floating point; give the"
-        f" {missing} QuantizeLinear and DequantizeLinear, too",
+        f"its {other} is dequantized, its {missing} is not: it runs in floating point; add"
+        f" QuantizeLinear and DequantizeLinear to the {missing}, too",
         node,
         rules=rules_at(node, "qdq-weights"),
     )
@@ -107,7 +107,7 @@ def _is_weight(node: Node, name: str) -> bool:
 # take others too, at less speed).
 _MULTIPLES = {"float32": 4, "float16": 8, "bfloat16": 8, "int8": 16, "uint8": 16}
 _FEW_CHANNELS = 4
-"""Channels of pictures: the first convolution has kernels of its own for them."""
+"""Channels of images: there are special kernels for the first convolution."""
 _SMALL_WEIGHT = 4096
 """Elements of a weight below which the layer takes no time worth speaking of."""
 _MANY = 4096
@@ -185,16 +185,16 @@ def _alignment(node: Node) -> Iterator[Finding]:
 
 
 def _channels(node: Node, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Yield what the dimensions of a weight are called that should be aligned."""
+    """Yield the labels and sizes of the dimensions of a weight that should be aligned."""
     if node.op_type in ("Conv", "ConvTranspose"):
-        if _integer(node, "group", 1) != 1 or len(sizes) < 3:
+        if node.integer("group", 1) != 1 or len(sizes) < 3:
             return
         inputs, outputs = sizes[1], sizes[0]
         if node.op_type == "ConvTranspose":
             inputs, outputs = outputs, inputs
     else:
         inputs, outputs = sizes[-2:] if len(sizes) > 1 else (0, 0)
-        if node.op_type == "Gemm" and _integer(node, "transB", 0):
+        if node.op_type == "Gemm" and node.integer("transB", 0) != 0:
             inputs, outputs = outputs, inputs
     yield "the number of input channels", inputs
     yield "the number of output channels", outputs
@@ -323,7 +323,7 @@ def _loop_around(scope: Scope) -> Node | None:
 
 
 def _cast_in_loop(node: Node, loop: Node) -> Iterator[Finding]:
-    """Find casts of what is the same in every turn of a loop."""
+    """Find casts in a loop of values that every iteration casts again."""
     name = node.inputs[0] if node.inputs else ""
     definition = node.scope.resolve(name) if name else None
     if definition is None or _is_inside(definition.scope, loop):
@@ -401,12 +401,6 @@ def _is_stored(node: Node, index: int) -> bool:
             definition.scope.resolve(definition.node.inputs[0]) if definition.node.inputs else None
         )
     return definition is not None and definition.kind == "initializer"
-
-
-def _integer(node: Node, name: str, default: int) -> int:
-    attribute = node.attribute(name)
-    value = attribute.value if attribute is not None else default
-    return value if isinstance(value, int) else default
 
 
 def _product(sizes: Sequence[int]) -> int:

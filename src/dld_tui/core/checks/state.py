@@ -62,7 +62,7 @@ class ScopeState:
         self.declared: set[str] = set()
         """Inputs and initializers."""
         self.types: dict[str, str] = {}
-        """What the file says of the types of values."""
+        """The declared types of values."""
         self.inline: dict[str, int] = {}
         """Bytes of the initializers in the model's own file, by name, where it is not zero."""
         self.captured: set[str] = set()
@@ -89,7 +89,7 @@ class ScopeState:
         self.outputs = Counter(self.scope.outputs)
 
     def declare(self, name: str) -> None:
-        """Take note of what the lists of the scope say of a name now."""
+        """Record the present records of a name in the lists of the scope."""
         scope, records = self.scope, self.scope.records
         known: str | None = None
         declared = name in self.inputs
@@ -291,7 +291,7 @@ def _unsorted(state: ScopeState) -> Finding:
 
 
 def _sources(state: ScopeState, node: Node) -> list[Node]:
-    """Return the nodes that make what a node uses, in the order of its inputs."""
+    """Return the producers of a node's inputs, in their order."""
     names: Iterable[str] = state.taken_by(node) if node.children else node.inputs
     sources = []
     for name in names:

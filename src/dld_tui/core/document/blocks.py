@@ -1,4 +1,4 @@
-"""Weights that are stored in few bits, and what floating point matrix they stand for.
+"""Weights that are stored in few bits, and the floating point matrices they represent.
 
 MatMulNBits and GatherBlockQuantized of ONNX Runtime, and DequantizeLinear of a stored weight. A
 level `q` stands for `(q - zero point) * scale`; some levels in a row, a block, share both.
@@ -62,7 +62,7 @@ class BlockedWeight:
     @property
     def dtype(self) -> str:
         """The element type of the floating point matrix."""
-        named = _number(self.node, "output_dtype", 0)
+        named = self.node.integer("output_dtype", 0)
         return dtype_name(named) if named else self.scales.dtype
 
     @property
@@ -71,7 +71,7 @@ class BlockedWeight:
         return self.node.op_type == "MatMulNBits"
 
     def load(self, first: int = 0, last: int | None = None) -> Stored:
-        """Read what is stored of some rows of the levels; the levels stay packed.
+        """Read the stored data of some rows of the levels; the levels stay packed.
 
         Args:
             first: The first row, along the first axis.
@@ -321,13 +321,6 @@ def _given(node: Node, position: int) -> bool:
     return len(node.inputs) > position and bool(node.inputs[position])
 
 
-def _number(node: Node, name: str, default: int) -> int:
-    attribute = node.attribute(name)
-    return (
-        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
-    )
-
-
 def _parts(node: Node, first: int) -> tuple[Tensor, Tensor, Tensor | None] | None:
     """Return levels, scales and zero points where all that are given are stored."""
     levels, scales, zeros = (_stored(node, first + at) for at in range(3))
@@ -337,8 +330,8 @@ def _parts(node: Node, first: int) -> tuple[Tensor, Tensor, Tensor | None] | Non
 
 
 def _of_matrix_product(node: Node) -> BlockedWeight | None:
-    rows, columns = _number(node, "K", 0), _number(node, "N", 0)
-    bits, block = _number(node, "bits", 4), _number(node, "block_size", 0)
+    rows, columns = node.integer("K", 0), node.integer("N", 0)
+    bits, block = node.integer("bits", 4), node.integer("block_size", 0)
     levels, scales, zeros = (_stored(node, at) for at in (1, 2, 3))
     groups = _stored(node, 4)
     if node.domain != CONTRIB_DOMAIN or levels is None or scales is None or bits not in _PACKED:
@@ -357,7 +350,7 @@ def _of_dequantize(node: Node) -> BlockedWeight | None:
     levels, scales, zeros = found
     if levels.bits is None:
         return None
-    axis, block = _number(node, "axis", 1), _number(node, "block_size", 0)
+    axis, block = node.integer("axis", 1), node.integer("block_size", 0)
     axis += len(levels.shape) if axis < 0 else 0
     if axis >= len(levels.shape):
         if scales.element_count != 1:
@@ -373,15 +366,15 @@ def _of_gather(node: Node) -> BlockedWeight | None:
     if (zeros is None and _given(node, 3)) or levels.bits is None:
         return None
     packed = levels.dtype == "uint8"
-    bits = _number(node, "bits", 4) if packed else levels.bits
+    bits = node.integer("bits", 4) if packed else levels.bits
     shape = levels.shape
     if packed:
         shape = (*shape[:-1], shape[-1] * 8 // bits)
-    axis = _number(node, "quantize_axis", 1)
+    axis = node.integer("quantize_axis", 1)
     axis += len(shape) if axis < 0 else 0
     if bits not in _PACKED or (packed and axis != len(shape) - 1):
         return None
-    block = _number(node, "block_size", 128)
+    block = node.integer("block_size", 128)
     return BlockedWeight(node, levels, scales, zeros, bits, block, shape, axis, packed)
 
 

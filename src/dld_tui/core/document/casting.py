@@ -45,7 +45,7 @@ DTYPES = {
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 _SCALED = ("int8", "uint8", "fp8", "int4")
-"""Precisions that stand for floating point values only together with a scale."""
+"""Precisions that represent floating point values only with a scale."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class _Planner:
         self._casts: list[Cast] = []
 
     def plan(self, precisions: Mapping[Node, str]) -> None:
-        """Plan all nodes; outputs first, so that neighbours find each other in any order."""
+        """Plan all nodes; outputs first, so that neighbours match in any order."""
         changes = [
             (node, node_changes)
             for node, precision in precisions.items()

@@ -26,7 +26,7 @@ from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 NEW_DATA_LIMIT = 4 << 30
-"""Bytes of values that edits of one document make out of nothing, unless more are asked for."""
+"""The most bytes of generated values (zeros, random numbers) in one document, by default."""
 
 
 class Document:
@@ -59,13 +59,13 @@ class Document:
         self.spill = SpillFile()
         """Where the payloads that edits make are kept."""
         self.fixed_forms: dict[tuple[Blob, int], Blob] = {}
-        """Payloads of varints, decoded to numbers of so many bytes, where somebody read them."""
+        """Payloads of varints that were read, decoded to numbers of so many bytes."""
         self.prepared: dict[str, Blob] = {}
-        """Payloads of edits that are still to come, made ahead; by what the edit would make."""
+        """Payloads prepared for edits that follow, by a key of the edit."""
         self.payloads = PayloadStore()
         """The files of large payloads in the arguments of edits."""
         self.new_data, self.new_data_limit = 0, NEW_DATA_LIMIT
-        """Bytes of values that edits made out of nothing (zeros, random numbers), and the most."""
+        """Bytes of values that edits generated (zeros, random numbers), and their limit."""
         self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
         self.history = History()
         self.on_change: list[Callable[[Change], None]] = []
@@ -106,7 +106,7 @@ class Document:
             journaled: Write edits to a journal, so that a crash loses none.
 
         Raises:
-            InputError: The file cannot be read or is not an ONNX model; says what it is instead.
+            InputError: The file cannot be read, or is something else than an ONNX model.
             CancelledError: `cancelled` said so.
         """
         path = model_in(Path(path))
@@ -283,7 +283,7 @@ class Document:
         return transaction
 
     def hold_changes(self) -> None:
-        """Tell nobody of edits until :meth:`tell_changes`: they are to be made on a thread."""
+        """Notify no listeners until :meth:`tell_changes`: a thread is about to make edits."""
         self._held = []
         self.shown_types.is_held = True
 
@@ -323,7 +323,7 @@ class Document:
         return own or bool(self.external.changed_on_disk())
 
     def about_to_save(self, new_file: Path) -> None:
-        """Note in the journal what its file becomes: the rename that follows may be the last act.
+        """Note in the journal how its file will be, before the rename that saves it.
 
         Args:
             new_file: What is renamed over the document's own file next. For :mod:`.serialise`.
@@ -347,7 +347,7 @@ class Document:
 
 
 def _parsed(parts: ModelParts) -> tuple[onnx.ModelProto, Sequence[NodeBytes]]:
-    """Return a model without nodes, and these; or with its nodes, where they do not stand together.
+    """Return a model without nodes, and the nodes; or with its nodes, where they are not adjacent.
 
     Raises:
         DecodeError: protobuf does not read it.

@@ -37,7 +37,7 @@ class Use:
 NAME_FIELD = {"quantization_annotation": "tensor_name"}
 """The field with the value's name, where it is not ``name``."""
 _DRIFT = 100
-"""By so many places edits may have moved a node without a search of the whole list."""
+"""How far edits may have moved a node before the whole list is searched."""
 
 
 def record_name(list_name: str, record: Any) -> str:
@@ -89,7 +89,7 @@ class NodeIndex:
 
     Args:
         field: Which text.
-        texts: The text of each node, where somebody has read them already.
+        texts: The text of each node, if it has been read already.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class LinkIndex:
 
     Args:
         nodes: The nodes of the scope.
-        texts: What they are linked to, where somebody has read it already.
+        texts: Their links, if they have been read already.
     """
 
     def __init__(self, nodes: Sequence[Node], texts: NodeTexts | None = None) -> None:
@@ -264,7 +264,7 @@ class LinkIndex:
                 self._enter(self.producers, name, node)
 
     def remove(self, node: Node) -> None:
-        """Take out the links of a node as they are now."""
+        """Remove the present links of a node."""
         for name in node.inputs:
             if name:
                 self._take(self.consumers, name, node)

@@ -10,7 +10,7 @@ r"""Attribute values as people type and read them, on one line or a value a line
 Strings are bytes in a model and need not be UTF-8: ``\xNN`` is one byte, ``\uNNNN`` one
 character. What :func:`format_literal` prints, :func:`parse_literal` reads back to the same value.
 
-What is read is more than what is written: numbers may be separated by commas and blanks and be in
+The parser accepts more than is written: numbers may be separated by commas and blanks and be in
 brackets, as other programs print them. A text needs quotes only where it begins with one, is
 empty, or has characters that no line can hold.
 """
@@ -106,7 +106,7 @@ class Scanner:
 
 
 def scan_one(scanner: Scanner, element: Callable[[Scanner], T]) -> T:
-    """Read a single value; a list in its place gets a message of its own."""
+    """Read a single value; a list gets a separate message."""
     if scanner.peek() == "[":
         raise scanner.error("one value is expected, not a list")
     return element(scanner)
@@ -704,7 +704,7 @@ def list_lines(value: LiteralValue, kind: str) -> str:
 
 
 def lines_literal(text: str, kind: str) -> str:
-    """Return the literal of the list that lines of text stand for.
+    """Return the literal of the list that lines of text describe.
 
     Raises:
         UsageError: A line has no value of this kind; says which.

@@ -22,7 +22,7 @@ FunctionKey: TypeAlias = "tuple[str, str, str]"
 
 
 def key_of(function: Scope) -> FunctionKey:
-    """Return what a node must say to call a function."""
+    """Return the domain, name and overload by which nodes call a function."""
     proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
     return plain_domain(text_of(proto.domain)), text_of(proto.name), text_of(proto.overload)
 
@@ -126,7 +126,7 @@ def declared_attributes(function: Scope) -> dict[str, onnx.AttributeProto | None
 
 
 def references(function: Scope) -> dict[str, list[tuple[Node, onnx.AttributeProto]]]:
-    """Return the attributes inside a function that refer to its own, by what they refer to."""
+    """Return the attributes inside a function that refer to its parameters, by parameter."""
     by_name: dict[str, list[tuple[Node, onnx.AttributeProto]]] = {}
     for scope in function.walk():
         for node in scope.nodes:
@@ -147,7 +147,7 @@ class FunctionAttribute:
 
     name: str
     kind: str
-    """``float``, ``ints`` …; empty when neither a default nor a use of it tells."""
+    """``float``, ``ints`` …; empty when neither a default nor a use determines it."""
     default: str | None
     """The default as a literal; None when there is none."""
     uses: int
@@ -155,7 +155,7 @@ class FunctionAttribute:
 
     @property
     def text(self) -> str:
-        """Return ``name: kind = default``, in so far as it is known."""
+        """Return ``name: kind = default`` as far as it is known."""
         kind = f": {self.kind}" if self.kind else ""
         return self.name + kind + (f" = {self.default}" if self.default is not None else "")
 
@@ -240,4 +240,4 @@ def _problem(function: Scope, endless: set[FunctionKey], keys: Mapping[FunctionK
         return "another function has the same domain, name and overload"
     defined = set(function.inputs).union(function.links.producers)
     missing = [name for name in function.outputs if name not in defined]
-    return f"nothing makes its output {missing[0]}" if missing else ""
+    return f"no node produces its output {missing[0]}" if missing else ""

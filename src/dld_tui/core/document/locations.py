@@ -62,7 +62,7 @@ def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
 
 
 def scope_at(document: Document, place: Sequence[int | str]) -> Scope | None:
-    """Return the scope at a place, None when there is none (any more)."""
+    """Return the scope at a location; None when it does not exist (any more)."""
     steps = list(place)
     try:
         if steps[:1] == [_FUNCTION]:
@@ -148,7 +148,7 @@ class Labels:
         return self._nodes[int(labels[-1])][:2]
 
     def remarks(self, text: str, *named: str) -> list[Remark]:
-        """Return what a message of onnx says, one remark for each node that it complains of.
+        """Return the remarks in a message of onnx, one for each node that it mentions.
 
         Args:
             text: The message.

@@ -1,4 +1,4 @@
-"""What is kept in ``metadata_props``: positions, layer precisions, optimization profiles.
+"""Data of this program in ``metadata_props``: positions, layer precisions, optimization profiles.
 
 A profile gives each input the smallest, the most usual and the largest shape that an engine is to
 take: ``[{"x": {"min": [1, 3], "opt": [8, 3], "max": [32, 3]}}, …]``.
@@ -178,7 +178,7 @@ def new_profile(document: Document) -> Profile:
 
 
 def problem_of(dims: Dims | None, shapes: Range) -> str | None:
-    """Return what is wrong with a range for an input of a declared shape, or None."""
+    """Return why a range does not fit an input of a declared shape, or None."""
     rank = len(shapes.min)
     if not len(shapes.opt) == len(shapes.max) == rank:
         return "min, opt and max have different numbers of dimensions"
@@ -207,7 +207,7 @@ def _named_problem(dims: Dims, shapes: Range) -> str | None:
 def validate(
     document: Document, profiles: list[Profile], known: Iterable[Profile] = ()
 ) -> list[str]:
-    """Return what is wrong with profiles for this model, one sentence each.
+    """Return the problems of profiles for this model, one sentence each.
 
     Args:
         known: Profiles whose ranges are not looked at again: those from before an edit of others.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain, repeat
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.tensor import Tensor
     from dld_tui.core.files.blobs import Blob
 
+D = TypeVar("D", bound="int | None")
 _AttributeType = onnx.AttributeProto
 
 VALUE_FIELDS: dict[int, str] = {
@@ -166,7 +167,7 @@ class Node:
     __slots__ = ("__weakref__", "children", "place", "proto", "run", "scope")
 
     run: NodeRun | None
-    """Those with which its message is made when it is first asked for."""
+    """The run of nodes that are parsed together when one is first accessed."""
 
     def __init__(self, proto: onnx.NodeProto, scope: Scope, place: int = 0) -> None:
         self.proto = proto
@@ -253,6 +254,12 @@ class Node:
                 return Attribute(self, proto)
         return None
 
+    def integer(self, name: str, default: D) -> int | D:
+        """Return the value of one attribute that is an integer; `default` where it is not set."""
+        attribute = self.attribute(name)
+        value = None if attribute is None else attribute.value
+        return value if isinstance(value, int) else default
+
     def tensor(self, name: str) -> Tensor | None:
         """Return the tensor that one attribute holds; None where there is none."""
         attribute = self.attribute(name)
@@ -307,7 +314,7 @@ class NodeRun:
     """Nodes that follow one another in a file. What they are is known when one is touched.
 
     Args:
-        own: What the file says of them.
+        own: Their bytes in the file.
         scope: Where they are.
         first: The place of the first one there.
     """
@@ -316,7 +323,7 @@ class NodeRun:
 
     def __init__(self, own: NodeBytes, scope: Scope, first: int) -> None:
         self.unread: NodeBytes | None = own
-        """What the file says of them; None when they have messages, which an edit may change."""
+        """Their bytes in the file; None when they have messages, which an edit may change."""
         self._scope: Scope | None = scope
         self._first = first
         # A third of the time of a call of `Node` for each, and of what `place` does.
@@ -354,7 +361,7 @@ def unread_nodes(parts: Iterable[NodeBytes], scope: Scope) -> list[Node]:
 
 
 def _as_read(nodes: Sequence[Node]) -> Iterator[tuple[NodeBytes | None, Sequence[Node]]]:
-    """Yield nodes as they are best read: from the file together, or else one by one (None)."""
+    """Group nodes for reading: runs from the file together, others one by one (None)."""
     at = asked = 0
     while at < len(nodes):
         run = nodes[at].run
@@ -404,7 +411,7 @@ class ListsOfLinks(NamedTuple):
 
 
 def links_of(nodes: Sequence[Node]) -> Iterator[SomeLinks | ListsOfLinks]:
-    """Yield what nodes are linked to now, some after the other, as it is best read."""
+    """Yield the links of nodes, in the groups in which they are read best."""
     for own, some in _as_read(nodes):
         if own is not None:
             with suppress(AskNodesError):

@@ -65,7 +65,7 @@ class PayloadStore:
         progress: ProgressCallback | None = None,
         cancelled: CancelCheck | None = None,
     ) -> tuple[str, Source]:
-        """Write a payload to a file of its own and return its SHA-256 and the file.
+        """Write a payload to a separate file and return its SHA-256 and the file.
 
         Args:
             parts: Its bytes, in parts.
@@ -94,7 +94,7 @@ class PayloadStore:
             ) from error
 
     def adopt(self, path: Path, sha256: str, cancelled: CancelCheck | None = None) -> Source | None:
-        """Return a payload file that a journal refers to; None when its content is another one.
+        """Return a payload file that a journal refers to; None when its content differs.
 
         Raises:
             InputError: There is no such file.
@@ -145,7 +145,7 @@ class PayloadStore:
         return known
 
     def close(self) -> None:
-        """Give the files up, and remove those that nobody needs any more."""
+        """Release the files, and remove those that are no longer needed."""
         if self._held:
             for source in self._held.values():
                 source.close()

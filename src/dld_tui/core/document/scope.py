@@ -60,7 +60,7 @@ class ScopeOwner(PayloadOwner, Protocol):
 
 
 class Scope:
-    """A list of nodes with names of its own.
+    """A list of nodes with its own names: a graph or a function.
 
     The repeated fields of the graph live in Python lists (`records`), not in the protobuf message:
     records keep their identity through edits and undo, and inserting does not copy.
@@ -94,7 +94,7 @@ class Scope:
         self.stale: set[str] = set()
         """Values whose types an edit may have made wrong; see :mod:`.types.staleness`."""
         self.touched: set[str] = set()
-        """Values that were stale once: what the file's ``value_info`` says of them is not sure."""
+        """Values that were stale once: the file's ``value_info`` of them is not reliable."""
         self.is_function = isinstance(proto, onnx.FunctionProto)
         self.annotated = parts.metadata
         """Whether a node may have ``metadata_props``."""
@@ -124,7 +124,7 @@ class Scope:
         self.ordered = False
         """Whether each node came after those it uses, when :mod:`.traversal` looked last."""
         self.entered: dict[Node, None] | None = None
-        """Nodes added or linked anew since then; None when it has not looked yet."""
+        """Nodes added or relinked since the last check; None before the first check."""
 
     def __repr__(self) -> str:
         return f"<Scope {self.path!r} of {len(self.nodes)} nodes>"
@@ -231,11 +231,11 @@ class Scope:
         return self._links
 
     def texts(self) -> NodeTexts:
-        """Return what its nodes are called and linked to now."""
+        """Return the present names and links of its nodes."""
         return NodeTexts(self.nodes)
 
     def index(self, texts: NodeTexts) -> None:
-        """Make now, of what was read, the indexes that are made when they are first needed."""
+        """Build now the indexes that are otherwise built on first use."""
         self._links = LinkIndex(texts.nodes, texts)
         self._by_name = NodeIndex("name", texts.nodes, texts.names)
         for list_name in GRAPH_LISTS[1:]:
@@ -346,7 +346,7 @@ class Scope:
         """Return the node's place in the order of the file.
 
         Raises:
-            ValueError: The node is not in this scope (any more).
+            ValueError: The node is not in this scope.
         """
         guess = node.place
         place = place_of(self.nodes, node, self._drift)
@@ -430,7 +430,7 @@ class Scope:
         return names
 
     def captured(self) -> dict[str, Definition | None]:
-        """Return the outer values that this scope and those below it use, and what they are."""
+        """Return the outer values that this scope and nested ones use, with their definitions."""
         parent = self.parent
         if parent is None:
             return {}
@@ -440,7 +440,7 @@ class Scope:
         return {name: parent.resolve(name) for name in names if self.definition(name) is None}
 
     def value_type(self, name: str) -> ValueType | None:
-        """Return what is known of a value's type: declared, from its tensor, or inferred."""
+        """Return the known type of a value: declared, from its tensor, or inferred."""
         scope: Scope | None = self
         while scope is not None:
             known = scope._own_value_type(name)
@@ -512,7 +512,7 @@ def _own_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
 
 
 class ShownTypes:
-    """What is known of values, read when it is first asked for and kept until the next edit.
+    """The types of values, read on first access and kept until the next edit.
 
     While a thread is making edits (``is_held``) nothing is read: indexes of the scopes are made
     when somebody looks, and two threads must not make them at once.
@@ -546,7 +546,7 @@ class ShownTypes:
         return self._aliases.get(scope, {})
 
     def clear(self) -> None:
-        """Read all anew: the model was edited, or inference knows more."""
+        """Discard all: the model was edited, or inference found more types."""
         self._known.clear()
         self._aliases.clear()
 

@@ -255,7 +255,7 @@ class DataToBring:
 
 
 def data_to_bring(document: Document, target: Path) -> DataToBring:
-    """Return what a save at `target` brings along."""
+    """Return the data files that a save at `target` copies."""
     away = [
         (source, place) for source, place in _data_files(document, target) if not place.exists()
     ]

@@ -124,11 +124,11 @@ class ModelSummary:
 
 
 def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> ModelSummary:
-    """Count what is in a document.
+    """Return the counts of a document.
 
     Args:
         document: What is open.
-        op_types: How often each operator occurs, in all of it, where somebody has counted already.
+        op_types: How often each operator occurs in all scopes, if that is known already.
     """
     scopes = list(document.scopes())
     if op_types is None:

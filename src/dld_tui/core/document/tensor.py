@@ -104,12 +104,12 @@ class Tensor:
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes that the elements take by type and shape; None when that cannot be said."""
+        """Bytes of the elements by type and shape; None when unknown."""
         return payload_length(self.proto)
 
     @property
     def is_external(self) -> bool:
-        """True when the payload is in a file of its own, or will be once the model is saved."""
+        """True when the payload is in a data file, or will be once the model is saved."""
         return self.proto.data_location == _T.EXTERNAL
 
     @property
@@ -170,7 +170,7 @@ class Tensor:
         return data
 
     def payload_key(self) -> str:
-        """Return what tells this state of the values from others, for as long as it is open.
+        """Return a key of this state of the values, valid as long as the document is open.
 
         Raises:
             InputError: See :meth:`payload`.
@@ -251,7 +251,7 @@ class Tensor:
         return known
 
     def _field_payload(self, field: str) -> Blob | bytes:
-        """Return the bytes of a data field: what was cut out, or what is in the message."""
+        """Return the bytes of a data field, from the cut payload or from the message."""
         values = getattr(self.proto, field)
         if field == "raw_data":
             return self._blob(values) or values

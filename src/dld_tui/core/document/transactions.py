@@ -6,7 +6,7 @@ Every change to a document is made of primitives, each of which knows its invers
 * :class:`SetLinks` — the inputs or the outputs of a node or function,
 * :class:`SetAttribute` — one attribute added, replaced or removed,
 * :class:`Splice` — items of a graph's list removed and inserted,
-* :class:`SetList` — a small list that nobody holds items of, such as metadata, as a whole.
+* :class:`SetList` — a small list as a whole, such as metadata.
 
 Applying one changes the message and the indexes; undoing it restores the very same bytes. Records
 are moved, never copied, so that whoever holds one still holds it after an undo.
@@ -220,7 +220,7 @@ class SetList(Primitive):
 
 
 def copies(items: Any) -> list[Any]:
-    """Return items of a repeated field as values that stay as they are."""
+    """Return independent copies of the items of a repeated field."""
     return [deepcopy(item) if isinstance(item, Message) else text_of(item) for item in items]
 
 
@@ -249,7 +249,7 @@ class Transaction:
         self.do(Splice(scope, list_name, len(scope.records[list_name]), [], [*records]))
 
     def replace(self, scope: Scope, list_name: str, record: Any, *others: Any) -> None:
-        """Put others in the place of a record, or node, of a scope; without others, take it out."""
+        """Replace a record, or node, of a scope by others; without others, remove it."""
         place = scope.place_of(list_name, record)
         self.do(Splice(scope, list_name, place, [record], [*others]))
 
@@ -280,13 +280,13 @@ class Transaction:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it puts another model in the place of the whole document."""
+        """Whether it replaces the whole document."""
         return any(p.is_whole for p in self.primitives)
 
 
 @dataclass(frozen=True)
 class Change:
-    """What listeners of a document hear after each edit, undo and redo."""
+    """The event that listeners of a document get after each edit, undo and redo."""
 
     kind: str
     """``edit``, ``undo`` or ``redo``; ``reset`` when everything may have changed."""
@@ -315,7 +315,7 @@ class History:
 
     @property
     def saved_at(self) -> Transaction | None:
-        """The last transaction that the file has; None when it has none of this history."""
+        """The last transaction that is saved in the file; None when none is."""
         return self._saved_at
 
     def mark_saved(self) -> None:
@@ -324,7 +324,7 @@ class History:
         self._saved_is_reachable = True
 
     def add(self, transaction: Transaction) -> None:
-        """Enter a transaction that has just been done; what was undone is forgotten."""
+        """Add a transaction that has just been done; undone ones are discarded."""
         if any(transaction is self._saved_at for transaction in self.undone):
             self._saved_is_reachable = False
         self.undone.clear()
@@ -340,7 +340,7 @@ class History:
         return transaction
 
     def redo(self) -> Transaction | None:
-        """Do again what was undone last and return it, or None when there is nothing."""
+        """Repeat the last undone transaction and return it, or None when there is none."""
         if not self.undone:
             return None
         transaction = self.undone.pop()

@@ -76,7 +76,7 @@ def _all_ordered(scope: Scope) -> bool:
 
 
 def _still_ordered(scope: Scope, entered: Iterable[Node]) -> bool:
-    """Look at the links of nodes that were added or linked anew, in both directions."""
+    """Check the links of nodes that were added or relinked, in both directions."""
     links = scope.links
     before: list[tuple[Node, Node]] = []
     for node in entered:
@@ -230,7 +230,7 @@ def _next(seen: set[Node], nodes: Iterable[Node]) -> list[Node]:
 
 
 def _destinations(scope: Scope, node: Node) -> Iterator[Node]:
-    """Yield the nodes of a scope that use what a node makes, through their subgraphs too."""
+    """Yield the nodes of a scope that use outputs of a node, also in their subgraphs."""
     for name in node.outputs:
         if not name:
             continue
@@ -261,7 +261,7 @@ def names_taken(node: Node) -> list[str]:
 def terminals(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], list[str]]:
     """Return the values that nodes of a scope take from outside, and those they give.
 
-    They give what others, or an output of the scope, use of theirs, and what nobody uses at all.
+    Outputs are values that other nodes or outputs of the scope use, and values without users.
     """
     inside = dict.fromkeys(nodes)
     produced = dict.fromkeys(name for node in inside for name in node.outputs if name)

@@ -45,7 +45,7 @@ class NewInitializer:
 
 
 def parse_initializer(text: str) -> NewInitializer:
-    """Return what a text such as ``float32[64, 3] normal`` or ``int64[2] 1 -1`` means.
+    """Parse a text such as ``float32[64, 3] normal`` or ``int64[2] 1 -1``.
 
     Behind the type stands ``zeros`` (also when nothing does), ``normal``, ``uniform``, or numbers.
 
@@ -165,7 +165,7 @@ class Wiring:
         return formal_mismatch(self.formal(at), type_of_value(known), bound)
 
     def value_type(self, value: str) -> ValueType | None:
-        """Return what is known of the type of a value, or of an initializer that is to be made."""
+        """Return the known type of a value, or of a new initializer."""
         created = self.created.get(value)
         if created is not None:
             return ValueType(created.dtype, created.dims)

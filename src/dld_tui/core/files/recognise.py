@@ -127,7 +127,7 @@ _SIGNATURES: Final = (
     (0, b"GGUF", "a GGUF model"),
     (0, b"\x93NUMPY", "a NumPy array"),
     (0, b"\x7fELF", "a program or shared library"),
-    (0, b"SQLite format 3\x00", "a SQLite database that is no report of this program"),
+    (0, b"SQLite format 3\x00", "a SQLite database that is not a report of this program"),
     (0, b"\x89PNG", "a picture"),
     (0, b"\xff\xd8\xff", "a picture"),
     (0, b"%PDF-", "a PDF document"),
@@ -303,7 +303,7 @@ def _kind_of_json(text: str, where: str) -> FileKind:
     if text == "[":
         return FileKind.ORT_PROFILE
     raise InputError(
-        "This JSON file is no profile, no layer information and no model that this program knows",
+        "This JSON file is not a known kind of profile, layer information or model",
         where=where,
     )
 

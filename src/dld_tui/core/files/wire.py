@@ -65,11 +65,11 @@ def fixed_width(parts: Iterable[bytes], width: int) -> Iterator[bytes]:
         ends = np.flatnonzero(data < 0x80)
         whole = int(ends[-1]) + 1 if len(ends) else 0
         if len(data) - whole > _LONGEST:
-            raise InputError("the data is no list of varints")
+            raise InputError("the data is not a list of varints")
         yield _numbers(data[:whole], ends).astype(f"<u{width}").tobytes()
         rest = data[whole:].tobytes()
     if rest:
-        raise InputError("the data is no list of varints: the last one is cut short")
+        raise InputError("the data is not a list of varints: the last one is cut short")
 
 
 def _numbers(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -81,7 +81,7 @@ def _numbers(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarr
     lengths = ends - starts + 1
     longest = int(lengths.max())
     if longest > _LONGEST:
-        raise InputError("the data is no list of varints")
+        raise InputError("the data is not a list of varints")
     numbers = np.zeros(len(ends), np.uint64)
     # One pass for each group of seven bits: a tenth of the memory of one pass over all bytes.
     for group in range(longest):

@@ -1,4 +1,4 @@
-"""The graph of a scope, what its nodes are called there, and the weights they use."""
+"""Builds the graph of a scope, with labels of its nodes and the weights that they use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dld_tui.core.operators.categories import category_of
 
 @dataclass
 class ScopeGraph:
-    """A graph, and what its vertices stand for."""
+    """A graph, and the nodes and values that its vertices represent."""
 
     scope: Scope
     graph: Graph
@@ -52,10 +52,10 @@ def graph_of(
 
     Args:
         scope: What to draw.
-        constants: Draw constants and what is computed from them alone, too.
+        constants: Also draw constants and values computed from constants alone.
         exceptions: Those of them that are drawn where the others are not, or the other way round.
         types: Label the links with types and shapes.
-        texts: The texts of its nodes, where somebody has read them already.
+        texts: The texts of its nodes, if they have been read already.
     """
     texts = texts if texts is not None else scope.texts()
     left_out: frozenset[int] = frozenset()
@@ -159,7 +159,7 @@ class _Builder:
     ) -> list[Sequence[str]]:
         """Mark the nodes with bodies, the last ones added; returns what all nodes use.
 
-        A holder also uses what its bodies do.
+        A node with bodies also uses the values that they capture.
         """
         outer_values = list(inputs)
         first = len(self.graph) - len(nodes)
@@ -288,10 +288,10 @@ def _kernel_of_weight(node: Node) -> Sequence[int]:
 def weight_text(node: Node, is_drawn: Callable[[Node], bool]) -> str:
     """Return the type of the first matrix, or larger, that a node always takes; empty without one.
 
-    One that is computed from others says what is stored: ``i8 → f32[384,384]``.
+    A weight computed from a stored one shows both types: ``i8 → f32[384,384]``.
 
     Args:
-        is_drawn: Tells whether a node is drawn: if it is, what it makes is seen anyway.
+        is_drawn: Returns whether a node is drawn: then its outputs are shown anyway.
     """
     for name in node.inputs:
         definition = node.scope.resolve(name) if name else None

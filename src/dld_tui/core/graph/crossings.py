@@ -382,7 +382,7 @@ _PASSING, _POLISHING = 60, 6
 """Items that may be looked at in moving lines past each other, for each item there is; and when
 the lines of a tensor have been joined after that."""
 _MOST_PASSING = 60_000
-"""The same for all items together, at most."""
+"""The limit for all items in total."""
 _SHAKING, _LEAST_SHAKING = 18, 1_500
 """And in the search for something better than that, where few are left; for all items together, at
 least."""

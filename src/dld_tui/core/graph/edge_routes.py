@@ -9,7 +9,7 @@ from dld_tui.core.graph.placement import Layers
 
 
 def split(layers: Layers) -> Layers:
-    """Return layers in which each link of a tensor has a chain of its own.
+    """Return layers in which each link of a tensor has its own chain.
 
     Lines that share a chain can only pass others together. Apart from each other they find better
     ways, and most of those end up side by side again. Vertices, and chains that come in at the
@@ -86,7 +86,7 @@ def join(layers: Layers, count: int) -> tuple[Layers, list[int]]:
         count: The items of the layers that were split.
 
     Returns:
-        The layers with their items numbered anew, and for each item its number in the layers
+        The layers with renumbered items, and for each item its number in the layers
         that were split, -1 for one that is new.
     """
     stands = list(range(len(layers.rank)))
@@ -403,7 +403,7 @@ def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
     """Let one line that would run on top of another one run sideways twice; False without one.
 
     What takes a column from each other in turn can be in no order of tracks. The branch that
-    arrives there is given to a wire of its own, which goes on from a column that is free.
+    arrives there is passed to a separate wire, which continues from a free column.
 
     Args:
         wires: The wires of a gap, to which that one is added.

@@ -30,7 +30,7 @@ def name_separator(graph: Graph) -> str:
 def name_scopes(graph: Graph) -> list[Scope]:
     """Return the name scope of each vertex: ``()`` where its name, or path, has none.
 
-    Values such as ``past.0.key`` have none either: dots there do not say where they are used.
+    Neither have values such as ``past.0.key``, whose dots do not tell where they are used.
     """
     separator = name_separator(graph)
     names = graph.paths or graph.names
@@ -91,7 +91,7 @@ FEWEST_BLOCK_ROWS = 3
 """A repeat of less saves nothing."""
 GLOBAL_TARGETS = 3
 GLOBAL_ROWS = 40
-"""A tensor that is used so often and over so many rows, a quarter of all too, is in no block."""
+"""A tensor with so many uses over so many rows, and over a quarter of all, is in no block."""
 
 _MOST_AGAIN = 20_000
 """Rows that are not looked at again for blocks with names."""
@@ -134,7 +134,7 @@ def repeats(
 
 
 def _has_names(repeat: Repeat, scopes: Sequence[Scope]) -> bool:
-    """Return whether each time lies in a name scope of its own."""
+    """Return whether each repetition lies in a separate name scope."""
     times = pairwise(repeat.starts[:4])
     blocks = [common_scope(scopes[start:end]) for start, end in times]
     return len(set(blocks)) == len(blocks)
@@ -239,7 +239,7 @@ def _snapped(
     period: int,
     count: int,
 ) -> int:
-    """Return where the block had better begin, so that each time lies in a name scope of its own.
+    """Return a better start of the block, so that each repetition lies in a separate name scope.
 
     A repeat may begin anywhere within its first time. Where names do not help, it begins as early
     as possible.
@@ -269,8 +269,8 @@ _DEEPEST = 24
 class Fold:
     """Rows that can be shown as one.
 
-    There may be thousands of folds, of which few are looked at, so what they say is worked out
-    when it is asked for.
+    There may be thousands of folds, of which few are viewed, so their texts are computed
+    on access.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ class Fold:
         """How often the same block comes; more than 1 means that the children are these blocks."""
         self._folder = folder
         self._outer = outer
-        """The scope that all of it lies in, and that need not be said."""
+        """The scope that contains all of it, which titles leave out."""
         self._repeat = repeat
 
     def __len__(self) -> int:
@@ -295,7 +295,7 @@ class Fold:
 
     @cached_property
     def _scope(self) -> Scope:
-        """The scope of its rows; that around it where they have none in common."""
+        """The scope of its rows; the outer one where they have none in common."""
         scope = common_scope(self._folder.scopes[self.start : self.end])
         return scope if len(scope) > len(self._outer) else self._outer
 
@@ -325,7 +325,7 @@ class Fold:
         return self._folder.folds(self.start, self.end, self._scope)
 
     def complete(self) -> None:
-        """Work out now what all folds of the graph need to know what is in them."""
+        """Compute now what the folds of the graph need to list their contents."""
         _ = self._folder.scopes
 
     @property
@@ -397,9 +397,9 @@ def known_of(folds: Sequence[Fold], opened: Collection[Fold]) -> list[Any]:
 
 
 def folds_of(known: Sequence[Any], graph: Graph, rails: Rails) -> tuple[list[Fold], set[Fold]]:
-    """Return the folds that :func:`known_of` told of, and those that were open.
+    """Return the folds that :func:`known_of` recorded, and those that were open.
 
-    What it did not tell is found when it is asked for.
+    Folds that it did not record are found on access.
     """
     opened: set[Fold] = set()
     return _Folder(graph, rails).again(known, opened), opened
@@ -477,7 +477,7 @@ def _range_title(first: str, last: str) -> str:
 # --- What is seen of a folded graph, or of a part of it around vertices or between two ------------
 
 _FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
-"""Rows that a graph opens with, where it has so many."""
+"""The most rows that a graph opens with."""
 
 
 class Row(NamedTuple):
@@ -501,7 +501,7 @@ class Arranged(NamedTuple):
     folds: list[Any]
     """See :func:`~dld_tui.core.graph.folding.known_of`."""
     links: list[tuple[int, int, Sequence[int]]]
-    """Of what is seen: nets of the whole graph, from which row they go to which."""
+    """Visible links: nets of the whole graph, with the rows that they connect."""
     seen: Rails
 
 
@@ -580,7 +580,7 @@ class Overview:
             self.set_open(min(fitting, key=lambda fold: fold.rows_inside))
 
     def complete(self) -> None:
-        """Work out now what opening a fold asks for, where another process has found the folds."""
+        """Compute now what opening a fold needs, where another process has found the folds."""
         for fold in self.folds[:1]:
             fold.complete()
 
@@ -754,7 +754,7 @@ HUB_DEGREE = 8
 
 @dataclass
 class Part:
-    """Some vertices of a graph, as a graph of their own."""
+    """Some vertices of a graph as a separate graph."""
 
     graph: Graph
     vertices: list[int]
@@ -766,7 +766,7 @@ class Part:
 
 
 def neighbourhood(graph: Graph, vertex: int, hops: int, most: int = 200) -> Part:
-    """Return what is at most some links away from a vertex, up or down.
+    """Return the vertices at most so many links away from one, up or down.
 
     Args:
         graph: The whole graph.

@@ -1,4 +1,4 @@
-"""The graph that is drawn: vertices and the tensors between them, whatever they stand for.
+"""The graph that is drawn: vertices and the tensors between them.
 
 Models, subgraphs, functions, engine plans and folded groups are all turned into this, so that one
 set of views draws them. It is columnar and holds plain values only, so that it travels to a child
@@ -55,7 +55,7 @@ class Graph:
     """Vertices, numbered from 0 in the order of the file, and nets between them."""
 
     labels: list[str] = field(default_factory=list)
-    """Operator type, or what else says what a vertex is. Foreign text."""
+    """Operator type, or another label of the vertex. Foreign text."""
     names: list[str] = field(default_factory=list)
     """Foreign text."""
     kinds: list[str] = field(default_factory=list)

@@ -52,7 +52,7 @@ def depths(graph: Graph) -> list[int]:
 
 
 def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
-    """Return the vertices so that each comes after what it needs, and soon after it.
+    """Return the vertices in an order in which each comes soon after those that it needs.
 
     The sinks are asked for one after the other, those near the inputs first, and each asks for its
     sources, the deepest first, as a register allocator evaluates an expression (Sethi and Ullman

@@ -259,7 +259,7 @@ def arrange(
         layers: The items; their orders are changed, and there may be other items in the chains.
         widths: Cells of each item.
         gap: Cells between two items of a rank.
-        routed: Whether the lines are wanted, too.
+        routed: Whether to route the lines, too.
 
     Returns:
         The left edge of each item, the lines below each rank but the last (empty if they are not
@@ -423,7 +423,7 @@ class LineRow:
 
 
 def line_row(layout: Layout, y: int, first: int, last: int) -> LineRow:
-    """Return the lines of a row between two columns, both included; boxes hide what is below."""
+    """Return the lines of a row between two columns, both included; boxes hide lines below them."""
     row = LineRow()
     rank = layout.rank_at(y)
     inside = y - layout.tops[rank]
@@ -513,7 +513,7 @@ def _text_row(layout: Layout, labels: Sequence[str], y: int) -> str:
 
 
 def box_row(box: Box, y: int, label: str) -> str:
-    """Return one row of a box, exactly as wide as it is."""
+    """Return one row of a box, padded to its width."""
     if box.height < 3:
         return label[: box.width].center(box.width)
     inside = box.width - 2

@@ -1,6 +1,6 @@
-"""A graph, and what is seen of it at first, as bytes: numbers in columns, texts as JSON.
+"""A graph and its first arrangement as bytes: numbers in columns, texts as JSON.
 
-So much travels to a child process and back (:mod:`dld_tui.core.graph.layout_process`). Objects of
+They travel to a child process and back (:mod:`dld_tui.core.graph.layout_process`). Objects of
 50,000 vertices would take longer to pickle than to arrange.
 """
 
@@ -25,7 +25,7 @@ _NARROW = 62
 
 
 def graph_bytes(graph: Graph) -> bytes:
-    """Return what order, rails and folds depend on; tensors have no name in it."""
+    """Return the data that order, rails and folds depend on, without names of tensors."""
     nets = graph.nets
     return _pack([
         _text_bytes([graph.labels, graph.kinds, graph.paths or graph.names]),
@@ -49,7 +49,7 @@ def graph_of(data: bytes) -> Graph:
 
 
 def arranged_bytes(arranged: Arranged) -> bytes:
-    """Return what was worked out of a graph."""
+    """Return an arrangement as bytes."""
     links = arranged.links
     return _pack([
         _text_bytes(arranged.folds),
@@ -83,7 +83,7 @@ def _pack(parts: Sequence[bytes]) -> bytes:
 
 
 def _unpack(data: bytes) -> list[bytes]:
-    """Return the parts that :func:`_pack` put together.
+    """Return the parts that :func:`_pack` joined.
 
     Raises:
         ValueError: The data does not end where a part does.
@@ -103,7 +103,7 @@ def _unpack(data: bytes) -> list[bytes]:
 
 
 def _text_bytes(data: Any) -> bytes:
-    """Return texts, and what else JSON holds, as bytes; any foreign text comes back as it was."""
+    """Return JSON data as bytes; any foreign text is restored exactly."""
     return json.dumps(data).encode("ascii")
 
 
@@ -135,7 +135,7 @@ def _bits_of(data: bytes, width: int) -> Sequence[int]:
 
 
 def _lists_bytes(lists: Sequence[Sequence[int]]) -> tuple[bytes, bytes]:
-    """Return lists of small numbers as two parts: how long they are, and what is in them."""
+    """Return lists of small numbers as two parts: their lengths and their items."""
     return _ints_bytes(map(len, lists)), _ints_bytes(chain.from_iterable(lists))
 
 

@@ -63,7 +63,7 @@ class ArrangingChild:
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
     def arrange(self, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
-        """Return what was worked out of a graph; None when the process has failed.
+        """Return the arrangement of a graph; None when the process has failed.
 
         Raises:
             CancelledError: `cancelled` said so.

@@ -63,8 +63,8 @@ def linked_targets(graph: Graph, rank: Sequence[int]) -> list[tuple[int, ...]]:
     """Return for each net the targets that a line is drawn to; the others get its name instead.
 
     Lines only go down. Those over many ranks are drawn for few targets only: a mask that feeds
-    every layer would cost more cells than all other lines together, and nobody could follow it.
-    The same holds for what goes into a vertex that takes hundreds of tensors.
+    every layer would cost more cells than all other lines, and would be unreadable.
+    The same holds for the inputs of a vertex that takes hundreds of tensors.
     """
     linked = []
     lines = [0] * len(graph)
@@ -398,7 +398,7 @@ def _straighten_run(
 
 
 _MOVED, _OTHERS = 1000.0, 1.0
-"""How strongly things want to be where they are: what was moved hardly gives way."""
+"""How strongly items keep their place: moved ones hardly give way."""
 
 
 def shift_items(

@@ -1,4 +1,4 @@
-"""What a model is fed with: the sets of a folder, or values that are made for a guess.
+"""Input values of a model: the sets of a folder, or generated values for guessed shapes.
 
 A folder holds one set of inputs, or folders ``test_data_set_0``, ``test_data_set_1``, … of one
 set each. ``input_N`` is the model's N-th input; a ``.pb`` file whose tensor has an input's name
@@ -135,7 +135,7 @@ def _load_npy(path: Path, spec: InputSpec) -> tuple[InputSpec, Value]:
         if start.startswith(_ZIP):
             raise InputError("is not one array", where=str(path))
         if start != _MAGIC:
-            raise InputError("cannot be read: it is no .npy file", where=str(path))
+            raise InputError("cannot be read: it is not a .npy file", where=str(path))
         read_npy_header(path)  # numpy's own reader says less, and not always by a ValueError
         array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
@@ -215,7 +215,7 @@ def input_feeds(
         folder: Where the data are; None for values that are made.
         shapes: Shapes of the inputs, as ``NAME:1x3``; others are guessed.
         seeds: One for each set that is made.
-        document: The model, where there is one: what it demands of its inputs counts.
+        document: The model, if there is one: its graph constrains the shapes.
         run: Runs the model with a set. Where sizes are guessed, the first guess counts that it
             takes; without, the best one.
 

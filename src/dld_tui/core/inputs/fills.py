@@ -1,4 +1,4 @@
-"""What values an input gets: plausible ones for what it is, made from a seed."""
+"""Chooses plausible values of inputs, generated from a seed."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ class Fill:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the values of one input need to know of the others."""
+    """The facts about other inputs that the values of one depend on."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What free dimensions stand for; empty for those that the model fixes."""
+    """The roles of free dimensions; empty for those that the model fixes."""
     past: int = 0
     """Tokens in the cache."""
     constants: Mapping[str, float] = field(default_factory=dict)
     """Values of scalars that are known."""
     caches: Mapping[str, str] = field(default_factory=dict)
-    """The outputs that what is cached comes back from, by input."""
+    """The outputs that return a cache, by its input."""
     states: Mapping[str, str] = field(default_factory=dict)
     """The same of states of a fixed size."""
 
@@ -155,7 +155,7 @@ def _image_size(words: set[str], around: Surroundings) -> tuple[float, ...]:
 
 def _mask(spec: InputSpec, words: set[str]) -> Fill:
     if words & {"padding", "pad", "ignore", "masked"} and spec.dtype == "bool":
-        return Fill("constant", f"a mask of what is left out by the name {spec.name}", 0.0)
+        return Fill("constant", f"a mask of excluded positions by the name {spec.name}", 0.0)
     return Fill("constant", f"a mask by the name {spec.name}", 1.0)
 
 
@@ -278,7 +278,7 @@ def _grid(shape: Shape, around: Surroundings) -> tuple[float, ...]:
 
 
 def _length_for(spec: InputSpec, around: Surroundings) -> int:
-    """Return the length of what a length is about: the input of a similar name, or the first."""
+    """Return the length that an input describes: that of a similarly named input, or the first."""
     words = set(words_of(spec.name)) - _LENGTH_WORDS
     names = [name for name, shape in around.shapes.items() if len(shape) > 1 and name != spec.name]
     names.sort(key=lambda name: -len(words & set(words_of(name))))
@@ -310,7 +310,7 @@ def random_inputs(
     Args:
         specs: The inputs.
         shapes: Of each.
-        seed: Of what is random.
+        seed: Of random values.
         fills: What to fill inputs with, by name.
 
     Raises:
@@ -321,14 +321,14 @@ def random_inputs(
     for spec in specs:
         if spec.container:
             raise ActivityError(
-                f"input {spec.text} is not a tensor: no random data can be made for it",
+                f"input {spec.text} is not a tensor: no random data can be generated for it",
                 hint="Give data with --inputs DIR",
             )
         high = 127.0 if spec.dtype in ("int8", "uint8") else 1.0
         fill = (fills or {}).get(spec.name) or Fill("uniform", "", 0.0, high)
         shape = shapes[spec.name]
         if math.prod(shape) > _MOST_ELEMENTS:
-            raise ActivityError(f"input {spec.text} has too many elements to be made")
+            raise ActivityError(f"input {spec.text} has too many elements to generate")
         arrays[spec.name] = _array(spec.dtype, shape, generator, fill)
     return arrays
 

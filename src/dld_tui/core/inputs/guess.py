@@ -1,4 +1,4 @@
-"""One guess of what a model is fed with: shapes that it can be run with, and plausible values.
+"""A guess of a model's inputs: shapes that it can be run with, and plausible values.
 
 What the user gives counts. The rest comes from names and places (:mod:`.roles`), from what the
 graph demands (:mod:`.propagation`), and, where a model is run anyway, from trials of the
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 GIVEN = "given"
 """The reason of a size that the user gave."""
 FOLLOWS = "follows from what is given"
-"""The reason of a size that what the user gave for another input tells."""
+"""The reason of a size that follows from a shape given for another input."""
 _MOST_LINES = 6
 _NAMED = "its name "
 
@@ -44,7 +44,7 @@ class InputGuess:
     fill: Fill
     """Its values."""
     free: tuple[str, ...] = ()
-    """What its guessed sizes are made of: inputs that share some of it change together."""
+    """The variables of its guessed sizes: inputs that share one change together."""
 
     @property
     def is_guessed(self) -> bool:
@@ -53,7 +53,7 @@ class InputGuess:
 
     @property
     def follows(self) -> bool:
-        """Whether what is given for other inputs tells its free dimensions."""
+        """Whether its free dimensions follow from shapes given for other inputs."""
         return not self.is_guessed and FOLLOWS in self.reasons
 
     @property
@@ -189,9 +189,9 @@ def input_specs(document: Document) -> list[InputSpec]:
 
 
 def specs_for(specs: Sequence[InputSpec], document: Document) -> list[InputSpec]:
-    """Return the inputs as a runtime tells of them, with unknown ranks as the model has them.
+    """Return the inputs as a runtime reports them, with unknown ranks from the model.
 
-    A runtime says of an input of unknown rank that it has no dimensions.
+    A runtime reports an input of unknown rank as one without dimensions.
     """
     rankless = {spec.name for spec in input_specs(document) if spec.dims is None}
     return [replace(s, dims=None) if s.name in rankless and not s.dims else s for s in specs]
@@ -211,7 +211,7 @@ def _in_short(guess: Guess) -> str:
 def first_that_runs(
     guesses: Iterable[Guess], seed: int, run: Callable[[Mapping[str, Any]], T]
 ) -> tuple[Guess, T]:
-    """Return the first guess that a model can be run with, and what the run returned.
+    """Return the first guess that a model can be run with, and the result of the run.
 
     Args:
         guesses: The best one first.

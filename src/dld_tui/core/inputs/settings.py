@@ -1,4 +1,4 @@
-"""What a run feeds a model with, declared once; without NumPy, which ``--help`` has no need of."""
+"""Settings for the inputs of a run; without NumPy, which ``--help`` does not need."""
 
 from __future__ import annotations
 

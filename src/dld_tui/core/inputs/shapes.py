@@ -1,4 +1,4 @@
-"""Shapes and element types of a model's inputs: what it leaves open, and what the user gives.
+"""Shapes and element types of a model's inputs: free dimensions, and shapes that the user gives.
 
 Shapes are given as ``NAME:1x3x224x224``, several in one text separated by commas as trtexec takes
 them, or as ``NAME:[1,3,224,224]`` as Polygraphy does. Names may hold colons, slashes and commas.
@@ -60,7 +60,7 @@ def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
 
         extended: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, _EXTENDED[dtype]))
         return extended
-    raise ActivityError(f"inputs of type {dtype} cannot be made here")
+    raise ActivityError(f"inputs of type {dtype} cannot be generated")
 
 
 def is_extended(dtype: str) -> bool:
@@ -97,7 +97,7 @@ _ONE = re.compile(
     r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]|(?P<dims>\d+(?:[xX]\d+)*)|(?P<none>scalar|))(?:,|$)"
 )
 _FREE = (None, -1, *PLACEHOLDERS)
-"""Free dimensions without a name of their own: two of them need not be equal."""
+"""Free dimensions without a distinct name: two of them need not be equal."""
 
 
 @dataclass(frozen=True)

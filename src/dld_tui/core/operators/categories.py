@@ -1,4 +1,4 @@
-"""What kind of work an operator does, and the colour class that tells it."""
+"""Categories of operators, and their colour classes."""
 
 from __future__ import annotations
 

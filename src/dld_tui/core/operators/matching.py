@@ -34,7 +34,7 @@ def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None
     formal = schema.input(index)
     if formal is None:
         most = schema.max_inputs if schema.max_inputs is not None else len(schema.inputs)
-        return f"{schema.name} takes no more than {most} input{'' if most == 1 else 's'}"
+        return f"{schema.name} takes at most {most} input{'' if most == 1 else 's'}"
     text = type_of_value(value_type)
     if text is None:
         return None
@@ -44,7 +44,7 @@ def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None
 
 
 def bound_types(formals: Sequence[Formal | None], types: Sequence[str | None]) -> dict[str, str]:
-    """Return what the type names of a signature stand for, given the types of its inputs.
+    """Return the types bound to the type names of a signature, given the types of its inputs.
 
     Args:
         formals: The formal of each input.
@@ -67,7 +67,7 @@ def formal_mismatch(
     Args:
         formal: The input.
         type_name: The value's type in ONNX notation.
-        bound: What the type names of the signature stand for, from the other inputs.
+        bound: The types bound to the type names of the signature by the other inputs.
     """
     if formal is None or type_name is None or not formal.types:
         return None
@@ -137,7 +137,7 @@ _SCALARS = {
     "ConstantOfShape": (), "Range": (0, 1, 2), "Dropout": (1, 2), "Pad": (2,), "TopK": (),
 }  # fmt: skip
 _KERNEL = 3
-"""Of a convolution whose ``kernel_shape`` is not said."""
+"""Kernel size of a convolution without ``kernel_shape``."""
 
 
 def weight_dims(op_type: str, at: int, inputs: Sequence[Sizes], settings: Settings) -> Sizes:
@@ -150,7 +150,7 @@ def weight_dims(op_type: str, at: int, inputs: Sequence[Sizes], settings: Settin
         settings: The attributes that are set.
 
     Returns:
-        Numbers only; None when nothing tells.
+        Numbers only; None when unknown.
     """
     first = inputs[0] if inputs else None
     channels = _size(first, 1)

@@ -66,12 +66,12 @@ class PaletteOperator:
     domain: str
     """The operator set, ``""`` for ai.onnx."""
     schema: OperatorSchema
-    """Of a custom operator: what its nodes in the model have."""
+    """For a custom operator: the signature of its nodes in the model."""
     origin: Origin = Origin.SCHEMA
     imported: bool = True
     """False when the model does not import its operator set."""
     too_new: int | None = None
-    """The opset that the model would have to import; None when it can be added as it is."""
+    """The opset that the model would have to import; None when no other import is needed."""
     uses: int = 0
     """Nodes of the model that call it."""
 
@@ -273,7 +273,7 @@ def operator_palette(scope: Scope, uses: Uses | None = None) -> OperatorPalette:
     """Return the operators that can be added to a scope of a document.
 
     Args:
-        scope: Where; the body of a function has imports of its own.
+        scope: The scope; a function has its own imports.
         uses: How many nodes call an operator, by (domain, name), where that is known already.
     """
     from dld_tui.core.document.edits.imports import versions_by_domain  # lazy: loads all edits
@@ -363,7 +363,7 @@ def _observed_schema(nodes: list[Node]) -> OperatorSchema:
             for name, kind in sorted(attributes.items())
         ),
         type_constraints=(),
-        markdown="Custom operator: its signature is what its nodes in this model have.",
+        markdown="Custom operator: its signature is that of its nodes in this model.",
         max_inputs=None,
         max_outputs=outputs,
     )

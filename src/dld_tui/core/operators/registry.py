@@ -44,7 +44,7 @@ def onnx_schema(op_type: str, domain: str, opset_version: int) -> OperatorSchema
 
 
 def _since(op_type: str, domain: str, opset_version: int) -> int | None:
-    """Return since which version an operator is as it is in another, None before the first."""
+    """Return the version that introduced the form of an operator in another version, or None."""
     try:
         # A broken model may import version 2**40, which onnx cannot take.
         schema = protos.defs().get_schema(op_type, min(opset_version, _UNLIMITED), domain)
@@ -176,7 +176,7 @@ def _standard_schemas() -> dict[str, list[OperatorSchema]]:
 def standard_schema(name: str, opset_version: int | None) -> OperatorSchema | None:
     """Return the schema that ONNX Runtime adds to a version of ai.onnx, None if it has none.
 
-    What it has withdrawn it refuses, unlike operators that the standard calls deprecated.
+    ONNX Runtime refuses operators that it withdrew, unlike those that the standard deprecates.
 
     Args:
         name: The operator's name.

@@ -1,4 +1,4 @@
-"""What the names of one list have in common at their front and at their end."""
+"""Shared prefixes and suffixes of the names in a list, and short names of dimensions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 _SEPARATORS = "/._:"
 MOST_SHARE = 0.8
-"""The part of the names of a list that has to share what is left out."""
+"""The share of the names in a list that must have the omitted prefix and suffix."""
 _LEAST = 3
-"""Characters that are worth to be left out."""
+"""The fewest characters to leave out."""
 
 
 class SharedEnds(NamedTuple):
-    """What all names of a list begin and end with."""
+    """The prefix and suffix that all names of a list have."""
 
     front: str = ""
     back: str = ""
 
     def without(self, name: str) -> str:
-        """Return a name without them; one that has not both as it is."""
+        """Return a name without them; one without both is unchanged."""
         mark, bare, more = _parts(name)
         if not (bare.startswith(self.front) and bare.endswith(self.back)):
             return name
@@ -33,7 +33,7 @@ class SharedEnds(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Both with a gap between them, for a title; empty when there is nothing."""
+        """Both with a gap between them, for a title; empty when there are none."""
         return f"{self.front}…{self.back}" if self.front or self.back else ""
 
 
@@ -41,20 +41,20 @@ _PARTS = re.compile(r"(~?)(.*?)((?:  \+\d+)?)", re.DOTALL)
 
 
 def _parts(name: str) -> tuple[str, str, str]:
-    """Return a name between the mark of a guess and how many more there are."""
+    """Return the mark of a guess, the bare name, and the number of further names."""
     match = _PARTS.fullmatch(name)
     assert match is not None  # each part may be empty
     return match[1], match[2], match[3]
 
 
 def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
-    """Return what names but empty ones begin and end with, in whole parts.
+    """Return the shared prefix and suffix of non-empty names, in whole parts.
 
     Two different names stay different without it.
 
     Args:
         names: As they are shown: with a ``~`` before those that are a guess, and ``+N`` behind.
-        most: The part of them that has to share it, more than a half; the others stay whole.
+        most: The share of them that must have it, more than a half; the others stay whole.
     """
     known = {bare for name in names if (bare := _parts(name)[1])}
     if len(known) < 2:
@@ -76,14 +76,14 @@ def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
 
 
 def _middle(names: Iterable[str], most: float) -> tuple[str, str]:
-    """Return two names that are among those of each group that has so many of all."""
+    """Return two names that belong to every group of so large a share of the names."""
     ranked = sorted(names)
     others = int((1 - most) * len(ranked))
     return ranked[others], ranked[-1 - others]
 
 
 def _front(names: Collection[str]) -> str:
-    """Return what all names begin with, in whole parts; empty where it is not worth it."""
+    """Return the shared prefix of all names, in whole parts; empty where it is too short."""
     front = _common(names)
     front = front[: max(map(front.rfind, _SEPARATORS)) + 1]
     return front if len(front) >= _LEAST else ""
@@ -98,11 +98,11 @@ def _common(texts: Collection[str]) -> str:
 
 
 _LONGEST_DIMENSION = 4
-"""Characters of a dimension's name that needs no alias."""
+"""The longest name of a dimension that needs no alias."""
 _LEAST_COMMON = 6
-"""Characters that names have in common, which are worth saying once."""
+"""The longest shared prefix of names in a legend that is repeated."""
 _UNKNOWN = re.compile(r"unk__\d+")
-"""What shape inference calls dimensions that it knows nothing of."""
+"""Names that shape inference gives to unknown dimensions."""
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -149,9 +149,9 @@ def aliases_in(scope: _Typed) -> dict[str, str]:
 
 
 def said_aliases(aliases: Mapping[str, str]) -> str:
-    """Return what short names stand for, as ``B batch  S sequence``; fit for a terminal.
+    """Return the legend of aliases, as ``B batch  S sequence``; fit for a terminal.
 
-    What a name has in common with the one before, up to a separator, is said once.
+    A long prefix shared with the name before, up to a separator, is abbreviated.
     """
     parts, before = [], ""
     for name, alias in aliases.items():
@@ -164,7 +164,7 @@ def said_aliases(aliases: Mapping[str, str]) -> str:
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
-    """Return a type as it is shown, with the aliases of its dimensions, and ``?`` for unknown."""
+    """Return the text of a type with aliases of its dimensions, and ``?`` for unknown ones."""
     start = shape.find("[")
     if start < 0:
         return shape

@@ -22,7 +22,7 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 # --- the one place where CSV is written: foreign text is made visible, and is never a formula ----
 
 _FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
-"""What a spreadsheet takes for the beginning of a formula: some leave blanks out before it."""
+"""The beginning of a formula for a spreadsheet; some ignore blanks before it."""
 _IN_LINE = re.compile(r"[^\t\n\r]+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -133,12 +133,12 @@ def _order(column: Column[Any], table: Table[Any]) -> str:
 GAP = "  "
 """Between two columns."""
 _LEAST = 8
-"""A text is not cut to fewer cells."""
+"""The fewest cells to which a text is cut."""
 _LONGEST = 200
 _ENOUGH = 32
-"""The cells of texts behind the first column, on a terminal: the first is the one to read."""
+"""The most cells of texts after the first column, on a terminal."""
 _READABLE = 20
-"""The room that a text is given before columns are left out."""
+"""The width that a text gets before columns are left out."""
 
 
 def text_lines(table: Table[Any], room: int | None = None) -> list[str]:
@@ -153,7 +153,7 @@ def text_lines(table: Table[Any], room: int | None = None) -> list[str]:
 def fitted_lines(table: Table[Any], room: int | None) -> tuple[list[str], list[str]]:
     """Return the lines as :func:`text_lines` does, and the titles for which there was no room.
 
-    Columns that say nothing, and then those of the highest priority number, make room for others.
+    Empty columns, and then those of the highest priority number, are left out.
     """
     if room is not None:
         table = table.telling()

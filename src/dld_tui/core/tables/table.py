@@ -9,7 +9,7 @@
     table = Table(LAYERS, report.layers, sort="time_ms")
     csv_of(table), html_of("layers", table), TableView().set_table(table)
 
-The renderers beside this module, and ``widgets.table_view``, know nothing of what a table is of.
+The renderers beside this module, and ``widgets.table_view``, work with any kind of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
 from dld_tui.core.types import JSON
 
-# --- how values are read, and what they are in a file ---------------------------------------------
+# --- units: how values are shown, and stored in files ---------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Unit:
 
     name: str
     text: Callable[[Any], str]
-    """How people read a value that is known; foreign where the value is."""
+    """Text of a known value for people; foreign where the value is."""
     type: str = "double"
     """As Arrow calls it: ``string``, ``int64``, ``double``, ``bool`` or ``list``, of texts."""
     item: Callable[[Any], str] = str
@@ -40,7 +40,7 @@ class Unit:
     json_item: Callable[[Any], JSON] = str
     """One value of a list in JSON."""
     unknown: str = fmt.UNKNOWN
-    """What stands for None and for an empty text."""
+    """Text for None and for an empty text."""
 
     @property
     def is_number(self) -> bool:
@@ -48,7 +48,7 @@ class Unit:
         return self.type in ("int64", "double")
 
     def shown(self, value: Any) -> str:
-        """Return a value as people read it; foreign text where the value is."""
+        """Return the text of a value for people; foreign where the value is."""
         return self.unknown if value in (None, "", ()) else self.text(value)
 
     def plain(self, value: Any) -> Any:
@@ -111,7 +111,7 @@ Value: TypeAlias = "str | float | bool | Sequence[Any] | None"
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column: what it holds, and how it is laid out where room is scarce."""
+    """A column: its values, and how it is laid out where space is scarce."""
 
     key: str
     """Its name in CSV, JSON, ``--sort`` and stored settings."""
@@ -126,9 +126,9 @@ class Column(Generic[Row]):
     """Screens colour the value by how much it stands out."""
     help: str = ""
     text: Callable[[Row], str] | None = None
-    """What people read, where it is not the value in its unit. May be foreign."""
+    """Text for people, where it is not the value in its unit. May be foreign."""
     order: Callable[[Row], Any] | None = None
-    """What to sort by, where it is not the value; None sorts last."""
+    """The sort key, where it is not the value; None sorts last."""
     style: str | Callable[[Row], str] = ""
     """The style class of the text on a screen."""
     least: int = 8
@@ -161,11 +161,11 @@ class Column(Generic[Row]):
         return self.least if self.width is None else self.width
 
     def shown_text(self, row: Row) -> str:
-        """Return what people read of a row: foreign text, not fit for a terminal as it is."""
+        """Return the text of a row for people: foreign text, to be escaped before it is shown."""
         return self.unit.shown(self.value(row)) if self.text is None else self.text(row)
 
     def order_of(self, row: Row) -> Any:
-        """Return what to sort by: texts without case, None where nothing is known."""
+        """Return the sort key: texts without case, None where unknown."""
         value = self.value(row) if self.order is None else self.order(row)
         if isinstance(value, str):
             return value.lower() or None
@@ -185,14 +185,14 @@ class Table(Generic[Row]):
     columns: Sequence[Column[Row]]
     rows: Sequence[Row]
     sort: str = ""
-    """The key of the column in whose order the rows are, if in that of any."""
+    """The key of the column by which the rows are sorted, if any."""
     groups: tuple[str, ...] = ()
-    """What the rows can be grouped by."""
+    """The keys by which rows can be grouped."""
     name: str = ""
     """A word of our own, for files and anchors."""
     title: str = ""
     row_key: Callable[[Row], Hashable] | None = None
-    """Returns what identifies a row; without, its place does."""
+    """Returns the identity of a row; by default its position."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -214,7 +214,7 @@ class Table(Generic[Row]):
         raise KeyError(key)
 
     def key(self, place: int) -> Hashable:
-        """Return what identifies the row at a place."""
+        """Return the identity of the row at a position."""
         return place if self.row_key is None else self.row_key(self.rows[place])
 
     def values(self, row: Row) -> tuple[Value, ...]:

@@ -215,12 +215,12 @@ def to_json(values: Array, dtype: str) -> list[JSON]:
 # 0.
 
 SATURATING = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
-"""Types that `saturate` makes a difference for."""
+"""Types for which `saturate` makes a difference."""
 
 
 @dataclass
 class ConversionReport:
-    """What becomes of the values of a tensor in another type: how many of them, and how far off."""
+    """What a conversion loses: counts of changed values, and the largest error."""
 
     count: int = 0
     """All elements."""
@@ -281,9 +281,9 @@ def prepare_conversion(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> ConversionReport:
-    """Convert a tensor ahead of the edit ``convert_tensor``, which is then done at once.
+    """Convert a tensor ahead of the edit ``convert_tensor``, which then takes no time.
 
-    For large tensors: it may run in a thread while the document is looked at. See
+    For large tensors: it may run in a thread while the document is shown. See
     :func:`plan_conversion` for the arguments and errors.
 
     Raises:
@@ -299,7 +299,7 @@ def prepare_conversion(
 
 
 def conversion_key(tensor: Tensor, dtype: str, saturate: bool) -> str:
-    """Return what tells one conversion of one state of a tensor from all others."""
+    """Return a key of a conversion of the present state of a tensor."""
     payload = tensor.payload_key()
     return json.dumps(["convert", payload, tensor.dtype, list(tensor.shape), dtype, saturate])
 
@@ -420,7 +420,7 @@ def _wrapped(values: Array, target: str) -> Array:
     return signed
 
 
-# --- what is lost --------------------------------------------------------------------------------
+# --- losses --------------------------------------------------------------------------------------
 
 
 def _tally(

@@ -1,4 +1,4 @@
-"""Values for new tensors: zeros, given ones, and random ones that a seed tells.
+"""Values for new tensors: zeros, given ones, and random ones from a seed.
 
 Random values come from numpy's default generator in parts of a fixed size, so that the same seed
 gives the same tensor everywhere and any size fits in memory.
@@ -78,7 +78,7 @@ def filled(
     ``{"kind": "payload", "payload": REFERENCE}``.
 
     Raises:
-        EditError: It does not fit the type and dimensions; says why.
+        EditError: It does not fit the type and dimensions; the message says why.
     """
     require_dtype(dtype)
     kind = fill.get("kind")
@@ -96,22 +96,22 @@ def filled(
         return given(document, fill.get("payload"), dtype, dims)
     if kind in ("normal", "uniform"):
         if kind not in random_kinds(dtype):
-            raise EditError(f"a {kind} distribution makes no sense for {dtype}")
+            raise EditError(f"{dtype} cannot be filled from a {kind} distribution")
         parts = _random(dtype, count, fill)
         return b"".join(parts) if length <= _SMALL else parts
     raise EditError(f"a tensor cannot be filled with {kind!r:.40}")
 
 
 def require_room(document: Document, length: int) -> None:
-    """Refuse values that a few words of an edit would make, where they are more than is wanted.
+    """Refuse to generate more values than the limit of the document allows.
 
-    What all edits of a document make is counted together against its ``new_data_limit``.
+    The values of all edits of a document count against its ``new_data_limit``.
 
     Args:
-        length: Bytes that are to be made.
+        length: Bytes to generate.
 
     Raises:
-        EditError: They are too many.
+        EditError: The limit would be exceeded.
     """
     if document.new_data + length > document.new_data_limit:
         raise EditError(

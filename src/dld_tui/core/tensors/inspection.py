@@ -1,4 +1,4 @@
-"""Looking at tensors of any size: a window of the elements, and how the values are spread."""
+"""Inspection of tensors of any size: a window of the elements, and a histogram."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, numpy_type, to_j
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 # --- Random access to the elements of a tensor of any size, for grids that show a part of it ------
-# Only what is asked for is read and decoded. The first look into a large payload of varints
+# Only requested elements are read and decoded. The first look into a large payload of varints
 # (`int32_data` and the like) decodes it once, to a temporary file.
 
 _SPAN = 1 << 16
@@ -37,7 +37,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Typed:
-    """What was typed into a cell."""
+    """Text typed into a cell, and its value."""
 
     value: JSON
     """As ``set_elements`` takes it."""
@@ -82,13 +82,13 @@ class TensorWindow:
         return self.tensor.read(max(start, 0), max(count, 0))
 
     def text(self, value: Any) -> str:
-        """Return how an element is written; a string is quoted and escaped."""
+        """Return the literal of an element; a string is quoted and escaped."""
         return element_text(value, self.dtype)
 
     def parse(self, text: str) -> Typed:
         """Return the element that a text typed into a cell means.
 
-        A string may be typed in quotes with escapes, or just as it is.
+        A string may be typed in quotes with escapes, or without quotes.
 
         Raises:
             EditError: It is no element of the type, or out of its range; says why.
@@ -229,14 +229,14 @@ def _string(text: str) -> bytes:
 
 
 def _differs(typed: str, shown: str) -> bool:
-    """Return whether a number that was typed and what became of it are different numbers."""
+    """Return whether a typed number was rounded to another one."""
     try:
         return float(typed) != float(shown) and float(typed) == float(typed)
     except (ValueError, OverflowError):  # true, 0x10, 1+2j: these are never rounded
         return False
 
 
-# --- How the values of a tensor are spread, counted in parts so that any size fits in memory ------
+# --- Histogram of a tensor, counted in parts so that any size fits in memory ----------------------
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ _LONGEST_HEADER = 10_000
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What a .npy file says of itself."""
+    """The header of a .npy file."""
 
     path: Path
     descr: str
@@ -66,7 +66,7 @@ class NpyHeader:
 
     @property
     def dtype(self) -> str:
-        """The ONNX type of the elements, as far as numpy's type tells."""
+        """The ONNX type of the elements, as far as numpy's type determines it."""
         kind = np.dtype(self.descr)
         return "string" if kind.kind in "US" else kind.newbyteorder("=").name
 
@@ -75,7 +75,7 @@ def read_npy_header(path: Path | str) -> NpyHeader:
     """Return the header of a .npy file, after comparing it with the file's size.
 
     Raises:
-        InputError: It is no .npy file, is cut short, holds pickled objects or records.
+        InputError: It is not a .npy file, is cut short, holds pickled objects or records.
     """
     source = Source.open(path)
     try:
@@ -116,7 +116,7 @@ def _what_instead(start: bytes) -> str:
         return "is a .npz archive: unpack it and choose one array"
     if start.startswith(b"\x80"):
         return "is a pickle, which could run code: it is never read"
-    return "is no .npy file"
+    return "is not a .npy file"
 
 
 def _parsed(path: Path, text: str) -> tuple[str, bool, tuple[int, ...]]:
@@ -150,7 +150,7 @@ def _parsed(path: Path, text: str) -> tuple[str, bool, tuple[int, ...]]:
 
 
 def refused(path: Path, why: str, hint: str | None = None) -> InputError:
-    """Return the error that says by name why a file is not taken."""
+    """Return the error for a file that is refused."""
     return InputError(why, where=os.fspath(path), hint=hint)
 
 
@@ -296,7 +296,7 @@ def _strings(source: Source, header: NpyHeader) -> list[JSON]:
             flat = flat.reshape(header.shape, order="F").ravel(order="C")
         texts = flat.tolist()
     except (UnicodeError, ValueError):
-        raise refused(header.path, "has strings that are no Unicode") from None
+        raise refused(header.path, "has strings that are not Unicode") from None
     return [
         text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
         for text in texts

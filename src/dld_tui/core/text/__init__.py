@@ -54,8 +54,8 @@ def clip(text: str, cells: int, *, keep: str = "start") -> str:
 
     Args:
         text: Text that has been through :func:`visible`.
-        cells: The room there is; nothing fits in 0.
-        keep: ``start``, ``end`` or ``middle``: the part to lose is the other one. Node names
+        cells: The width; nothing fits in 0.
+        keep: ``start``, ``end`` or ``middle``: the part that stays. Node names
             differ at their end, so ``end`` or ``middle`` suits them.
     """
     if cells <= 0:

@@ -16,16 +16,16 @@ _BOUNDARY = _MATCH // 2
 _CAMEL = _BOUNDARY + _GAP_EXTENSION
 _CONSECUTIVE = -(_GAP_START + _GAP_EXTENSION)
 _FIRST_FACTOR = 2
-"""How much more the place of the first letter counts."""
+"""Weight of the bonus of the first letter."""
 
 _PREFIX = 1000
-"""Added when a text begins with the query: more than letters inside of it can earn."""
+"""Bonus of a text that begins with the query: more than letters inside can score."""
 _WHOLE_WORD = 200
-"""Added when that beginning is a whole word."""
+"""Further bonus when that beginning is a whole word."""
 _MOST_SCORED = 300
-"""Matches that are scored; those beyond keep their order behind them."""
+"""The most matches that are scored; the others follow in their own order."""
 _LONGEST = 160
-"""Characters of a text in which letters are looked for when it is scored."""
+"""The most characters of a text that count for the score."""
 
 
 def score(query: str, text: str) -> int | None:
@@ -45,7 +45,7 @@ def score(query: str, text: str) -> int | None:
 
 
 def _beginning(word: str, lowered: str) -> int:
-    """Return what it is worth when a text begins with a word."""
+    """Return the bonus of a text that begins with a word."""
     if not lowered.startswith(word):
         return 0
     return _PREFIX + (0 if lowered[len(word) : len(word) + 1].isalnum() else _WHOLE_WORD)
@@ -74,15 +74,15 @@ def _row(
     scores: Sequence[int],
     runs: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """Return for each end in a text the best score, and how many letters stand together there.
+    """Return for each position in a text the best score ending there, and the length of its run.
 
     Args:
         letter: The letter of the query that this row is about.
         first: Whether it is the query's first.
         text: The lower-case text.
-        bonuses: What each place in the text is worth.
+        bonuses: The bonus of each position in the text.
         scores: The row of the letter before.
-        runs: The letters that stand together, for the letter before.
+        runs: The lengths of runs for the letter before.
     """
     new_scores, new_runs = [], []
     left, in_gap = 0, False
@@ -111,7 +111,7 @@ def _row(
 
 
 def _bonuses(text: str) -> list[int]:
-    """Return what a match at each place is worth: more where a word begins."""
+    """Return the bonus of a match at each position: higher where a word begins."""
     bonuses = []
     previous = " "
     for char, following in zip(text, text[1:] + " ", strict=True):
@@ -147,7 +147,7 @@ def _lower(text: str) -> str:
 class FuzzyIndex:
     """Texts to search again and again while a query is typed.
 
-    A query that continues the last one looks only at what the last one found.
+    A query that continues the last one only searches the matches of the last one.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
@@ -199,7 +199,7 @@ class FuzzyIndex:
         return sorted(first, key=key) + rest
 
     def _best_candidates(self, word: str) -> tuple[list[int], list[int]]:
-        """Return the matches that are worth scoring, and the others."""
+        """Return the matches to score, and the others."""
         best_candidates = list(self._found)
         if len(best_candidates) <= _MOST_SCORED:
             return best_candidates, []

@@ -75,7 +75,7 @@ def test_an_old_model_gets_the_ir_version_that_functions_need(tmp_path: Path) ->
         ({"name": "leaky"}, "already a function 'local.leaky'"),
         ({"name": ""}, "needs a name"),
         ({"name": "f", "domain": "ai.onnx"}, "ai.onnx is for the operators of ONNX"),
-        ({"name": "f", "inputs": ["a", "a"]}, "names of their own"),
+        ({"name": "f", "inputs": ["a", "a"]}, "distinct names"),
     ],
 )
 def test_a_new_function_is_refused(tmp_path: Path, arguments: dict[str, JSON], reason: str) -> None:

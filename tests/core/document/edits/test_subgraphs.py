@@ -145,7 +145,7 @@ def test_a_copy_is_refused_where_a_captured_value_is_not_the_same(
 def test_a_copy_is_refused_where_the_name_means_another_value(tmp_path: Path) -> None:
     text = models.BRANCHES.replace("[shadow] x = Abs(a)", "[shadow] a = Abs(x)")
     document = opened(tmp_path, text.replace("e = Mul(x, x)", "e = Mul(a, a)"))
-    with pytest.raises(EditError, match="'a', which is another value there"):
+    with pytest.raises(EditError, match="'a', which is a different value there"):
         document.apply(
             "copy_subgraph", scope=["choose:else_branch"], node="#1", attribute="extra",
             source=["choose:then_branch"],

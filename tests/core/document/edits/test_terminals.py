@@ -47,7 +47,7 @@ def test_a_value_without_a_source_can_become_an_input(tmp_path: Path) -> None:
     ("edit", "arguments", "reason"),
     [
         ("add_input", {"name": "x"}, "an input already"),
-        ("add_input", {"name": "a"}, "made by a node"),
+        ("add_input", {"name": "a"}, "produced by a node"),
         ("add_output", {"name": "y"}, "an output already"),
         ("add_output", {"name": "ghost"}, "no value 'ghost'"),
         ("remove_input", {"name": "w"}, "no input 'w'"),

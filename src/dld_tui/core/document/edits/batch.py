@@ -126,7 +126,7 @@ def cast_nodes(
     nodes: Sequence[Sequence[JSON]],
     precision: str,
 ) -> str:
-    """Add casts so that nodes compute in another type; what others see of them stays as it is.
+    """Add casts so that nodes compute in another type; other nodes see the same types.
 
     Weights keep their type: they are cast, too. Types have to be known where the casts are to be.
     Precisions that need a scale, such as int8 for floating point values, are refused.
@@ -152,7 +152,7 @@ def cast_nodes(
 
 
 def carry_out(plan: CastPlan, transaction: Transaction) -> None:
-    """Make the changes of a plan, which was made for the document as it is."""
+    """Make the changes of a plan for the present state of its document."""
     before: dict[Node, list[Cast]] = {}
     after: dict[Node, list[Cast]] = {}
     for cast in plan.casts:

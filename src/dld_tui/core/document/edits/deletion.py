@@ -67,7 +67,7 @@ def delete_from(
 
 
 def bypass_source(node: Node) -> str | None:
-    """Return the input that can stand for the node's only used output, or None."""
+    """Return the input that can replace the node's only used output, or None."""
     scope = node.scope
     if any(scope.users(output) or output in scope.outputs for output in node.outputs[1:] if output):
         return None
@@ -88,7 +88,7 @@ def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool 
         keep: True when the node is to stay.
 
     Raises:
-        EditError: No input can stand for the output.
+        EditError: No input can replace the output.
     """
     output = node.outputs[0] if node.outputs else ""
     uses = scope.users(output) if output else []
@@ -98,8 +98,7 @@ def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool 
     source = bypass_source(node)
     if source is None:
         raise EditError(
-            f"{quoted(node.ref)} cannot be bypassed: it has no data input that could stand for "
-            "its one used output",
+            f"{quoted(node.ref)} cannot be bypassed: no data input can replace its one used output",
             hint="Delete it without reconnecting.",
         )
     for user in dict.fromkeys(use.node for use in uses):
@@ -136,7 +135,7 @@ def remove_node(
 def splice_out_all(
     transaction: Transaction, scope: Scope, list_name: str, records: Sequence[Any]
 ) -> None:
-    """Take many records out of their list, in as few steps as they are in runs."""
+    """Remove many records from their list, one step for each run of adjacent ones."""
     wanted = {id(record) for record in records}
     if not wanted:
         return

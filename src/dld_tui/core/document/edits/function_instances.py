@@ -158,7 +158,7 @@ def _references(nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def _replace(transaction: Transaction, home: Scope, nodes: list[Node], call: Node) -> None:
-    """Put a call in the place of nodes; nodes between them that use theirs come after it."""
+    """Replace nodes by a call; nodes between them that use their outputs move behind it."""
     first, last = home.index_of(nodes[0]), home.index_of(nodes[-1])
     span = home.nodes[first : last + 1]
     inside = set(nodes)
@@ -177,7 +177,7 @@ def _replace(transaction: Transaction, home: Scope, nodes: list[Node], call: Nod
 def _remove_leftovers(
     transaction: Transaction, home: Scope, nodes: Sequence[Node], weights: Sequence[str]
 ) -> None:
-    """Take out what was said of values that are now inside the function, and unused weights."""
+    """Remove the records of values that are now inside the function, and unused weights."""
     for value in weights:
         definition = home.resolve(value)
         if definition is None or definition.scope is not home:
@@ -268,7 +268,7 @@ def _inline(transaction: Transaction, call: Node, function: Scope) -> int:
 
 
 def _declare_types(transaction: Transaction, home: Scope, body: Scope) -> None:
-    """Bring what the function says of the types of its values, in so far as it holds here."""
+    """Copy the types that the function declares for its values, where they hold here."""
     infos = []
     for record in body.records["value_info"]:
         name = text_of(record.name)

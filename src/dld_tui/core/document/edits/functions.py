@@ -63,13 +63,13 @@ def add_function(
         domain: Its operator set.
         overload: Which of several functions of one name it is.
         inputs: Names of its parameters.
-        outputs: Names of what it gives; nothing makes them yet.
+        outputs: Names of its outputs; no node produces them yet.
     """
     key = (plain_domain(domain), name, overload)
     require_new_function(document, key)
     for side in (strings(inputs, "inputs"), strings(outputs, "outputs")):
         if len(set(side)) != len(side) or "" in side:
-            raise EditError("inputs and outputs need names of their own")
+            raise EditError("inputs and outputs need distinct names")
     proto = new_function(key, versions_by_domain(document.main))
     set_texts(proto, "input", inputs)
     set_texts(proto, "output", outputs)
@@ -120,7 +120,7 @@ def rename_function(
     """Rename a local function, and with it all its instances.
 
     Where the domain changes, the import of the new one is added wherever there is an instance, and
-    the import of the old one goes where nothing needs it any more.
+    an unused import of the old one is removed.
 
     Args:
         scope: The path of the function.
@@ -228,7 +228,7 @@ def _set_key(proto: onnx.FunctionProto, key: FunctionKey) -> None:
 def _rename(
     transaction: Transaction, scope: Scope, node: Node | None, old: FunctionKey, new: FunctionKey
 ) -> None:
-    """Change what a node calls, or what a function (`node` is None) is called."""
+    """Change the function that a node calls, or the name of a function (`node` is None)."""
     name_field = "name" if node is None else "op_type"
     message = scope.proto if node is None else node.proto
     for field, before, after in zip(("domain", name_field, "overload"), old, new, strict=True):
@@ -345,7 +345,7 @@ def set_attribute_reference(
         node: The node's ref.
         attribute: The attribute of the node.
         reference: The attribute of the function.
-        kind: The kind of the attribute, where neither its present value nor a default tells.
+        kind: The kind of the attribute; by default that of its present value or default.
     """
     target = node_at(document, scope, node)
     function = enclosing_function(target.scope)
@@ -393,7 +393,7 @@ def _reference_type(
         return attribute_type(default)
     if old is not None and attribute_type(old):
         return attribute_type(old)
-    raise EditError("nothing tells the kind of the attribute", hint="Say which kind it is")
+    raise EditError("the kind is needed for the attribute", hint="Say which kind it is")
 
 
 def _require_fitting(

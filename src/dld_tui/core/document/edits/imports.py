@@ -119,7 +119,7 @@ def _content_of(document: Document, function: Scope) -> bytes:
 
 
 def _content(blobs: BlobTable, proto: Any) -> bytes:
-    """Return what a message says, with a digest in the place of each payload."""
+    """Return the content of a message, with a digest instead of each payload."""
     data: bytes = proto.SerializeToString()
     position = data.find(blobs.nonce)
     while position >= 0:
@@ -153,7 +153,7 @@ def ensure_import(transaction: Transaction, scope: Scope, domain: str, version: 
 
 
 def ensure_known_import(transaction: Transaction, scope: Scope, domain: str) -> None:
-    """Import an operator set that is known here, where a scope has none, for a node of it.
+    """Import the operator set of a node at a known version, where a scope does not import it yet.
 
     The newest version that the model's IR version allows is taken.
     """

@@ -1,4 +1,4 @@
-"""Links: connected, disconnected, rewired as a whole, and cut off."""
+"""Links: connect and disconnect them, and rewire all uses of a value."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def set_output(
     index: int,
     value: str,
 ) -> str:
-    """Give an output of a node a name of its own, or take it away with ``""``.
+    """Rename one output of a node, or leave it out with ``""``.
 
     Unlike ``rename_value``, users of the old name keep it, and so lose their source.
     """
@@ -129,7 +129,7 @@ def replace_uses(
     value: str,
     by: str,
 ) -> str:
-    """Give every node that uses a value another one instead, in subgraphs that capture it too.
+    """Replace a value by another one for all nodes that use it, also in subgraphs that capture it.
 
     Nodes that `by` is computed from keep the old value, because the other way would be a cycle. The
     others move behind the node that makes `by` where they come before it.
@@ -211,10 +211,10 @@ def remove_terminal(
     side: str,
     index: int,
 ) -> str:
-    """Take an input or output of a node out of its list; those after it move up by one.
+    """Remove an input or output from the list of a node; those after it move up by one.
 
     This is for operators that take any number of values; ``set_input`` with ``""`` leaves an
-    optional one out. An output that is used cannot be taken out.
+    optional one out. An output that is used cannot be removed.
     """
     target = node_at(document, scope, node)
     _require_side(side)
@@ -300,7 +300,7 @@ def replace_output(
     name: str,
     by: str,
 ) -> str:
-    """Let a graph or function give another value in the place of one of its outputs.
+    """Replace one output of a graph or function by another value.
 
     The output takes the other value's name and type.
     """
@@ -313,7 +313,7 @@ def replace_output(
     if home.is_function or home.parent is None:
         require_visible(home, by)
     elif home.definition(by) is None:
-        raise EditError(f"a subgraph gives only what it makes; {quoted(by)} is from outside")
+        raise EditError(f"{quoted(by)} is from outside: a subgraph outputs only its own values")
     if home.is_function:
         renamed = tuple(by if other == name else other for other in names)
         transaction.do(SetLinks(home, None, "output", renamed))
@@ -338,7 +338,7 @@ def move_terminal(
     """Move an input or output of a graph or function to another place among them, from 0.
 
     For a function or subgraph, whose values are matched by their places, this changes what its
-    caller hands in or takes out.
+    caller passes in or gets back.
     """
     home = document.scope_at(scope)
     _require_side(side)

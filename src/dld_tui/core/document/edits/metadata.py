@@ -1,4 +1,4 @@
-"""Doc strings, metadata, operator sets, canvas positions, and what is kept for TensorRT."""
+"""Doc strings, metadata, operator sets, canvas positions, and settings for TensorRT."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def set_profiles(
 ) -> str:
     """Set the optimization profiles of the model.
 
-    Ranges that the model has already are kept as they are, even where they fit its inputs no more.
+    Existing ranges of the model are kept unchanged, even if they no longer fit its inputs.
 
     Args:
         profiles: ``[{INPUT: {"min": DIMS, "opt": DIMS, "max": DIMS}}, …]``; None or ``[]`` removes

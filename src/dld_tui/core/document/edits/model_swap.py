@@ -1,4 +1,4 @@
-"""Edits that put another model in the place of the whole document."""
+"""Edits that replace the whole document by another model."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def keep_model(
 
 
 def write_kept(document: Document, described: JSON, target: Path) -> list[str]:
-    """Write a model that was kept to a file of its own, and return remarks for the user.
+    """Write a kept model to a separate file, and return remarks for the user.
 
     Raises:
         EditError: See :func:`read_model`.
@@ -164,7 +164,7 @@ def write_kept(document: Document, described: JSON, target: Path) -> list[str]:
 
 
 class PresentModel:
-    """A document as it is now, to be kept. Tensors in data files beside its file stay there."""
+    """The present state of a document. Tensors in data files beside its file stay there."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -198,8 +198,8 @@ def _with_external(
 
     Args:
         document: Whose skeleton it is.
-        name: The name of the model's file. A data file that is named after it is named anew.
-        lenient: Leave tensors whose data cannot be opened as they are.
+        name: The name of the model's file. A data file that is named after it is renamed.
+        lenient: Leave tensors whose data cannot be opened unchanged.
 
     Raises:
         ExternalDataError: Data cannot be opened.
@@ -248,7 +248,7 @@ def replace_model(
     model: JSON,
     title: str = "replace the whole model",
 ) -> str:
-    """Put another model, such as the result of a conversion, in the place of this one.
+    """Replace this model by another one, such as the result of a conversion.
 
     Args:
         document: The document; it stays that of its file.

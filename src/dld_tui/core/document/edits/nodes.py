@@ -1,4 +1,4 @@
-"""Adding nodes, alone or on a link, and putting one in the place of several."""
+"""Adds nodes, alone or on a link, and replaces several nodes by one."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def replace_nodes(
     domain: str = "",
     name: str = "",
 ) -> str:
-    """Put one node, of a plugin or function, in the place of several.
+    """Replace several nodes by one node, of a plugin or function.
 
     It takes the values that they took from outside, in the order of their first use, and makes the
     values that others used, under the same names. Weights that only they used become its inputs.
@@ -361,7 +361,7 @@ def add_operator(
 
 
 def _names(home: Scope, op_type: str, count: int) -> list[str]:
-    """Return names for outputs that are free, and free of each other."""
+    """Return free, distinct names for outputs."""
     names: list[str] = []
     for number in range(count):
         tail = f"_{number}" if count > 1 else ""

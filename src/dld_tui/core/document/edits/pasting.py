@@ -56,7 +56,7 @@ def paste_nodes(
         fragment: The nodes; see :mod:`dld_tui.core.document.parts.fragment`.
         connect: Values to take instead, by the name of the input from outside.
         index: The place of the first node; by default after all others, or before the first one
-            that waits for what a pasted one makes.
+            that uses an output of a pasted one.
     """
     home = document.scope_at(scope)
     model, constants, shared = read_fragment(document, fragment)

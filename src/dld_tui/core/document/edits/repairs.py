@@ -83,7 +83,7 @@ def trim_links(
 def remove_value_info(
     document: Document, transaction: Transaction, *, scope: Sequence[str], values: Sequence[str]
 ) -> str:
-    """Remove what ``value_info`` says of values; it is only a note, inference finds it again."""
+    """Remove ``value_info`` records of values; shape inference can find the types again."""
     home = document.scope_at(scope)
     wanted = strings(values, "values")
     for value in wanted:
@@ -122,7 +122,7 @@ def name_graph(
     """Give the main graph or a subgraph a name."""
     home = document.scope_at(scope)
     if home.is_function:
-        raise EditError("a function is no graph")
+        raise EditError("a function is not a graph")
     if not name:
         raise EditError("a graph needs a name")
     old = get_text(home.proto, "name")
@@ -135,7 +135,7 @@ def name_graph(
 def rename_shadowing(
     document: Document, transaction: Transaction, *, scope: Sequence[str], value: str
 ) -> str:
-    """Give a value that has the name of an outer one a name of its own, uses included."""
+    """Rename a value that has the name of an outer one, uses included."""
     home = document.scope_at(scope)
     if home.definition(value) is None:
         raise EditError(f"there is no value {quoted(value)} in this scope")
@@ -148,7 +148,7 @@ def rename_shadowing(
 def own_outputs(
     document: Document, transaction: Transaction, *, scope: Sequence[str], values: Sequence[str]
 ) -> str:
-    """Let a subgraph give out copies of outer values, which it may not give out as they are."""
+    """Let a subgraph output copies of outer values, which it must not output directly."""
     home = document.scope_at(scope)
     if home.parent is None:
         raise EditError("only a subgraph can have outer values as outputs")
@@ -171,7 +171,7 @@ def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
 def sort_nodes(document: Document, transaction: Transaction, *, scope: Sequence[str]) -> str:
     """Put the nodes of a scope into an order in which each comes after its inputs.
 
-    Nodes that are in a good place stay where they are, relative to each other.
+    The order of nodes that are placed right is kept.
     """
     home = document.scope_at(scope)
     order = topological_order(home)
@@ -248,7 +248,7 @@ def _names_meant(scope: Scope) -> set[str]:
 def rename_duplicate_nodes(
     document: Document, transaction: Transaction, *, scope: Sequence[str]
 ) -> str:
-    """Give every node that shares its name, but the first, a name of its own."""
+    """Rename every node whose name an earlier node has."""
     home = document.scope_at(scope)
     seen: set[str] = set()
     for node in list(home.nodes):
@@ -265,7 +265,7 @@ def rename_duplicate_nodes(
 def merge_transposes(
     document: Document, transaction: Transaction, *, scope: Sequence[str], node: str
 ) -> str:
-    """Let a Transpose do what the one before it does, too; that stays for its other users.
+    """Merge a Transpose with the one before it, which stays for its other users.
 
     Both need the attribute ``perm``, or a known rank.
     """

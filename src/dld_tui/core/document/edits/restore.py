@@ -1,7 +1,7 @@
 """The inverse of any transaction as plain data, for the journal.
 
 Undoing an edit that was made before the last save cannot be replayed as "undo": a program that
-opens the saved file has no history. So the journal takes the inverse as an edit of its own.
+opens the saved file has no history. So the journal records the inverse as a separate edit.
 Records are addressed by their place in their list, which is exact in the state it is replayed in.
 """
 

@@ -61,7 +61,7 @@ MOST_ROUNDS = 1_000
 MOST_TURNS = 100
 """Of all rules: how often one may find what another has made."""
 MOST_GENERATIONS = 4
-"""How often a rule may find what it has made itself out of what it has made itself."""
+"""The most generations in which a rule may rewrite its own results."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Rewritten:
     refused: dict[str, int] = field(default_factory=dict)
     """Hits that were not, by the reason. Foreign text."""
     hits: list[tuple[str, tuple[str, ...], list[str], list[str]]] = field(default_factory=list)
-    """Rule, scope, and lines of the nodes that went and came; filled in where it is asked for."""
+    """Rule, scope, and lines of removed and added nodes; filled in on request."""
 
 
 _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
@@ -91,7 +91,7 @@ def rewrite(
     rules: str,
     at: Sequence[Sequence[JSON]] | None = None,
 ) -> str:
-    """Replace what patterns find, in bodies and functions too, until nothing is found any more.
+    """Replace the hits of patterns, in bodies and functions too, until there are no more.
 
     Args:
         rules: The text of rules; see :mod:`dld_tui.core.document.rewrite.rule`.
@@ -118,7 +118,7 @@ def rewrite_document(
     Args:
         rules: The text of rules.
         at: As in :func:`rewrite`.
-        lines: Whether lines of what went and came are wanted.
+        lines: Whether to return lines of removed and added nodes.
 
     Raises:
         UsageError: The rules are malformed.
@@ -144,7 +144,7 @@ def rewrite_document(
 
 def _endless() -> EditError:
     return EditError(
-        "the rules do not end: each round finds what the one before has made",
+        "the rules never end: each round rewrites the results of the one before",
         hint="Add a condition that no longer holds afterwards",
     )
 
@@ -152,7 +152,7 @@ def _endless() -> EditError:
 def preview(
     document: Document, rules: str, at: Sequence[Sequence[JSON]] | None = None
 ) -> Rewritten:
-    """Return what rules would do; the document is afterwards as it was, and nobody hears of it."""
+    """Return what rules would do; the document is unchanged and no listener is notified."""
     scratch = Transaction("rewrite", {})
     try:
         return rewrite_document(document, scratch, rules, at=at, lines=True)
@@ -189,7 +189,7 @@ class _Work:
         self._given_up: set[str] = set()
         """Rewrites of which a search took too long to be made again."""
         self._probed: dict[str, int] = {}
-        """By rewrite: the latest generation of what it has made of which it has replaced one."""
+        """By rewrite: the latest generation of its own results that it has replaced."""
         self._refused: dict[str, dict[str, int]] = {}
         self._functions: dict[bytes, str] = {}
         self._local = {key_of(function)[:2] for function in document.functions}
@@ -256,7 +256,7 @@ class _Work:
         return count
 
     def _is_target(self, rewrite_rule: Rewrite, scope: Scope) -> bool:
-        """Return whether a scope is of the function that takes the place of what is found."""
+        """Return whether a scope belongs to the function that replaces the hits."""
         while scope.parent is not None:
             scope = scope.parent
         if not scope.is_function:
@@ -281,8 +281,8 @@ class _Work:
         generation = self._generation(key, hit)
         if generation > MOST_GENERATIONS:
             raise EditError(
-                f"the rule {quoted(key.rpartition(' ')[0])} does not end: it finds what it has"
-                " made",
+                f"the rule {quoted(key.rpartition(' ')[0])} never ends: it rewrites its own"
+                " results",
                 hint="Add a condition that no longer holds afterwards",
             )
         plan = _Plan(self._document, hit, rewrite_rule, self._functions, self._local, ends)
@@ -296,7 +296,7 @@ class _Work:
         return [value for value in plan.gone if value not in outputs]
 
     def _generation(self, key: str, hit: Hit) -> int:
-        """Return how often a rewrite has made this out of what it has made; 0 where others have."""
+        """Return how many generations of its own results a rewrite has replaced here."""
         origins = {self._made.get(node) for node in hit.nodes}
         origin = next(iter(origins))
         is_own = len(origins) == 1 and origin is not None and origin[0] == key
@@ -341,7 +341,7 @@ class _Work:
     # --- afterwards -----------------------------------------------------------------------------
 
     def _forget(self, scope: Scope, values: Sequence[str]) -> None:
-        """Take out what nobody uses any more of what was used, and what is said of it."""
+        """Remove inputs of the replaced nodes that are now unused, and their records."""
         if not values:
             return
         values = [*values, *self._drop_unused(scope, values)]
@@ -354,7 +354,7 @@ class _Work:
                 splice_out_all(self._transaction, scope, list_name, records)
 
     def _drop_unused(self, scope: Scope, values: Sequence[str]) -> list[str]:
-        """Take out what made values, of this scope or one around it, that nobody uses any more.
+        """Remove the producers of values of this scope or an outer one that are now unused.
 
         Return the values that are gone with it.
         """
@@ -410,7 +410,7 @@ def _is_attached(scope: Scope) -> bool:
 
 
 def _is_current(hit: Hit) -> bool:
-    """Return whether a hit still is what it was when it was found."""
+    """Return whether a hit is still valid."""
     scope = hit.scope
     for call, node in zip(hit.pattern.body.calls, hit.nodes, strict=True):
         for name, actual in zip(call.outputs, node.outputs, strict=False):
@@ -428,7 +428,7 @@ def _is_current(hit: Hit) -> bool:
 
 
 def line_of(node: Node) -> str:
-    """Return a node as a line: its operator, what goes in and what comes out. Foreign text."""
+    """Return a node as a line: its operator, inputs and outputs. Foreign text."""
     return _line(node.proto)
 
 
@@ -448,7 +448,7 @@ def _takes(formal: Formal, dtype: str) -> bool:
 
 
 def _are_alike(schema: OperatorSchema | None, place: int, other: int) -> bool:
-    """Return whether two inputs of an operator have one element type, as far as it tells."""
+    """Return whether the schema says that two inputs of an operator have the same element type."""
     if schema is None:
         return True
     first, second = schema.input(place), schema.input(other)
@@ -490,7 +490,7 @@ class _Plan:
         removed = [line_of(node) for node in self._removed]
         kept = set(hit.nodes) - set(self._removed)
         if any(out in self._outputs for node in kept for out in node.outputs):
-            raise Refused("a node that stays makes what is replaced")
+            raise Refused("a node that stays produces a replaced value")
         if len(self._outputs) > 1:
             try:
                 require_convex(self._home, hit.nodes, self._outputs)
@@ -543,12 +543,12 @@ class _Plan:
         if action.kind == "delete":
             for name in self._outputs:
                 if self._home.users(name) or name in self._home.outputs:
-                    raise Refused(f"{quoted(name)} is used: nothing would make it any more")
+                    raise Refused(f"{quoted(name)} is used: no node would produce it")
             return
         if action.kind == "bypass":
             first = next((values[name] for name in body.inputs if values.get(name)), "")
             if len(self._outputs) != 1 or not first:
-                raise Refused("there is no input that could stand for its one output")
+                raise Refused("no input can replace its one output")
             self._require_same_type(first, self._outputs[0])
             self._pass_on(self._outputs[0], first)
             return
@@ -684,7 +684,7 @@ class _Plan:
         return ValueView(self._home, name).dtype if is_tensor else UNKNOWN
 
     def _require_rank(self) -> None:
-        """Refuse where a constant of one element gives what is replaced more dimensions.
+        """Refuse a constant of one element that would add dimensions to the replaced value.
 
         What takes its place has those of the data.
         """
@@ -897,7 +897,7 @@ class _Plan:
         return added
 
     def _name(self) -> None:
-        """Name new nodes after the one that made what they make now."""
+        """Name new nodes after the nodes whose outputs they produce."""
         base = self._hit.last.name
         going, given = set(self._removed), {""}
         for proto in reversed(self._protos):
@@ -947,7 +947,7 @@ class _Plan:
         transaction.do(Splice(home, "node", first, span, [*before, *added, *after]))
 
     def _needs_copy(self, value: str, instead: str) -> bool:
-        """Return whether only a copy can stand for a value: it is an output, as the other is."""
+        """Return whether only a copy can replace a value: both it and the other are outputs."""
         home = self._home
         bodies = [s for s in home.reach(value) if s is not home and value in s.outputs]
         if value not in home.outputs and not bodies:

@@ -147,11 +147,11 @@ class Template:
 
     inputs: list[tuple[str, ValueType | None]] = field(default_factory=list)
     outputs: list[tuple[str, ValueType | None, int | None]] = field(default_factory=list)
-    """Name, type and which input is passed on as it is; None where nothing makes it yet."""
+    """Name, type, and which input is passed on unchanged; None where nothing produces it yet."""
 
 
 def template_for(node: Node) -> Template:
-    """Return what the operator of a node wants its body to have; nothing for an unknown one."""
+    """Return the inputs and outputs that an operator requires of its body, if it is known."""
     build = {"If": _branch, "Loop": _loop, "Scan": _scan, "SequenceMap": _sequence_map}
     return build.get(node.op_type if not node.domain else "", _empty)(node)
 
@@ -237,7 +237,7 @@ def _loop(node: Node) -> Template:
 def _scan(node: Node) -> Template:
     batched = versions_by_domain(node.scope).get("", _BATCHED_SCAN + 1) <= _BATCHED_SCAN
     inputs = node.inputs[1:] if batched else node.inputs
-    scanned = _int(node, "num_scan_inputs", 1)
+    scanned = node.integer("num_scan_inputs", 1)
     states = max(0, len(inputs) - scanned)
     axes = _ints(node, "scan_input_axes")
     template = Template()
@@ -289,13 +289,6 @@ def _item(value_type: ValueType | None, axis: int) -> ValueType | None:
     return ValueType(value_type.dtype, tuple(dims), value_type.container)
 
 
-def _int(node: Node, name: str, default: int) -> int:
-    attribute = node.attribute(name)
-    return (
-        attribute.value if attribute is not None and isinstance(attribute.value, int) else default
-    )
-
-
 def _ints(node: Node, name: str) -> list[int]:
     attribute = node.attribute(name)
     return attribute.value if attribute is not None and attribute.kind == "ints" else []
@@ -332,7 +325,7 @@ def add_subgraph(
         outputs: Names of its outputs; one that is named as an input passes that on.
         many: Make a list of bodies, for an attribute that is not there yet.
         index: Its place in a list of bodies; by default the end.
-        replace: Put it in the place of the body that the attribute has.
+        replace: Replace the body that the attribute has.
     """
     target = node_at(document, scope, node)
     if inputs is None and outputs is None:
@@ -379,7 +372,7 @@ def copy_subgraph(
         source: The path of the body to copy.
         many: Make a list of bodies, for an attribute that is not there yet.
         index: Its place in a list of bodies; by default the end.
-        replace: Put it in the place of the body that the attribute has.
+        replace: Replace the body that the attribute has.
     """
     target = node_at(document, scope, node)
     original = document.scope_at(source)
@@ -551,4 +544,4 @@ def _require_same_captures(body: Scope, target: Node) -> None:
             continue
         if captured is None:
             raise EditError(f"the body uses {quoted(name)}, which is not visible there")
-        raise EditError(f"the body uses {quoted(name)}, which is another value there")
+        raise EditError(f"the body uses {quoted(name)}, which is a different value there")

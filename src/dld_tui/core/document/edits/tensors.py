@@ -178,7 +178,7 @@ def put_payload(
 def location_of(old: onnx.TensorProto) -> str | None:
     """Return where the new values of a tensor go: see :func:`put_payload`.
 
-    External data stays external, but its file is another model's as well, perhaps: new values are
+    External data stays external. Since other models may share its file, new values are
     written to a new one.
     """
     if old.data_location != onnx.TensorProto.EXTERNAL:
@@ -229,7 +229,7 @@ def convert_tensor(
     Args:
         scope: The path of the scope.
         tensor: The tensor's address.
-        saturate: Whether float8 types hold their largest number for what is larger.
+        saturate: Whether float8 types replace larger numbers by their largest one.
     """
     target = target_at(document, scope, tensor)
     old = target.tensor
@@ -254,7 +254,7 @@ def set_elements(
     start: int,
     values: list[JSON],
 ) -> str:
-    """Set elements of a tensor that follow each other in row order.
+    """Set consecutive elements of a tensor in row order.
 
     Only the changed bytes are kept, whatever the size of the tensor.
 
@@ -380,7 +380,7 @@ def _with_elements(
 
 
 def _flattened(document: Document, blob: PatchedBlob) -> Blob:
-    """Return a payload with many patches written anew."""
+    """Return a payload with many patches as a new copy."""
     return document.spill.append(blob.chunks(1 << 20))
 
 

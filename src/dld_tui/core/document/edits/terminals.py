@@ -40,7 +40,9 @@ def add_input(
     if name in home.inputs:
         raise EditError(f"{quoted(name)} is an input already")
     if home.producer(name) is not None:
-        raise EditError(f"{quoted(name)} is made by a node", hint="Delete or disconnect that first")
+        raise EditError(
+            f"{quoted(name)} is produced by a node", hint="Delete or disconnect that first"
+        )
     if home.definition(name) is None and name not in home.links.consumers:
         require_free(home, name)
     _add(transaction, home, "input", name, dtype, dims)
@@ -72,7 +74,7 @@ def remove_input(
 ) -> str:
     """Remove an input of the graph; users of it are left without a source.
 
-    Instances of a function lose what they passed there.
+    Instances of a function lose the input that they passed there.
     """
     home = document.scope_at(scope)
     stored = not home.is_function and name in home.named("initializer")
@@ -92,7 +94,7 @@ def remove_output(
 ) -> str:
     """Remove an output of the graph; the value stays.
 
-    Instances of a function lose what they got there.
+    Instances of a function lose the output that they got there.
     """
     _remove(transaction, document.scope_at(scope), "output", name)
     return f"remove output {quoted(name)}"

@@ -1,1 +1,1 @@
-"""Parts of a model: copied, cut out, made models of their own, compiled by a provider."""
+"""Parts of a model: fragments to paste, extracted models, compiled contexts of providers."""

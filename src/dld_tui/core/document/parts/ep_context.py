@@ -34,13 +34,13 @@ class EpContext:
     provider: str
     """What compiled it, as the node says."""
     is_inside: bool
-    """Whether the result is in the model, and not in a file of its own."""
+    """Whether the result is in the model rather than in a separate file."""
     file: str
     """That file as the node names it; empty where the result is in the model."""
     bytes: int | None
     """None where there is none: the node uses what another one has, or its file is not there."""
     header: EngineHeader | None
-    """What an engine of TensorRT says of itself; None where it is none, or not known."""
+    """The header of a TensorRT engine; None for other results, or where it is unknown."""
     facts: dict[str, str]
     """What else the node says: the part, the SDK, the hardware, the original model."""
 
@@ -82,7 +82,7 @@ def contexts_of(document: Document) -> list[EpContext]:
 
 
 def _context(document: Document, node: Node) -> EpContext:
-    is_inside = bool(_number(node, "embed_mode", 1))
+    is_inside = bool(node.integer("embed_mode", 1))
     file = "" if is_inside else _text(node, "ep_cache_context")
     facts = {key: _text(node, name) for name, key in _FACTS.items()}
     known = {key: value for key, value in facts.items() if value}
@@ -96,11 +96,11 @@ def _context(document: Document, node: Node) -> EpContext:
 
 
 def _content(document: Document, node: Node) -> bytes | Blob | None:
-    """Return what was compiled; long contents stay in their file. None where there is none."""
+    """Return the compiled result; long contents stay in their file. None where there is none."""
     attribute = node.attribute("ep_cache_context")
     if attribute is None or not attribute.proto.s:
         return None
-    if _number(node, "embed_mode", 1):
+    if node.integer("embed_mode", 1):
         return attribute.blob or attribute.proto.s
     if document.path is None:
         return None
@@ -113,7 +113,7 @@ def _content(document: Document, node: Node) -> bytes | Blob | None:
 
 
 def extract_context(document: Document, name: str, target: Path) -> EpContext:
-    """Write what a provider compiled, such as a TensorRT engine, to a file.
+    """Write the compiled result of a provider, such as a TensorRT engine, to a file.
 
     Args:
         document: The model.
@@ -144,7 +144,7 @@ def extract_context(document: Document, name: str, target: Path) -> EpContext:
 
 
 def write_context(document: Document, context: EpContext, target: Path) -> None:
-    """Write what a node holds, or names, to a file.
+    """Write the compiled result that a node holds, or refers to, to a file.
 
     Raises:
         InputError: It holds nothing, or the file that it names is not there.
@@ -166,8 +166,3 @@ def _text(node: Node, name: str) -> str:
     if attribute is None or attribute.blob is not None:
         return ""
     return text_of(attribute.proto.s)
-
-
-def _number(node: Node, name: str, default: int) -> int:
-    attribute = node.attribute(name)
-    return default if attribute is None else int(attribute.proto.i)

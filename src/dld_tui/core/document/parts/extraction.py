@@ -1,13 +1,13 @@
-"""Parts of a model as models of their own: nodes, what is between values, a body, a function.
+"""Extracts parts of a model as models: nodes, the nodes between values, a body, a function.
 
-Nodes of one scope with all that they need, as a small model of its own.
+Extracts nodes of one scope, with everything that they need, as a small model.
 
 This is what copying and extracting have in common: the nodes with their subgraphs, the
 initializers and constants that they use, the declared types, operator sets and local functions.
 What they use otherwise is left to the caller. Payloads stay sentinels of the document.
 
 The new document shares the payloads of the old one, which has to stay open until it is saved;
-they are never read into memory. What is left out of it is what its nodes do not use.
+they are never read into memory. Everything that the nodes do not use is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dld_tui.core.types import plain_domain
 
 @dataclass
 class Parts:
-    """What belongs together."""
+    """Nodes, and the values and weights that belong to them."""
 
     scope: Scope
     nodes: list[Node]
@@ -45,7 +45,7 @@ class Parts:
     taken: list[str] = field(default_factory=list)
     """Other values that they take from outside."""
     given: list[str] = field(default_factory=list)
-    """Values of theirs that others use, or nobody."""
+    """Their outputs that other nodes use, or no node at all."""
 
     @property
     def made(self) -> set[str]:
@@ -130,7 +130,7 @@ def small_model(document: ScopeOwner, parts: Parts) -> onnx.ModelProto:
 
 
 def typed(scope: Scope, name: str) -> onnx.ValueInfoProto:
-    """Return a value's name and what is known of its type."""
+    """Return a record of a value with its known type."""
     info = onnx.ValueInfoProto()
     set_text(info, "name", name)
     known = scope.value_type(name)
@@ -225,7 +225,7 @@ _PROFILES = "dld.profiles"
 
 @dataclass
 class Extraction:
-    """A new document and what is to be said of it."""
+    """A new document, and remarks on it."""
 
     document: Document
     """Not saved yet; close it before the one that it came from."""
@@ -286,7 +286,7 @@ def extract_between(
 
 
 def extract_body(document: Document, body: Scope, call: Node | None = None) -> Extraction:
-    """Return a subgraph, a function or the main graph as a model, without what it does not use.
+    """Return a subgraph, a function or the main graph as a model, without unused parts.
 
     Outer values that a subgraph uses become inputs, unless they are initializers or constants.
 
@@ -367,7 +367,7 @@ def _assembled(
 
 
 def _take_header(document: Document, model: onnx.ModelProto) -> None:
-    """Copy what is said of the whole model: versions, producer, metadata."""
+    """Copy the fields of the whole model: versions, producer, metadata."""
     model.CopyFrom(document.model)
     for name in ("graph", "opset_import", "functions", "training_info"):
         model.ClearField(name)
@@ -430,7 +430,7 @@ def _terminal(scope: Scope, name: str, call: Node | None, depth: int = 0) -> onn
 
 
 def _call_of(scope: Scope) -> Node | None:
-    """Return a node that calls a function, for the types of what goes in and out."""
+    """Return a node that calls a function, for the types of its inputs and outputs."""
     if not scope.is_function:
         return None
     wanted = key_of(scope)
@@ -470,7 +470,7 @@ def _outermost(scope: Scope) -> Scope:
 
 
 def _set_parameters(graph: onnx.GraphProto, function: Scope, call: Node | None) -> list[str]:
-    """Give attributes that stand for a function's parameter its value; return remarks."""
+    """Give attributes that refer to a parameter of a function its value; return remarks."""
     proto = function.proto
     if not isinstance(proto, onnx.FunctionProto):
         return []

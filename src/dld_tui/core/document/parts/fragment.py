@@ -80,7 +80,7 @@ def inner_names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
 
 
 def rename_links(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Rename what a node message uses and makes, captured uses in its subgraphs included."""
+    """Rename the inputs and outputs of a node message, captured uses in its subgraphs included."""
     for side in ("input", "output"):
         links = texts_of(getattr(node, side))
         if any(name in names for name in links):
@@ -191,7 +191,7 @@ def fragment_of(nodes: Sequence[Node]) -> Fragment:
 
 
 def read_fragment(document: Document, data: JSON) -> tuple[onnx.ModelProto, int, set[str]]:
-    """Return model, number of constants and shared names of what :meth:`Fragment.to_json` wrote.
+    """Return the model, the number of constants and the shared names from JSON.
 
     The payloads are the document's.
 

@@ -55,7 +55,7 @@ class Reader:
             self.at = match.end()
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return what a pattern finds right here, without taking it."""
+        """Return the match of a pattern at this position, without consuming it."""
         self.space()
         return pattern.match(self.text, self.at)
 
@@ -150,7 +150,7 @@ class Reader:
 # --- expressions ----------------------------------------------------------------------------------
 
 Names: TypeAlias = "Callable[[str], Any]"
-"""Returns what a name stands for."""
+"""Returns the value of a name."""
 Work: TypeAlias = "Callable[[Names], Any]"
 
 
@@ -301,7 +301,7 @@ class _Parser:
         return check
 
     def _right(self, sign: str) -> Work:
-        """Return what is to the right of a comparison: a plain word may be a string."""
+        """Return the right side of a comparison: a plain word may be a string."""
         reader = self._reader
         match = reader.match(_PLAIN_WORD) if sign in ("=", "==", "!=", "contains") else None
         if match is not None:
@@ -430,7 +430,7 @@ def _joined(parts: list[Work], *, decides: bool) -> Work:
 
 
 def plain(value: Any) -> Any:
-    """Return what a thing stands for in a calculation: a value its elements, others themselves."""
+    """Return an operand for a calculation: the elements of a value, other operands unchanged."""
     return value.field("value") if isinstance(value, Thing) else value
 
 

@@ -29,7 +29,7 @@ UNKNOWN = Unknown()
 
 @dataclass(frozen=True)
 class Function:
-    """A function by its usage, which tells how many values it takes: ``?`` marks optional ones."""
+    """A function by its usage, which shows its arguments: ``?`` marks optional ones."""
 
     usage: str
     help: str
@@ -168,7 +168,7 @@ def _known(x: Any) -> bool:
 
 
 def _broadcast(first: Any, second: Any) -> Any:
-    """Return the shape of what two shapes give; named dimensions are equal only to themselves."""
+    """Return the broadcast of two shapes; named dimensions are equal only to themselves."""
     longer, shorter = sorted((list(first), list(second)), key=len, reverse=True)
     shorter = [1] * (len(longer) - len(shorter)) + shorter
     result = []
@@ -207,7 +207,7 @@ def _padded(pads: Any, more: Any) -> Any:
 
 
 def _grown(x: Any, axis: int, multiple: int) -> Any:
-    """Return a tensor with zeros behind it along an axis, up to a multiple of so many items."""
+    """Return a tensor padded with zeros along an axis, up to a multiple of a size."""
     tensor = _numbers(x)
     pads = [(0, 0)] * tensor.ndim
     pads[axis] = (0, -tensor.shape[axis] % multiple)
@@ -230,7 +230,7 @@ FUNCTIONS = _functions(
     Function("sum(list)", "all items together", lambda x: _numbers(x).sum().item()),
     Function("prod(list)", "the product of the items", lambda x: _numbers(x).prod().item()),
     Function("close(a, b, tolerance?)", "equal within 1e-4 of b, or so much", _close),
-    Function("is_last(axes, rank)", "whether axes are the last ones of so many", _is_last),
+    Function("is_last(axes, rank)", "whether axes are the last ones of a rank", _is_last),
     Function("compose(p, q)", "the order of axes of Transpose<p> after Transpose<q>", _compose),
     Function("invert(p)", "the order of axes that takes p back", _invert),
     Function("range(n)", "0 to n - 1", lambda n: list(range(*_bounded(n)))),
@@ -242,12 +242,12 @@ FUNCTIONS = _functions(
     Function("transpose(x, order?)", "x with its axes in another order", np.transpose),
     Function("either(x, y)", "x, or y where x is not known", _either, takes_unknown=True),
     Function("known(x)", "whether the model says what x is", _known, takes_unknown=True),
-    Function("clamped(x)", "x as int32; what is too large becomes the largest", _clamped),
+    Function("clamped(x)", "x as int32, clamped to its range", _clamped),
     Function("larger(x, y)", "the larger one of each two elements", _of_each_two(np.maximum)),
     Function("smaller(x, y)", "the smaller one of each two elements", _of_each_two(np.minimum)),
     Function("zeros(x)", "a tensor of 0 like x", np.zeros_like),
-    Function("broadcast(a, b)", "the shape of what tensors of two shapes give", _broadcast),
-    Function("one_open(dims)", "dims with -1 for the one that is no number", _one_open),
+    Function("broadcast(a, b)", "the broadcast of two shapes", _broadcast),
+    Function("one_open(dims)", "dims with -1 for the one that is not a number", _one_open),
     Function("merged(a, b)", "axes of one Unsqueeze for Unsqueeze<b> after <a>", _merged_axes),
     Function("padded(pads, p)", "pads of a Conv with those of a Pad before it", _padded),
     Function("concat(x, …)", "tensors one behind the other in their last axis", _joined),

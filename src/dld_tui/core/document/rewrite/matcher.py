@@ -48,7 +48,7 @@ from dld_tui.core.text import shortened
 MOST_STEPS = 10_000
 """Tries around one node before a search gives up there."""
 MOST_IN_ALL = 1_000_000
-"""Tries before a search gives up what is left."""
+"""The most attempts of a search."""
 MOST_HITS = 100_000
 """Hits of a pattern in one scope before it does so."""
 _MOST_COMPARED = 4096
@@ -80,7 +80,7 @@ class Hit:
         return self.nodes[at]
 
     def name(self, name: str) -> Any:
-        """Return what a name of an expression stands for."""
+        """Return the value of a name in an expression."""
         plain = name.removeprefix("@")
         if plain in self.attributes:
             return self.attributes[plain]
@@ -112,7 +112,7 @@ class Hit:
 
 
 class Ends:
-    """Where values of a scope go, but for its nodes' own inputs; as long as it is not edited."""
+    """Uses of values of a scope other than as inputs of its nodes; valid until the next edit."""
 
     def __init__(self, scope: Scope) -> None:
         self._consumers = scope.links.consumers
@@ -142,12 +142,12 @@ class Matcher:
     given_up: list[Node] = field(default_factory=list)
     """Nodes around which there were too many ways to try."""
     readers: dict[str, set[Node]] | None = None
-    """For each value of which conditions were asked, a node of what they were asked for."""
+    """By value that conditions read: the nodes that the conditions are about."""
     _plans: dict[int, list[tuple[int, str, bool]]] = field(default_factory=dict)
     _steps: int = 0
     _all_steps: int = 0
     _parts: list[Matcher] = field(default_factory=list)
-    """Of what is left when nodes that may be missing are."""
+    """The variants of the pattern without its optional nodes."""
 
     def hits(self, document: Document) -> Iterator[Hit]:
         """Yield where a pattern is, in each scope in the order of the file, each set of nodes once.
@@ -536,7 +536,7 @@ def pattern_of(nodes: Sequence[Node]) -> str:
     bodies are left out.
 
     Raises:
-        UsageError: There are none, they are of several scopes, or nothing uses what they make.
+        UsageError: There are none, they are of several scopes, or no output of theirs is used.
     """
     scope = scope_of(nodes, "make a pattern of", "Mark those of one graph")
     place = places(scope, list(nodes))
@@ -601,7 +601,7 @@ class LiveHits:
     There are none before :meth:`refresh` or :meth:`search`.
 
     Args:
-        document: Its edits are told by :meth:`update`.
+        document: Pass its edits to :meth:`update`.
         pattern: Types in its conditions are those that are known at the time.
     """
 
@@ -625,13 +625,13 @@ class LiveHits:
         return iter(self._hits.values())
 
     def refresh(self) -> None:
-        """Search everything anew."""
+        """Search the whole document again."""
         with collector_paused():
             for _ in self.search():
                 pass
 
     def search(self) -> Iterator[None]:
-        """Search everything anew; yields between steps. Until it ends there are no hits."""
+        """Search the whole document again; yields between steps. Hits are there at its end."""
         self._hits.clear()
         self._of_node.clear()
         self._readers.clear()
@@ -643,7 +643,7 @@ class LiveHits:
             self._enter(hit)
 
     def update(self, change: Change) -> set[Node]:
-        """Follow an edit, an undo or a redo; return nodes that may be or have been in hits."""
+        """Update the hits after an edit, undo or redo; return nodes of changed hits."""
         transaction = change.transaction
         touched = None
         if transaction is not None and not change.is_everything:
@@ -671,7 +671,7 @@ class LiveHits:
         return touched
 
     def _touched(self, transaction: Transaction) -> set[Node] | None:
-        """Return the nodes that hits may have changed around; None where it may be all."""
+        """Return the nodes around which hits may have changed; None for all."""
         touched = _touched(transaction)
         if touched is None:
             return None
@@ -708,7 +708,7 @@ def _is_there(node: Node) -> bool:
 
 
 def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
-    """Return nodes around which hits may have changed, and values; None where it may be all."""
+    """Return nodes and values around which hits may have changed; None for all."""
     nodes: dict[Node, None] = {}
     given: set[tuple[Scope, str]] = set()
     taken: set[tuple[Scope, str]] = set()

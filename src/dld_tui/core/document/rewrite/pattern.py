@@ -16,8 +16,8 @@
 ``Foo~(a, b)``         the two inputs may be the other way round; Add, Mul and the like always
 ``<axis = -1>``        an attribute, its default counts; or the constant input that it is since then
 ``<axis = a>``         any value, known as ``a`` in conditions and in what replaces the pattern
-``&Relu(x)``           what it makes may have other uses: it stays where there are some
-``Relu?(x)``           a node that may be missing: what goes in comes out
+``&Relu(x)``           its output may have other uses: the node stays if there are any
+``Relu?(x)``           an optional node: without it, its input is its output
 ``c: Conv(x, w)``      a name for the node, whose operator and attributes a replacement can take
 =====================  ============================================================================
 
@@ -44,7 +44,7 @@ COMMUTATIVE = frozenset(
 MOST_NODES = 100
 """Of a pattern."""
 MOST_LOOSE = 6
-"""Nodes of a pattern that may be missing: each doubles what is looked for."""
+"""The most optional nodes of a pattern: each doubles the number of variants."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Body:
-    """Calls, and what they take and give."""
+    """Calls, with their inputs and outputs."""
 
     calls: tuple[Call, ...]
     inputs: tuple[str, ...]
@@ -193,7 +193,7 @@ class Pattern:
 
     @property
     def needs_types(self) -> bool:
-        """Whether a condition asks for types, which shape inference may have to find."""
+        """Whether a condition reads types, for which shape inference may have to run."""
         words = {w for c in self.conditions for w in re.findall(r"\w+", c.text)}
         return bool(words & TYPED)
 

@@ -43,7 +43,7 @@ def parse_kinds(text: str) -> frozenset[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Query:
-    """Which nodes are wanted."""
+    """A query over nodes."""
 
     text: str
     kinds: frozenset[tuple[str, str]]
@@ -51,13 +51,13 @@ class Query:
     condition: Expression | None
 
     def __call__(self, node: Node) -> bool:
-        """Return whether a node is wanted."""
+        """Return whether a node matches."""
         if self.kinds and (node.domain, node.op_type) not in self.kinds:
             return False
         return self.condition is None or self.condition.holds(NodeView(node).field)
 
     def nodes(self, document: Document) -> Iterator[Node]:
-        """Yield the nodes of a model that are wanted, those of bodies and functions included."""
+        """Yield the matching nodes of a model, those of bodies and functions included."""
         for scope in document.scopes():
             if not self.kinds:
                 yield from filter(self, scope.nodes)
@@ -68,7 +68,7 @@ class Query:
 
     @property
     def needs_types(self) -> bool:
-        """Whether it asks for types, which shape inference may have to find."""
+        """Whether it reads types, for which shape inference may have to run."""
         words = set(re.findall(r"\w+", self.condition.text)) if self.condition else set()
         return bool(words & TYPED)
 
@@ -110,7 +110,7 @@ def parse_columns(texts: tuple[str, ...]) -> list[Expression]:
 
 
 def shown_value(value: Any) -> Any:
-    """Return the value of a column as JSON has it; None for what is not known."""
+    """Return the value of a column for JSON; None where it is unknown."""
     from dld_tui.core.document.rewrite.expression import plain, truth
 
     value = plain(value)
@@ -133,7 +133,7 @@ _KEYWORDS = ("where", "and", "or", "not", "has", "contains", "constant", "presen
 
 
 class Completion:
-    """What words of a model, and of the language, a text may go on with.
+    """Completes words of a query from the language and from a model.
 
     Args:
         nodes: The nodes of the model, in bodies and functions too.
@@ -197,7 +197,7 @@ class Completion:
 
 
 def _completed(start: str, word: str, lists: Iterable[Sequence[str]]) -> str | None:
-    """Return what the first list has that begins so; letters of the same case come first."""
+    """Return the completion of a word from the first list with one; matching case comes first."""
     at = "@" if word.startswith("@") else ""
     word = word.removeprefix("@")
     known = [item for words in lists for item in words]

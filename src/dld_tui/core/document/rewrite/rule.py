@@ -46,7 +46,7 @@ _GAINS = re.compile(r"^gains[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Action:
-    """What is done to what a pattern finds, instead of a replacement."""
+    """An action on the hits of a pattern, instead of a replacement."""
 
     kind: str
     """One of :data:`ACTIONS`."""
@@ -189,7 +189,7 @@ def _require_ending(pattern: Pattern, body: Body | None, text: str) -> None:
         if before != after:
             continue
         raise UsageError(
-            f"{clip(visible(text), 60)!r} never ends: it finds what it has made",
+            f"{clip(visible(text), 60)!r} never ends: it rewrites its own results",
             hint="Add a condition that no longer holds afterwards",
         )
 
@@ -302,7 +302,7 @@ def rule_names() -> list[str]:
 
 
 def rules_of(words: Sequence[str]) -> list[Rule]:
-    """Return the rules that words stand for: names, files, or the text of rules itself.
+    """Return the rules for words: names, files, or the text of rules itself.
 
     Raises:
         UsageError: There is no such rule, or one is malformed.
@@ -327,7 +327,7 @@ def rules_of(words: Sequence[str]) -> list[Rule]:
 
 
 def _numbered(rules: list[Rule], before: Sequence[Rule]) -> list[Rule]:
-    """Give rules without a name of their own one that is free."""
+    """Give unnamed rules a free name."""
     names = {rule.name for rule in before}
     if len(rules) == 1 and rules[0].name in names:
         return [replace(rules[0], name=f"{rules[0].name}-{len(before) + 1}")]

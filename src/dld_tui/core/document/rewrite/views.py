@@ -120,7 +120,7 @@ class Reads:
 
     @classmethod
     def end(cls) -> None:
-        """Note no more."""
+        """Stop recording."""
         cls.open = None
 
 
@@ -181,7 +181,7 @@ class ValueView(Thing):
         return self.dims_within(MOST_FOLLOWED)
 
     def dims_within(self, steps: int) -> Any:
-        """Return the dimensions by following at most so many nodes that make it."""
+        """Return the dimensions by following at most so many producers."""
         known = _remembered.get()
         if known is None or Reads.open is not None:  # each that is read has to be noted
             return self._dims_within(steps)
@@ -212,7 +212,7 @@ class ValueView(Thing):
         ]
 
     def _followed_dims(self, steps: int) -> Any:
-        """Return the dimensions as those of what its maker takes: new values have no types yet."""
+        """Return the dimensions from the inputs of its producer: new values have no types yet."""
         maker = self.scope.producer(self.name)
         if maker is None or not maker.inputs:
             return UNKNOWN
@@ -364,7 +364,7 @@ class ValuesView(Thing):
 
 
 class NodeView(Thing):
-    """A node in an expression; what is no field of it is an attribute."""
+    """A node in an expression; names that are not its fields are attributes."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -416,12 +416,12 @@ _FOLDED = frozenset(
      "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Reshape", "Shape", "Size",
      "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where")
 )  # fmt: skip
-"""Operators whose results are no larger than what goes in, but for what broadcasting adds."""
+"""Operators whose results are no larger than their inputs, apart from broadcasting."""
 _ENDLESS = 2**31 - 1
 """Where exporters let slices end that go on to the last item."""
 _SAME = frozenset(("Cast", "Identity", "Unsqueeze", "Squeeze"))
 _FOLLOWED = _SAME | {"Gather", "Reshape", "Slice"}
-"""Operators of which a size is one of what goes in."""
+"""Operators whose output sizes are sizes of their inputs."""
 
 
 def size_of(scope: Scope, name: str, axis: int, steps: int = MOST_FOLLOWED) -> Size:
@@ -437,7 +437,7 @@ Known: TypeAlias = "dict[tuple[Scope, str], list[Size] | None]"
 
 
 def sizes_of(scope: Scope, name: str) -> list[Size] | None:
-    """Return what the elements of a computed shape are; None where even their number is unknown.
+    """Return the elements of a computed shape; None where even their number is unknown.
 
     Args:
         scope: Where the shape is seen.
@@ -493,7 +493,7 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
 
 
 def _without_wildcards(node: Node, known: Known, steps: int) -> list[Size] | None:
-    """Return the sizes that ``expand`` of PyTorch asks for: 1 where it is told -1."""
+    """Return the sizes that an ``expand`` of PyTorch requests: 1 instead of -1."""
     if len(node.inputs) != 3:
         return None
     condition, instead, asked = node.inputs
@@ -554,7 +554,7 @@ def _sliced(node: Node, inputs: list[str], source: list[Size] | None) -> list[Si
 
 
 def _reshape(scope: Scope, name: str, steps: int = _MOST_STEPS) -> tuple[str, list[Size]] | None:
-    """Return what a Reshape that makes a value takes, and the sizes that it asks for."""
+    """Return the input of the Reshape that produces a value, and its requested sizes."""
     node = scope.producer(name)
     if node is None or node.domain or node.op_type != "Reshape" or len(node.inputs) < 2:
         return None
@@ -573,7 +573,7 @@ def _reshape(scope: Scope, name: str, steps: int = _MOST_STEPS) -> tuple[str, li
 
 
 def dims_of(node: Node, steps: int) -> Any:
-    """Return the dimensions of what a node of some operators makes, or UNKNOWN.
+    """Return the output dimensions of a node of some operators, or UNKNOWN.
 
     Args:
         node: A Concat, Expand, Gather, MatMul, Reshape, Slice, Split, Tile or Unsqueeze.
@@ -654,7 +654,7 @@ def _of_an_axis(node: Node, dims: list[Size], steps: int) -> Any:
 
 
 def _joined(node: Node, steps: int) -> Any:
-    """Return the dimensions of a Concat: of what joins the same, and the sum along its axis."""
+    """Return the dimensions of a Concat: those of its inputs, with the sum along its axis."""
     axis = attribute_value(node, "axis")
     parts = [ValueView(node.scope, name).dims_within(steps) for name in node.inputs]
     if UNKNOWN in parts or len({len(part) for part in parts}) > 1 or not isinstance(axis, int):
@@ -773,7 +773,7 @@ def _axes_of(node: Node) -> list[int] | None:
 
 
 def folded(scope: Scope, name: str) -> Any:
-    """Return what a node makes of constants, or a Shape of sizes that are known; else UNKNOWN."""
+    """Return the result of a node for constants, or of a Shape for known sizes; else UNKNOWN."""
     node = scope.producer(name)
     if node is None or node.domain or node.op_type not in _FOLDED or len(node.outputs) != 1:
         return UNKNOWN

@@ -24,7 +24,7 @@ from dld_tui.core.types import JSON
 REFUSED = "refused"
 """The key of an entry that stands for a line which is no edit, and says why."""
 MOST_DEPTH = 64
-"""Lists and objects inside each other in the arguments of an edit."""
+"""The deepest nesting of lists and objects in the arguments of an edit."""
 _INT64 = range(-(2**63), 2**63)
 _SCALARS = {str: "text", int: "a whole number", bool: "true or false", float: "a number"}
 
@@ -38,7 +38,7 @@ def check_arguments(name: str, function: Callable[..., str], arguments: Mapping[
         arguments: The arguments, JSON data.
 
     Raises:
-        EditError: Names the edit, the argument and what it must be.
+        EditError: The message names the edit, the argument and the expected type.
     """
     declared, required = _declared(function)
     for key in arguments:
@@ -99,7 +99,7 @@ def _declared(function: Callable[..., str]) -> tuple[dict[str, Any], tuple[str, 
 
 
 def _mismatch(value: object, wanted: Any) -> str | None:
-    """Return what a value must be when it is not of a declared type, or None."""
+    """Return the expected type of a value that does not have it, or None."""
     if _fits(value, wanted):
         return None
     return f"must be {_described(wanted)}"
@@ -178,7 +178,7 @@ class FileState:
 
     @classmethod
     def said_by(cls, entry: Mapping[str, Any]) -> FileState:
-        """Return what a line says of a file."""
+        """Return the state of a file that a line records."""
         return cls(entry.get("size"), entry.get("mtime_ns"))
 
 

@@ -148,7 +148,7 @@ class Journal:
         self._thread.start()
 
     def _sync(self) -> None:
-        """Bring what was written to the disk, at most once in `SYNC_SECONDS`."""
+        """Flush written lines to the disk, at most once in `SYNC_SECONDS`."""
         while not self._closed.is_set():
             self._unsynced.wait()
             self._unsynced.clear()

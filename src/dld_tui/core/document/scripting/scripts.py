@@ -48,7 +48,7 @@ class Relocated:
 
 
 class Relocation(Protocol):
-    """Says what the lines of a script mean in another model than that which it was made on."""
+    """Translates the lines of a script to another model than the one it was made on."""
 
     def located(self, entry: Entry) -> tuple[Entry, list[Relocated]]:
         """Return an entry as the target has it, and what has another name there."""
@@ -65,7 +65,7 @@ class ReplayResult:
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Numbers of entries (from 1) and why each no longer applies. Foreign text."""
     relocated: list[tuple[int, Relocated]] = field(default_factory=list)
-    """Numbers of entries that were applied, and what they name that has another name here."""
+    """Numbers of applied entries, and what they refer to under another name here."""
 
 
 def parse_script(text: str, *, where: str | None = None) -> list[Entry]:
@@ -141,7 +141,7 @@ def replay(
 
 
 def replay_entry(document: Document, entry: Entry) -> Transaction | None:
-    """Apply one entry and return what it did, made again or took back; None for nothing.
+    """Apply one entry and return the transaction that was made, repeated or undone; or None.
 
     Raises:
         EditError: It does not fit this document.

@@ -1,1 +1,1 @@
-"""Types of values: as the model states them, as they are inferred, and which an edit made stale."""
+"""Types of values: declared, inferred, and made stale by edits."""

@@ -55,17 +55,17 @@ if TYPE_CHECKING:
 ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
-"""Of a shape that the file declares and that is not what the node makes."""
+"""The remark on a declared shape that differs from the inferred one."""
 _GENERATED = re.compile(r"unk__(\d+)")
 """What onnx calls dimensions that it does not know."""
 _MOST_TOLD = 4
-"""How often a runtime is asked for more types: it takes those before in, too."""
+"""The most rounds in which a runtime infers more types from those before."""
 _MOST_CONFLICTS = 8
 """How often declared shapes are left out: what follows from one comes to light without it."""
 
 
 def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
-    """Put small external data into a model: onnx computes sizes from what is inline only.
+    """Make small external data inline: onnx computes sizes from inline data only.
 
     Args:
         model: The model, whose payloads may be cut out.
@@ -83,15 +83,15 @@ def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
 
 @dataclass
 class Inference:
-    """What inference says of a model."""
+    """The result of shape inference."""
 
     model: onnx.ModelProto
     """A copy with ``value_info`` for all values that onnx can tell of; labels as node names."""
     labels: Labels
     remarks: list[Remark]
-    """What does not fit together in the model."""
+    """Remarks on conflicts in the model."""
     failed: bool = False
-    """Whether inference refused the model as a whole: the copy has no more types than it had."""
+    """Whether inference rejected the whole model: the copy has no additional types."""
     own_names: frozenset[str] = frozenset()
     """Names of dimensions of inputs and outputs that the model had before."""
 
@@ -108,7 +108,7 @@ def infer(
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
             lacks, labels as names of its nodes, and loses declared shapes that are wrong.
         before: What an earlier inference found, where the model comes from there.
-        told: Says what onnx cannot tell; what follows from that is inferred, too.
+        told: Supplies types that onnx cannot infer, from which inference continues.
     """
     own_names = _declared_names(model.graph) if before is None else before.own_names
     inference = _infer(model, None if before is None else before.labels)
@@ -128,7 +128,7 @@ def infer(
 
 
 def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the types of what Einsum makes where onnx has no shape: it does not follow ``...``."""
+    """Return the output types of Einsum where onnx has no shape: it does not follow ``...``."""
     calls = [
         node
         for node in graph.node
@@ -219,7 +219,7 @@ def _name_reshaped(graph: onnx.GraphProto, own_names: Collection[str]) -> None:
 
 
 _Reshape: TypeAlias = "tuple[Sequence[Any], Sequence[Any], Sequence[int]]"
-"""The dimensions of what goes in and of what is made, and the wanted shape."""
+"""The dimensions of input and output, and the requested shape."""
 
 
 def _kept_names(reshapes: Sequence[_Reshape], own_names: Collection[str]) -> dict[str, str]:
@@ -314,7 +314,7 @@ def forget_generated(graph: onnx.GraphProto) -> None:
 
 
 def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> None:
-    """Note types of values, in the place of what was declared of them."""
+    """Record types of values, replacing declared ones."""
     left = dict(more)
     for info in (*graph.value_info, *graph.output):
         new = left.pop(text_of(info.name), None)
@@ -450,7 +450,7 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
 
 
 def in_file_order(inferred: onnx.ModelProto) -> None:
-    """Bring the nodes of what :func:`infer` gave back into the order of the file, by their labels.
+    """Restore the order of the file for the nodes of a result of :func:`infer`, by their labels.
 
     Places of graphs in them are positions.
     """
@@ -468,7 +468,7 @@ def _put_nodes(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:
 
 
 def _is_sorted(graph: onnx.GraphProto) -> bool:
-    """Return whether no node uses what a later one makes; quick, as it mostly is so."""
+    """Return whether the nodes are sorted; quick for the usual case that they are."""
     seen: set[str] = set()
     early: set[str] = set()
     for node in graph.node:
@@ -532,7 +532,7 @@ def infer_types(
         told: As for :func:`infer`.
 
     Returns:
-        The copy, and what does not fit together in the model.
+        The copy, and remarks on conflicts in the model.
 
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
@@ -605,7 +605,7 @@ class _Variant:
 
 @dataclass
 class _Called:
-    """A call, and what it calls."""
+    """A call, and the function it calls."""
 
     caller: _Variant | None
     """None for the main graph."""
@@ -616,7 +616,7 @@ class _Called:
 
 
 def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
-    """Yield what is known of the values in local functions, which have no types of their own.
+    """Yield the types of values in local functions, which declare none.
 
     A function is inferred with the types that its calls hand in. First comes what all its calls
     agree on; where calls differ, what each kind of them has, and which node is which kind.
@@ -830,7 +830,7 @@ def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto])
 
 
 def _agreed(graphs: Sequence[onnx.GraphProto]) -> onnx.GraphProto:
-    """Return what calls agree on; what is not known of one is not known of all."""
+    """Return the types that all calls agree on; a type that one call lacks is unknown."""
     if len(graphs) == 1:
         return graphs[0]
     common: dict[str, ValueType | None] | None = None

@@ -1,6 +1,6 @@
 """Which types an edit may have made wrong: of the values behind what changed, in bounded steps.
 
-An edit can make wrong the types of everything that is computed from what it changes. In a model of
+An edit can invalidate the types of everything computed from the changed values. In a model of
 50,000 nodes that may be nearly all of it, so the marks spread in steps: :meth:`Staleness.changed`
 marks what an edit touches itself, and each :meth:`Staleness.advance` goes on for a bounded number
 of nodes. What is marked is not walked again, so many edits at one place cost no more than one.
@@ -48,7 +48,7 @@ class Staleness:
         self._needs: dict[Scope, frozenset[str]] = {}
         self._work: Iterator[None] | None = None
         self._is_original = False
-        """Whether all edits are undone: what the file says of types then holds again."""
+        """Whether all edits are undone: the declared types of the file are valid again."""
         self._was_cut_short = False
         """Whether a model was exchanged for another while not all of its marks were made."""
 
@@ -75,7 +75,7 @@ class Staleness:
             self._seed(primitive)
 
     def advance(self, most: int = STEP) -> bool:
-        """Mark the users of what is marked, at most `most` nodes; True when all is done."""
+        """Mark the users of marked values, at most `most` nodes; True when finished."""
         if self._work is None:
             self._work = self._spread()
         for _ in range(most):
@@ -93,7 +93,7 @@ class Staleness:
         self._forget_work()
 
     def clear(self) -> bool:
-        """Take all marks away: inference has told the types of the document as it is.
+        """Clear all marks: inference has found the types of the present document.
 
         Returns:
             Whether there was a mark.
@@ -169,7 +169,7 @@ class Staleness:
                     self._redeclared(scope, primitive.list_name, changed_name)
 
     def _redeclared(self, scope: Scope, list_name: str, name: str) -> None:
-        """The declaration of a value has changed: what is computed from it may have, too."""
+        """The declared type of a value has changed: types of dependent values may change, too."""
         scope.touched.discard(name)
         self._waiting.append((scope, name))
         if list_name == "output":

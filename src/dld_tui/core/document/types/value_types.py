@@ -216,7 +216,7 @@ def type_of_proto(proto: onnx.TypeProto) -> str | None:
 
 @lru_cache(maxsize=1024)
 def type_of_value(value: ValueType | None) -> str | None:
-    """Return the schemas' name of what is known of a value, None when that is not enough."""
+    """Return the known type of a value in the schemas' notation; None when incomplete."""
     number = dtype_number(value.dtype) if value is not None and value.dtype else None
     name = tensor_type(number) if number is not None else None
     if value is None or name is None or not value.container:
@@ -302,7 +302,7 @@ def _dim(part: str) -> int | str | None:
 
 
 def format_type(value_type: ValueType | None) -> str:
-    """Return the text that :func:`parse_type` reads; empty for None and for what is no tensor."""
+    """Return the text that :func:`parse_type` reads; empty for None and for non-tensors."""
     if value_type is None or value_type.container or value_type.dtype is None:
         return ""
     return value_type.text.replace("…", "...")

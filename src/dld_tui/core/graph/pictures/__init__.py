@@ -1,1 +1,1 @@
-"""Pictures of graphs: what is drawn, where in pixels, and as SVG, PNG, JPEG and text."""
+"""Pictures of graphs: their content, layout in pixels, and drawing as SVG, PNG, JPEG and text."""

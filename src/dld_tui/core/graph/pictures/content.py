@@ -1,4 +1,4 @@
-"""What a picture shows of a scope: all of it, its folds, or what is around a node."""
+"""The content of a picture: a whole scope, its folds, or the surroundings of a node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TypeOf = Callable[[str], str]
 
 @dataclass
 class Content:
-    """A graph to draw, and what its boxes say besides."""
+    """A graph to draw, with additional texts of its boxes."""
 
     graph: Graph
     title: str = ""
@@ -117,7 +117,7 @@ def whole(drawn: ScopeGraph, title: str = "") -> Content:
 
 
 def of_graph(graph: Graph, title: str = "") -> Content:
-    """Return every vertex of a graph, whatever they stand for.
+    """Return the content with every vertex of a graph.
 
     Raises:
         UsageError: There are too many.
@@ -125,13 +125,13 @@ def of_graph(graph: Graph, title: str = "") -> Content:
     if len(graph) > MOST_VERTICES:
         raise UsageError(
             f"{len(graph):,} boxes are more than a picture can hold",
-            hint="Use --folded, or --node to draw what is around a node",
+            hint="Use --folded, or --node to draw the surroundings of a node",
         )
     return Content(graph, visible(title), _count(graph))
 
 
 def around(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> Content:
-    """Return what is at most some links away from a node.
+    """Return the content with the vertices at most so many links away from a node.
 
     Raises:
         UsageError: The node is not drawn, as constants are not.
@@ -156,7 +156,7 @@ def of_part(part: Part, title: str = "", centre: int | None = None) -> Content:
 
 
 def folded(overview: Overview, title: str = "") -> Content:
-    """Return what is seen of a folded graph, folds as one box each.
+    """Return the content of a folded graph, with one box for each fold.
 
     Raises:
         UsageError: It is too much, because folds are open.
@@ -165,7 +165,7 @@ def folded(overview: Overview, title: str = "") -> Content:
     if len(shown) > MOST_VERTICES:
         raise UsageError(
             f"{len(shown):,} boxes are more than a picture can hold",
-            hint="Use --node to draw what is around a node",
+            hint="Use --node to draw the surroundings of a node",
         )
     part = part_of(overview.seen()[0], shown)
     content = Content(part.graph, visible(title), _count(overview.graph))
@@ -179,7 +179,7 @@ def folded(overview: Overview, title: str = "") -> Content:
 
 
 def fold_label(row: Row) -> str:
-    """Return what a closed fold is called. Foreign text."""
+    """Return the label of a closed fold. Foreign text."""
     fold = row.fold
     assert fold is not None  # the callers have looked
     if fold.title:
@@ -203,7 +203,7 @@ def short_type(label: str) -> str:
 
 
 def types_of(scope: Scope) -> TypeOf:
-    """Return a function that tells the types of a scope's values."""
+    """Return a function that returns the types of a scope's values."""
 
     def type_of(name: str) -> str:
         known = scope.value_type(name)

@@ -49,7 +49,7 @@ _TO_ASCII = str.maketrans({
 
 
 def ascii_of(lines: Sequence[str]) -> list[str]:
-    """Return lines in ASCII: line drawing as ``+-|``, and ``?`` for letters that have none."""
+    """Return lines in ASCII: line drawing as ``+-|``, and ``?`` for other characters."""
     return [line.translate(_TO_ASCII).encode("ascii", "replace").decode("ascii") for line in lines]
 
 
@@ -120,12 +120,12 @@ class _Cells:
         return stand_in + _FILLER * (cell_width(cluster) - 1)
 
     def decoded(self, line: str) -> str:
-        """Return the line with what the stand-ins stand for."""
+        """Return the line with the clusters that the stand-ins replace."""
         return line if line.isascii() else line.translate(self._meant)
 
 
 def rows_text(overview: Overview, types: TypeOf) -> list[str]:
-    """Return what is seen of a folded graph, one row each: rails, operator, name, type."""
+    """Return the rows of a folded graph as text: rails, operator, name, type."""
     graph, rails = overview.seen()
     rows = overview.rows
     labels = [
@@ -401,12 +401,12 @@ _WIDE_FONTS = (
     "NotoSansCJK-Regular.ttc", "NotoSans-Regular.ttf", "DejaVuSans.ttf", "Arial Unicode.ttf",
     "msyh.ttc", "LiberationSans-Regular.ttf",
 )  # fmt: skip
-"""Tried in turn for what the built-in font cannot write."""
+"""Fonts to try in turn for texts that the built-in font lacks glyphs for."""
 _BUILT_IN = frozenset(map(chr, range(32, 127))) | frozenset("…·›")
 
 
 def fitting_scale(scene: Scene) -> float:
-    """Return the scale of a picture of which no one is asked for: sharp, unless it is large."""
+    """Return the default scale of a picture: sharp, unless it is large."""
     for scale in _SCALES:
         width, height = scene.width * scale, scene.height * scale
         if max(width, height) <= MOST_SIDE / 2 and width * height <= MOST_PIXELS / 2:
@@ -649,7 +649,7 @@ MOST_VIEWED = 32_767
 
 @dataclass(frozen=True)
 class Picture:
-    """The bytes of a file, and what is in it."""
+    """The bytes of a file, and the number of boxes in it."""
 
     kind: str
     data: bytes
@@ -667,7 +667,7 @@ class Picture:
 
 
 def kind_of(path: Path) -> str:
-    """Return the format that a file's name asks for.
+    """Return the format for a file's name.
 
     Raises:
         UsageError: Its end is none of :data:`KINDS`.
@@ -696,7 +696,7 @@ def picture_of(
         content: What to draw.
         kind: ``svg``, ``html``, ``png``, ``jpeg`` or ``text``.
         look: Colours, background and grid; text has none.
-        scale: How much larger than usual; None for what is sharp and not too large.
+        scale: Magnification; None for a sharp picture that is not too large.
         in_ascii: Draw text with ASCII characters only.
 
     Raises:

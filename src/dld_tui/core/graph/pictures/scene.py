@@ -131,7 +131,7 @@ class _Builder:
     # --- boxes ----------------------------------------------------------------------------------
 
     def _size(self, vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
-        """Note what a box says, and return its size for the layout."""
+        """Record the text of a box, and return its size for the layout."""
         content, graph = self.content, self.content.graph
         label = clip(visible(graph.labels[vertex]), _LABEL_CELLS, keep="middle")
         rows = [(label or "no name", "label")]
