@@ -156,7 +156,7 @@ BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:cache-pair", crossed, "of another layer"),
     ("decoder:cache-pair", keys_as_values, "keys and values change places"),
     ("decoder:cache-alike", other_type, "of 3 caches"),
-    ("decoder:unused-past", unread_past, "nothing reads it"),
+    ("decoder:unused-past", unread_past, "no node uses it"),
     ("decoder:mask-length", size_of("attention_mask", 1, "sequence_length"), "new tokens"),
 ]
 

@@ -150,7 +150,7 @@ BRANCH_CASES: list[tuple[str, str, Change]] = [
      lambda m: m.graph.node[1].output.append("more")),
     ("subgraph-signature", "Subgraph then_branch has 1 input, the node needs 0",
      lambda m: branch(m).input.append(info("k"))),
-    ("outer-output", "Output a is a value of the scope around it",
+    ("outer-output", "Output a is a value of an outer scope",
      lambda m: setattr(branch(m).output[0], "name", "a")),
     ("shadowed-value", "Value x has the name of a value of the scope around it",
      lambda m: branch(m).node.append(oh.make_node("Relu", ["a"], ["x"], "k"))),

@@ -81,5 +81,5 @@ def test_a_sequence_is_asked_for_as_data() -> None:
 
 
 def test_a_type_that_cannot_be_made() -> None:
-    with pytest.raises(ActivityError, match="inputs of type float4e2m1 cannot be made"):
+    with pytest.raises(ActivityError, match="inputs of type float4e2m1 cannot be generated"):
         random_inputs([InputSpec("x", "float4e2m1", (1,))], {"x": (1,)}, 0)

@@ -97,7 +97,7 @@ def test_values_and_payloads(document: Document) -> None:
     ("dtype", "fill", "why"),
     [
         ("string", {"kind": "zeros"}, "given as values"),
-        ("bool", {"kind": "normal"}, "makes no sense for bool"),
+        ("bool", {"kind": "normal"}, "cannot be filled from"),
         ("float32", {"kind": "values", "values": [1]}, "1 values do not fill 4 elements"),
         ("float32", {"kind": "values"}, "must be a list"),
         ("float32", {"kind": "ones"}, "cannot be filled with 'ones'"),

@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_left_with_the_reason(rule: str, reason: str) -> No
 def test_rules_that_do_not_end_or_make_sense_change_nothing(rules: str) -> None:
     model = small("{ r = Relu(x) y = Abs(r) }")
     document = Document(copy_of(model))
-    with pytest.raises(EditError, match=r"do(es)? not end|no operator"):
+    with pytest.raises(EditError, match=r"never ends?|no operator"):
         document.apply("rewrite", rules=rules)
     assert saved(document) == saved(Document(copy_of(model)))
 
@@ -186,7 +186,7 @@ def test_rules_without_an_end_are_found_out_before_the_model_is_large() -> None:
     tried: list[Node] = []
     new_node = document.main.new_node
     document.main.new_node = lambda proto: tried.append(new_node(proto)) or tried[-1]  # type: ignore[func-returns-value, method-assign]
-    with pytest.raises(EditError, match="does not end"):
+    with pytest.raises(EditError, match="never ends"):
         document.apply("rewrite", rules="Relu(x) => Relu(Relu(x))")
     assert len(document.main.nodes) == 200
     assert len(tried) < 3 * 200
