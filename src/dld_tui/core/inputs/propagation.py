@@ -42,13 +42,13 @@ _A = onnx.AttributeProto
 
 @dataclass(slots=True)
 class Known:
-    """What is known of a value."""
+    """The known shape and elements of a value."""
 
     dims: Dims | None = None
     numbers: tuple[Number, ...] | None = None
     """The elements of a small tensor."""
     source: tuple[str, int] | None = None
-    """The input whose elements these are, and what is added to each."""
+    """The input that the elements come from, and the number added to each."""
     most: Number = None
     """No element is greater."""
     tensor: Tensor | None = None
@@ -71,7 +71,7 @@ UNKNOWN = Known()
 
 
 class Attributes:
-    """The attributes of a node, those of the call in place of references to them."""
+    """The attributes of a node; references are resolved by the attributes of the call."""
 
     def __init__(self, node: Node, outer: Mapping[str, onnx.AttributeProto]) -> None:
         self.node, self._outer = node, outer
@@ -136,7 +136,7 @@ class Attributes:
 
 
 Rule: TypeAlias = "Callable[[Propagation, list[Known], Attributes], Sequence[Known]]"
-"""Returns what is known of the results of a node, and notes what the node demands."""
+"""Returns the known shapes and values of a node's outputs, and records the node's demands."""
 
 
 def only(values: Sequence[Number] | None) -> Number:
@@ -1091,7 +1091,7 @@ def _causal_convolution(p: Propagation, i: list[Known], a: Attributes) -> Sequen
 
 
 def _state(dims: Dims, a: Attributes) -> Known:
-    """Return what is carried on to the next call: with a window that of its last tokens."""
+    """Return the length carried to the next call; with a window, that of the last tokens."""
     return UNKNOWN if a.number("state_window", 0) else Known(dims)
 
 
@@ -1182,7 +1182,7 @@ def _quantized_where(p: Propagation, i: list[Known], a: Attributes) -> Sequence[
 
 
 def _attention_gate(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    """LinearAttentionGate: decay and update rate, each of the shape of what it is made of."""
+    """LinearAttentionGate: decay and update rate, each with the shape of its input."""
     return [Known(i[0].dims), Known(i[0].dims)]
 
 
@@ -1297,7 +1297,7 @@ class Propagation:
         self.compared: dict[str, list[Number]] = {}
         """Constants that an input is compared with, in the order of the nodes."""
         self.uses: dict[str, list[tuple[str, int, Node]]] = {}
-        """Operators that take an input, as it is or cast or reshaped, and its position there."""
+        """Operators that take an input, perhaps cast or reshaped, and its position there."""
         self._frames: dict[Scope, list[_Frame]] = {}
         self._left = MOST_NODES
         self._orders = {} if orders is None else orders
@@ -1308,7 +1308,7 @@ class Propagation:
             self._run(_Frame(document.main, dict(inputs)), 0)
 
     def cost_with(self, shrunk: int | None) -> npt.NDArray[np.int64]:
-        """Return how bad each candidate is: what it breaks, then what it shrinks.
+        """Return the cost of each candidate: the nodes that it breaks, then those that it shrinks.
 
         Args:
             shrunk: How many nodes may stretch a single element; each one more is as bad as two
@@ -1418,7 +1418,7 @@ class Propagation:
         return [inner.get(name) for name in body.outputs]
 
     def _loop(self, frame: _Frame, node: Node, inputs: list[Known], depth: int) -> Sequence[Known]:
-        """Look at an iteration; what is carried has its first shape where it keeps that."""
+        """Follow an iteration; carried values have their first shape where it stays the same."""
         if depth >= _DEEPEST:
             return []
         body = node.children["body"][0]
@@ -1544,7 +1544,7 @@ def _ordered(scope: Scope) -> list[Node]:
 
 
 def _declared(scope: Scope, name: str) -> Dims | None:
-    """Return the sizes that the file tells of a value."""
+    """Return the sizes that the file declares for a value."""
     known = scope.value_type(name)
     if known is None or known.dims is None or known.container:
         return None
@@ -1563,7 +1563,7 @@ def sizes_of(dims: Sequence[int | str | None] | None, shape: Shape) -> dict[str,
 
 
 def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """Declare the shapes of inputs, in a document that nobody saves.
+    """Declare the shapes of inputs, in a document that is not saved.
 
     Returns:
         The numbers that symbolic dimensions of these inputs have by that.

@@ -1,4 +1,4 @@
-"""What inputs and their dimensions stand for, by names and places, and sizes that suit them.
+"""Roles of inputs and their dimensions, by names and positions, and sizes that suit them.
 
 Of decoders: which inputs are the cache, and the outputs that they come back from. The operators
 that read the past and write the present say so first, then names, then types.
@@ -110,7 +110,7 @@ _ACTIVATIONS = frozenset({"encoder", "decoder", "last", "states"})
 
 @dataclass(frozen=True)
 class ModelTraits:
-    """What the model as a whole is like, as far as it says what its inputs are."""
+    """Traits of the whole model that help to tell what its inputs are."""
 
     words: frozenset[str]
     """All words in the names of inputs."""
@@ -141,7 +141,7 @@ class ModelTraits:
 
 
 def named_role(name: str, traits: ModelTraits) -> Role | None:
-    """Return what the name of a dimension says of it; None when it says nothing.
+    """Return the role that the name of a dimension indicates, or None.
 
     Names such as ``s0``, ``unk__12`` and ``DynamicDimension.1`` are counters of exporters.
     """
@@ -177,7 +177,7 @@ def _in_context(role: Role, traits: ModelTraits) -> Role:
 
 
 def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, str]:
-    """Return what a nameless dimension stands for by its place, and what tells so."""
+    """Return the role of a nameless dimension by its position, and the reason."""
     dims = spec.dims or ()
     words = set(words_of(spec.name))
     rank = len(dims)
@@ -290,16 +290,18 @@ def _terms(node: ast.expr) -> tuple[dict[str, int], int]:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return {}, node.value
     if isinstance(node, ast.BinOp):
-        (left, one), (right, other) = _terms(node.left), _terms(node.right)
+        (left, left_constant), (right, right_constant) = _terms(node.left), _terms(node.right)
         if isinstance(node.op, (ast.Add, ast.Sub)):
             sign = 1 if isinstance(node.op, ast.Add) else -1
             sums = dict(left)
             for symbol, factor in right.items():
                 sums[symbol] = sums.get(symbol, 0) + sign * factor
-            return sums, one + sign * other
+            return sums, left_constant + sign * right_constant
         if isinstance(node.op, ast.Mult) and not (left and right):
-            factor, symbols = (one, right) if not left else (other, left)
-            return {symbol: factor * n for symbol, n in symbols.items()}, one * other
+            factor, symbols = (left_constant, right) if not left else (right_constant, left)
+            return {
+                symbol: factor * n for symbol, n in symbols.items()
+            }, left_constant * right_constant
     raise ValueError("not a sum")
 
 
@@ -336,7 +338,7 @@ CACHE_TYPES = ("float32", "float16", "bfloat16", "float8e4m3fn", "int8", "uint8"
 
 @dataclass(frozen=True)
 class CachePair:
-    """An input that holds what a decoder has seen, and the output with what is new added."""
+    """An input with a decoder's cache, and the output with the new tokens added."""
 
     past: str
     present: str
@@ -418,8 +420,8 @@ def cache_pairs(document: Document) -> list[CachePair]:
             continue
         if _by_operator(main, name, outputs, _STATE_OPERATORS):
             continue
-        made = _by_operator(main, name, outputs) or _by_name(name, outputs)
-        pair = None if made is None else _pair(main, name, *made)
+        present = _by_operator(main, name, outputs) or _by_name(name, outputs)
+        pair = None if present is None else _pair(main, name, *present)
         if pair is not None and (window := _window_of(main, name)):
             pair = replace(pair, window=window)
         if pair is None:
@@ -427,7 +429,7 @@ def cache_pairs(document: Document) -> list[CachePair]:
         elif pair.present in outputs:
             pairs[name] = pair
             del outputs[pair.present]
-    pairs |= {one.past: one for one in _by_type(main, left, [*outputs])}
+    pairs |= {typed_pair.past: typed_pair for typed_pair in _by_type(main, left, [*outputs])}
     return [pairs[name] for name in main.inputs if name in pairs]
 
 
@@ -443,21 +445,21 @@ def _by_operator(
         for node in main.consumers(value):
             axis = None
             if node.op_type == "Concat" and operators is _OPERATORS:
-                made, axis = node.outputs[0], _axis(node)
-                if not main.consumers(made) and not CACHE_WORDS & set(words_of(name)):
+                output, axis = node.outputs[0], _axis(node)
+                if not main.consumers(output) and not CACHE_WORDS & set(words_of(name)):
                     continue  # nothing attends to it
             else:
                 places = operators.get(node.op_type, {})
                 used = (
                     places[at]
-                    for at, one in enumerate(node.inputs)
-                    if one == value and at in places
+                    for at, result in enumerate(node.inputs)
+                    if result == value and at in places
                 )
                 at = next(used, len(node.outputs))
-                made = node.outputs[at] if at < len(node.outputs) else ""
-            for one in _seen_through(main, made, views) if made else ():
-                if one in outputs:
-                    return one, axis
+                output = node.outputs[at] if at < len(node.outputs) else ""
+            for result in _seen_through(main, output, views) if output else ():
+                if result in outputs:
+                    return result, axis
     return None
 
 
@@ -471,12 +473,12 @@ def _window_of(main: Scope, past: str) -> int:
 
 
 def _axis(node: Node) -> int | None:
-    found = node.attribute("axis")
-    return found.value if found is not None and isinstance(found.value, int) else None
+    attribute = node.attribute("axis")
+    return attribute.value if attribute is not None and isinstance(attribute.value, int) else None
 
 
 def _seen_through(main: Scope, name: str, views: tuple[str, ...]) -> Iterator[str]:
-    """Yield a value, and what is made of it by moving or converting it, to a depth of 3."""
+    """Yield a value, and its transposed or converted forms, to a depth of 3."""
     level = [name]
     for _ in range(3):
         yield from level
@@ -492,7 +494,7 @@ def _by_name(name: str, outputs: dict[str, None]) -> tuple[str, None] | None:
 
 
 def _pair(main: Scope, past: str, present: str, axis: int | None = None) -> CachePair | None:
-    """Return a pair whose shapes go together; None for one that does not grow, as of a state."""
+    """Return a pair with matching shapes; None for one that does not grow, such as a state."""
     before, after = main.value_type(past), main.value_type(present)
     dims = None if before is None else before.dims
     if (
@@ -540,7 +542,7 @@ def _written_axis(main: Scope, past: str, rank: int) -> int:
 def _by_type(
     main: Scope, left: list[tuple[str, ValueType]], outputs: list[str]
 ) -> Iterator[CachePair]:
-    """Pair what is left by types, in their order, where both sides have as many of a kind."""
+    """Pair the rest by types, in their order, where both sides have equally many of a type."""
     kinds: dict[tuple[object, ...], list[str]] = {}
     for name, known in left:
         if len(known.dims or ()) == 4 and set(words_of(name)) & (
@@ -549,9 +551,9 @@ def _by_type(
             kinds.setdefault(_kind(known), []).append(name)
     given: dict[tuple[object, ...], list[str]] = {}
     for name in outputs:
-        made = main.value_type(name)
-        if made is not None:
-            given.setdefault(_kind(made), []).append(name)
+        value_type = main.value_type(name)
+        if value_type is not None:
+            given.setdefault(_kind(value_type), []).append(name)
     for kind, names in kinds.items():
         if len(given.get(kind, ())) == len(names):
             for past, present in zip(names, given[kind], strict=True):

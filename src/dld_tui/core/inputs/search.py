@@ -1,6 +1,6 @@
 """The search for sizes and values that a model takes: candidates, the best one first.
 
-What each free size of the inputs stands for, and how they hang together, comes first.
+First the role of each free size of the inputs, and the relations of sizes, are found.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class FreeSizes:
         document: The model, where there is one.
         given: Shapes by input.
         sizes: Sizes of free dimensions by their names.
-        batch: Size of the batch, where nothing else tells it.
+        batch: Size of the batch, where nothing else determines it.
         rankless: Inputs of which the model does not say how many dimensions they have.
 
     Raises:
@@ -113,15 +113,15 @@ class FreeSizes:
         )
         """The pairs of past and present, by the past."""
         self.states = (
-            {} if document is None else {one.past: one.present for one in state_pairs(document)}
+            {} if document is None else {pair.past: pair.present for pair in state_pairs(document)}
         )
         """The outputs that states come back from, by input."""
         dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
         terms = [terms_of(dim) for dim in dims]
         self._uses = Counter(
             name
-            for dim, one in zip(dims, terms, strict=True)
-            for name in (one[0] if one is not None else (dim,))
+            for dim, term in zip(dims, terms, strict=True)
+            for name in (term[0] if term is not None else (dim,))
         )
         """In how many dimensions of inputs a name is."""
         self._keys: dict[str, str] = {}
@@ -140,7 +140,7 @@ class FreeSizes:
             for key, variable in self.variables.items():
                 if variable.role.name == BATCH.name:
                     self._set(key, batch)
-        self.free = [one for one in self.variables.values() if not one.given]
+        self.free = [item for item in self.variables.values() if not item.given]
         """The variables that are to be guessed."""
 
     def _rank(self, spec: InputSpec) -> int:
@@ -250,8 +250,8 @@ class FreeSizes:
             for length in self.sums.get(name, ())
             for key in length.factors
         }
-        pasts = [one for one in self.variables.values() if one.role is PAST]
-        pasts.sort(key=lambda one: one.key not in cached)
+        pasts = [item for item in self.variables.values() if item.role is PAST]
+        pasts.sort(key=lambda item: item.key not in cached)
         past = pasts[0] if pasts else None
         now = self._present()
         if past is None:
@@ -287,7 +287,7 @@ class FreeSizes:
 
     def _named_totals(self) -> set[str]:
         """Return the names that outputs of caches have for their length."""
-        found = set[str]()
+        names = set[str]()
         for pair in self.caches.values():
             if pair.window:
                 continue
@@ -295,18 +295,18 @@ class FreeSizes:
             dims = known.dims if known is not None else None
             name = dims[pair.axis] if dims is not None and pair.axis < len(dims) else None
             if isinstance(name, str) and terms_of(name) is None:
-                found.add(name)
+                names.add(name)
         past = {
             key
             for name in self.caches
             if name in self.sums
-            for one in self.sums[name]
-            for key in one.factors
+            for total in self.sums[name]
+            for key in total.factors
         }
-        return found - past
+        return names - past
 
     def _present(self) -> Sum:
-        """Return the length of what is new: that of the first input of tokens."""
+        """Return the number of new tokens: the length of the first input of tokens."""
         rows = [
             spec for spec in self.specs
             if len(self.sums[spec.name]) in (2, 3)
@@ -333,30 +333,32 @@ class FreeSizes:
             if key in self.variables:
                 self._set(key, size)
         equations = [
-            (one, size, spec)
+            (total, size, spec)
             for spec in self.specs
             if spec.name in self._given
-            for one, size in zip(self.sums[spec.name], self._given[spec.name], strict=True)
+            for total, size in zip(self.sums[spec.name], self._given[spec.name], strict=True)
         ]
         for is_last in (False, True):
             left = len(self.variables)
             while left:
                 left -= 1
-                for one, size, spec in equations:
-                    unknown = [key for key in one.factors if not self.variables[key].given]
+                for total, size, spec in equations:
+                    unknown = [key for key in total.factors if not self.variables[key].given]
                     if is_last and len(unknown) > 1:  # what is cached gives way
                         cached = [k for k in unknown if self.variables[k].role.name == PAST.name]
                         for key in (cached or unknown)[:-1] if not cached else cached[:1]:
                             self._set(key, 0 if cached else 1)
-                        unknown = [key for key in one.factors if not self.variables[key].given]
+                        unknown = [key for key in total.factors if not self.variables[key].given]
                     if len(unknown) == 1:
-                        rest = size - self.value(one, without=unknown[0])
-                        factor = one.factors[unknown[0]]
+                        rest = size - self.value(total, without=unknown[0])
+                        factor = total.factors[unknown[0]]
                         if factor == 0 or rest % factor or rest // factor < 0:
                             raise self._disagree(spec)
                         self._set(unknown[0], rest // factor)
-        for one, size, spec in equations:
-            if all(self.variables[key].given for key in one.factors) and (self.value(one) != size):
+        for total, size, spec in equations:
+            if all(self.variables[key].given for key in total.factors) and (
+                self.value(total) != size
+            ):
                 raise self._disagree(spec)
 
     def _disagree(self, spec: InputSpec) -> UsageError:
@@ -371,10 +373,10 @@ class FreeSizes:
         if not variable.given:
             variable.size, variable.given, variable.reason = size, True, GIVEN
 
-    def value(self, one: Sum, without: str = "") -> int:
-        """Return a sum with the present sizes; of one variable it may leave out what it adds."""
-        parts = (self.variables[key].size * n for key, n in one.factors.items() if key != without)
-        return one.constant + sum(parts)
+    def value(self, total: Sum, without: str = "") -> int:
+        """Return a sum with the present sizes; the term of one variable may be left out."""
+        parts = (self.variables[key].size * n for key, n in total.factors.items() if key != without)
+        return total.constant + sum(parts)
 
 
 def _traits(specs: Sequence[InputSpec], document: Document | None) -> ModelTraits:
@@ -431,7 +433,7 @@ def candidate_guesses(
         document: The model; None for an engine, of which nothing but its inputs is known.
         given: Shapes by input.
         sizes: Sizes of free dimensions by their names.
-        batch: Size of the batch, where nothing else tells it.
+        batch: Size of the batch, where nothing else determines it.
         empty: Whether 0 is a size, as that of an empty cache is.
         past: How many tokens are in a cache of a fixed size; by default none.
 
@@ -492,7 +494,7 @@ class _Search:
             return self._last[1]
         inputs = {}
         for spec in self._specs:
-            dims: Any = tuple(self._dim(one, sizes, count) for one in self._sums[spec.name])
+            dims: Any = tuple(self._dim(total, sizes, count) for total in self._sums[spec.name])
             if spec.dims is None and spec.name not in self._given:
                 dims = None
             constant = self._constants.get(spec.name)
@@ -512,11 +514,11 @@ class _Search:
             return None
         return dims[-1] - 1
 
-    def _dim(self, one: Sum, sizes: Mapping[str, Any], count: int) -> Any:
-        if not one.factors:
-            return one.constant
-        total = np.full(count, one.constant, np.int64)
-        for key, factor in one.factors.items():
+    def _dim(self, total_sum: Sum, sizes: Mapping[str, Any], count: int) -> Any:
+        if not total_sum.factors:
+            return total_sum.constant
+        total = np.full(count, total_sum.constant, np.int64)
+        for key, factor in total_sum.factors.items():
             total = total + factor * np.asarray(sizes[key], np.int64)
         return total
 
@@ -535,7 +537,7 @@ class _Search:
         first = self._now()
         if first is None:
             return
-        compared = {name: found for name, found in first.compared.items() if found}
+        compared = {name: constants for name, constants in first.compared.items() if constants}
         if compared and not set(compared) <= set(self._constants):
             self._constants |= _compared_constants(self._specs, compared, self._constants)
             first = self._now()
@@ -563,7 +565,7 @@ class _Search:
         for strict, most, batches in rounds:
             for group in self._groups():
                 # A long signal is likelier than a large batch.
-                if not batches and any(one.role.name == BATCH.name for one in group):
+                if not batches and any(variable.role.name == BATCH.name for variable in group):
                     continue
                 if not self._fit(group, most, shrunk, strict=strict):
                     continue
@@ -576,10 +578,10 @@ class _Search:
         """Take smaller sizes where an input would be too large."""
         for spec in self._specs:
             for _ in range(8):
-                values = [self._lengths.value(one) for one in self._sums[spec.name]]
+                values = [self._lengths.value(total) for total in self._sums[spec.name]]
                 if math.prod(values) <= _MOST_ELEMENTS:
                     break
-                keys = {key for one in self._sums[spec.name] for key in one.factors}
+                keys = {key for total in self._sums[spec.name] for key in total.factors}
                 for key in keys:
                     variable = self._variables[key]
                     if not variable.given and variable.size > 1:
@@ -597,7 +599,7 @@ class _Search:
         for variable in self.free:
             by_role.setdefault(variable.role.name, []).append(variable)
         together = sorted(by_role.values(), key=lambda group: group[0].role.name == "batch")
-        alone = [[one] for one in self.free if len(by_role[one.role.name]) > 1]
+        alone = [[single] for single in self.free if len(by_role[single.role.name]) > 1]
         last = [together.pop()] if together and together[-1][0].role.name == "batch" else []
         return [group for group in (*together, *alone, *last, self.free) if group]
 
@@ -609,14 +611,14 @@ class _Search:
         sizes: dict[str, Any] = dict(self._sizes())
         for variable in group:
             sizes[variable.key] = np.array(options)
-        found, now = self._run(sizes, len(options)), self._now()
-        if found is None or now is None:
+        trial, now = self._run(sizes, len(options)), self._now()
+        if trial is None or now is None:
             return False
-        cost = found.cost_with(shrunk)
+        cost = trial.cost_with(shrunk)
         best = int(np.argmin(cost))
         if cost[best] >= now.cost_with(shrunk)[0]:
             return False
-        if strict and not _is_good(found, shrunk)[best]:
+        if strict and not _is_good(trial, shrunk)[best]:
             return False
         node = now.culprit(0)
         for variable in group:
@@ -667,9 +669,11 @@ class _Search:
             for group in rest:
                 sizes = self._preferred(group[0])
                 if step < len(sizes):
-                    yield dict(best) | {one.key: sizes[step] for one in group}
+                    yield dict(best) | {free_variable.key: sizes[step] for free_variable in group}
         for size in (32, 16, 1, 512, 64):
-            yield dict(best) | {one.key: size for group in rest for one in group}
+            yield dict(best) | {
+                free_variable.key: size for group in rest for free_variable in group
+            }
         yield dict.fromkeys(best, 1) | {k: v for k, v in best.items() if self._variables[k].given}
 
     def guess(self, assigned: Mapping[str, int]) -> Guess:
@@ -689,7 +693,7 @@ class _Search:
                 for total in sums
             )
             reasons[spec.name] = tuple(
-                self._reason(spec, at, one, assigned, old) for at, one in enumerate(sums)
+                self._reason(spec, at, total_at, assigned, old) for at, total_at in enumerate(sums)
             )
         caches = {name: pair.present for name, pair in self._lengths.caches.items()}
         around = Surroundings(
@@ -720,7 +724,9 @@ class _Search:
 
     def _keys(self, spec: InputSpec) -> tuple[str, ...]:
         """Return the variables of an input that are guessed."""
-        keys = dict.fromkeys(key for one in self._sums.get(spec.name, ()) for key in one.factors)
+        keys = dict.fromkeys(
+            key for total in self._sums.get(spec.name, ()) for key in total.factors
+        )
         return tuple(key for key in keys if not self._variables[key].given)
 
     def _past(self, assigned: Mapping[str, int]) -> int:
@@ -742,21 +748,21 @@ class _Search:
         self,
         spec: InputSpec,
         axis: int,
-        one: Sum,
+        total: Sum,
         assigned: Mapping[str, int],
         old: Mapping[str, int],
     ) -> str:
-        if not one.factors:
+        if not total.factors:
             return ""
         if spec.name in self._given:
             return GIVEN
-        if all(self._variables[key].given for key in one.factors):
+        if all(self._variables[key].given for key in total.factors):
             return FOLLOWS
         if (spec.name, axis) in self._lengths.why:
             return self._lengths.why[spec.name, axis]
-        if len(one.factors) > 1:
+        if len(total.factors) > 1:
             return f"sum: its name {spec.dims[axis] if spec.dims is not None else ''}"
-        key = next(iter(one.factors))
+        key = next(iter(total.factors))
         variable = self._variables[key]
         if assigned[key] != old[key]:
             return f"{variable.role.name}: trial, after {old[key]}"
@@ -776,27 +782,29 @@ def _refusal(node: Node, size: int) -> str:
 
 def _named_constants(specs: Iterable[InputSpec]) -> dict[str, float]:
     """Return the values of scalars whose names tell them."""
-    found = {}
+    constants = {}
     for spec in specs:
         words = set(words_of(spec.name))
         if spec.dims not in ((), (1,)):
             continue
         joined = "".join(words_of(spec.name))
         if words & {"sr", "fs"} or joined in ("samplerate", "samplingrate"):
-            found[spec.name] = 16000.0
-    return found
+            constants[spec.name] = 16000.0
+    return constants
 
 
 def _compared_constants(
     specs: Iterable[InputSpec], compared: Mapping[str, list[Any]], named: Mapping[str, float]
 ) -> dict[str, float]:
     """Return, for scalars that are compared with constants, the first of these."""
-    found = {}
+    constants = {}
     for spec in specs:
         listed = [
-            float(one) for one in compared.get(spec.name, ()) if isinstance(one, (int, float))
+            float(number)
+            for number in compared.get(spec.name, ())
+            if isinstance(number, (int, float))
         ]
         if spec.dims in ((), (1,)) and listed and spec.dtype != "bool":
             wanted = named.get(spec.name)
-            found[spec.name] = wanted if wanted in listed and wanted is not None else listed[0]
-    return found
+            constants[spec.name] = wanted if wanted in listed and wanted is not None else listed[0]
+    return constants

@@ -101,7 +101,7 @@ def test_a_new_attribute_inside_a_branch_takes_the_kind_of_the_default(document:
     document.apply("set_function_attribute", scope=OUTER, attribute="bare")
     path = ["function local:outer", "choose:then_branch"]
     arguments: dict[str, JSON] = {"scope": list(path), "node": "neg", "attribute": "p"}
-    with pytest.raises(EditError, match="nothing tells the kind"):
+    with pytest.raises(EditError, match="the kind of the attribute is unknown"):
         document.apply("set_attribute_reference", **arguments, reference="bare")
     document.apply("set_attribute_reference", **arguments, reference="n")
     assert document.scope_at(path).find("neg").attribute("p").kind == "int"  # type: ignore[union-attr]

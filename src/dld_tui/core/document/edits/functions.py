@@ -393,7 +393,7 @@ def _reference_type(
         return attribute_type(default)
     if old is not None and attribute_type(old):
         return attribute_type(old)
-    raise EditError("the kind is needed for the attribute", hint="Say which kind it is")
+    raise EditError("the kind of the attribute is unknown", hint="Say which kind it is")
 
 
 def _require_fitting(
