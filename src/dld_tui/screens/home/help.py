@@ -27,10 +27,10 @@ from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (
     "Open a model with {file.open}. Move with the arrows or h j k l, open a subgraph or function"
-    " with {go.body}, search with {list.search}. {edit.change} edits the value under the cursor,"
-    " {edit.undo} takes an edit back, {model.save} saves. {model.profile} measures the model; the"
-    " report opens by itself, and {report.node} there goes to the node in the model. {app.palette}"
-    " lists every command."
+    " with {go.body}, search with {list.search}. {edit.change} edits the value at the cursor,"
+    " {edit.undo} undoes, {model.save} saves. {model.profile} profiles the model and opens the"
+    " report, where {report.node} goes to the node in the model. {app.palette} lists every"
+    " command."
 )
 _SCOPES = {
     "app": "Everywhere",
@@ -43,7 +43,7 @@ _SCOPES = {
     "initializers": "Initializers",
     "create": "New initializer",
     "tensor": "Tensor",
-    "grid": "In the grid of a tensor",
+    "grid": "Tensor grid",
     "report": "Report",
     "job": "Job",
     "activity": "Activity",
@@ -55,10 +55,10 @@ _SCOPES = {
     "graph": "Graph",
     "canvas": "Boxes of the graph",
     "timeline": "Timeline",
-    "plan": "Engine",
+    "plan": "Engine plan",
     "log": "Log",
     "compare": "Comparison",
-    "diff": "Difference",
+    "diff": "Comparison of models",
     "metadata": "Metadata",
     "profiles": "Shape profiles",
     "many_jobs": "Jobs",
@@ -70,7 +70,7 @@ _SCOPES = {
     "accuracy": "Accuracy",
     "precision": "Precision",
     "tactics": "Tactics",
-    "tuned": "Result of a tuning",
+    "tuned": "Tuning result",
     "result": "Result",
     "ended_jobs": "Ended jobs",
     "beside": "Models side by side",
