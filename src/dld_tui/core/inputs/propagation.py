@@ -25,6 +25,7 @@ from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators.einsum import einsum_labels
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -749,6 +750,13 @@ LAYOUT_RULES: dict[str, Rule] = {
 """By operator."""
 
 
+def _gather_nd(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    data, index, shared = i[0].dims, i[1].dims, a.number("batch_dims", 0)
+    if data is None or not index or not isinstance(index[-1], int):
+        return []
+    return [Known((*index[:-1], *data[shared + index[-1] :]))]
+
+
 def _same(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     return [Known(i[0].dims)] * a.outputs
 
@@ -789,6 +797,43 @@ def _conv(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
         return [Known((dims[0], *_window(p, dims[1:-1], shape[2:], a), shape[0]))]
     p.equal(dims[1], channels)
     return [Known((dims[0], shape[0], *_window(p, dims[2:], shape[2:], a)))]
+
+
+def _deformed_conv(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, shape = i[0].dims, i[1].dims
+    if dims is None or shape is None:
+        return []
+    return [Known((dims[0], shape[0], *_window(p, dims[2:], shape[2:], a)))]
+
+
+def _grid_sample(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, grid = i[0].dims, i[1].dims
+    if dims is None or grid is None:
+        return []
+    return [Known((p.equal(dims[0], grid[0]), dims[1], *grid[1:-1]))]
+
+
+def _roi_pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, rois, shape = i[0].dims, i[1].dims, a.numbers("pooled_shape")
+    if dims is None or rois is None or shape is None:
+        return []
+    return [Known((rois[0], dims[1], *shape))]
+
+
+def _einsum(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    shapes = [known.dims for known in i if known.dims is not None]
+    if len(shapes) < len(i):
+        return []
+    terms, output = einsum_labels(a.text("equation", ""), [*map(len, shapes)])
+    sizes: dict[str, Number] = {}
+    for labels, dims in zip(terms, shapes, strict=True):
+        for label, size in zip(labels, dims, strict=True):
+            sizes[label] = p.joined(sizes.get(label, 1), size)
+    return [Known(tuple(sizes[label] for label in output))]
+
+
+def _matrices(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [Known(None if i[0].dims is None else i[0].dims[:-2])]
 
 
 def _conv_transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -1210,7 +1255,13 @@ _ONE_TO_ONE = (
 
 LAYER_RULES: dict[str, Rule] = {
     "Conv": _conv, "ConvInteger": _conv, "QLinearConv": _conv, "FusedConv": _conv,
-    "ConvTranspose": _conv_transpose, "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool,
+    "ConvTranspose": _conv_transpose, "DeformConv": _deformed_conv, "GridSample": _grid_sample,
+    "MaxRoiPool": _roi_pool, "Einsum": _einsum, "Det": _matrices, "GatherND": _gather_nd,
+    **dict.fromkeys((
+        "Bernoulli", "BitCast", "CumProd", "EyeLike", "RandomNormalLike", "RandomUniformLike",
+        "SwiGLU",
+    ), _same),
+    "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool,
     "Resize": _resize, "Upsample": _resize, "MatMul": _matmul, "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul, "DynamicQuantizeMatMul": _matmul, "Gemm": _gemm,
     "MatMulNBits": _matmul_bits, "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
