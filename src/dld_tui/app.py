@@ -67,7 +67,7 @@ takes several turns of the event loop, each of which waits for it."""
 def _recognised(path: Path) -> str:
     """Return the kind of a file, and import what its page needs."""
     from dld_tui.core.files.recognise import recognise
-    from dld_tui.screens.openers import prepare
+    from dld_tui.screens.home.tabs import prepare
 
     kind = recognise(path).name
     prepare(kind)
@@ -204,7 +204,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
         from dld_tui.core.llm.folder import model_in
-        from dld_tui.screens.openers import make_page
+        from dld_tui.screens.home.tabs import make_page
 
         path = await on_thread(model_in, path)
         kind = await on_thread(_recognised, path)

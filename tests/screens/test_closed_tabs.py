@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.machine.collector import collect
 from dld_tui.screens.home import tabs
-from dld_tui.screens.openers import make_page
+from dld_tui.screens.home.tabs import make_page
 from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.screens.results.diff import DiffScreen
 from dld_tui.widgets.shell.page import Page

@@ -55,7 +55,7 @@ class NewModelScreen(FormPage):
         return command_line(["dld", "new", "OUT.onnx"], NewModel, values)
 
     def action_create(self) -> None:
-        from dld_tui.screens.openers import make_new
+        from dld_tui.screens.home.tabs import make_new
 
         try:
             request = from_json(NewModel, self.form.values())

@@ -1,7 +1,8 @@
-"""The open pages of the app: a mode of Textual each, so dialogs stay with their page."""
+"""The open pages of the app: which page shows which kind of file, and the tabs."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import weakref
 from collections.abc import Iterable
@@ -14,12 +15,18 @@ from textual.app import App
 from textual.containers import Container
 
 from dld_tui.core import fmt
+from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.collector import collect
 from dld_tui.widgets.shell.bars import TabStrip
 from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.new_model import NewModel
+    from dld_tui.widgets.shell.page import Page
+
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -188,3 +195,58 @@ class Tabs(_Base):
 
     def action_start_page(self) -> None:
         self.switch_mode(START)
+
+
+_WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
+_REPORT = "dld_tui.screens.results.report:ReportScreen"
+_PLAN = "dld_tui.screens.results.plan:PlanScreen"
+
+OPENERS: dict[str, str] = {
+    "ONNX": _WORKSPACE,
+    "ONNX_TEXT": _WORKSPACE,
+    "REPORT": _REPORT,
+    "ORT_PROFILE": _REPORT,
+    "ENGINE_PROFILE": _REPORT,
+    "ENGINE_TIMES": _REPORT,
+    "TRACE": _REPORT,
+    "NSIGHT_SYSTEMS": _REPORT,
+    "OTHER_PROFILE": _REPORT,
+    "ENGINE_LAYERS": _PLAN,
+    "ENGINE_ARCHIVE": _PLAN,
+    "ENGINE_METADATA": _PLAN,
+    "TUNING": "dld_tui.screens.results.tuning:TuneScreen",
+    "TRTEXEC_LOG": "dld_tui.screens.results.trtexec_log:LogScreen",
+}
+"""Name of a ``FileKind`` to the page that is made with the path."""
+
+
+def make_page(kind: str, path: Path | None) -> Page:
+    """Return a page that shows a file; None is a new one.
+
+    Raises:
+        UnavailableError: No screen shows files of this kind.
+    """
+    opener = OPENERS.get(kind)
+    if opener is None:
+        name = kind.replace("_", " ").lower()
+        raise UnavailableError(
+            f"no screen shows this kind of file ({name})",
+            where=None if path is None else str(path),
+            hint="Open a model (.onnx), a report (.dldprof) or another program's profile (.json)",
+        )
+    module, _, name = opener.partition(":")
+    page: Page = getattr(importlib.import_module(module), name)(path)
+    return page
+
+
+def make_new(request: NewModel) -> Page:
+    """Return a page with a new model, which has no file until it is saved."""
+    module, _, name = _WORKSPACE.partition(":")
+    page: Page = getattr(importlib.import_module(module), name)(None, new=request)
+    return page
+
+
+def prepare(kind: str) -> None:
+    """Import the page for a kind of file: half a second that a thread should spend."""
+    if kind in OPENERS:
+        importlib.import_module(OPENERS[kind].partition(":")[0])

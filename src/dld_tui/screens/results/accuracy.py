@@ -48,8 +48,7 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.model.result import ResultModel, model_of
-from dld_tui.screens.results.pages import ask_where
+from dld_tui.screens.results.pages import ResultModel, ask_where, model_of
 from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_source import Piece

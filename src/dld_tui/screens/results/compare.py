@@ -27,7 +27,7 @@ from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.settings.paths import apart, near
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.openers import OPENERS
+from dld_tui.screens.home.tabs import OPENERS
 from dld_tui.screens.results.pages import ask_where
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dld_tui.activities.run_tool import Result
     from dld_tui.core.accuracy.result import AccuracyReport
     from dld_tui.core.settings.custom_tools import Tool
-    from dld_tui.screens.model.result import ModelState
+    from dld_tui.screens.results.pages import ModelState
 
 
 @dataclass(eq=False)
@@ -176,7 +176,7 @@ class Accuracy(Controller):
 
     def compare_edits(self) -> None:
         """Compare the file with the edited model."""
-        from dld_tui.screens.model.result import ModelState
+        from dld_tui.screens.results.pages import ModelState
 
         document, path = self.document, self.document.path
         if path is None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
-from dld_tui.screens.thread_work import Work
 from dld_tui.screens.workspace.state import Cursor, WorkspaceModel
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.progress import Work
 
 if TYPE_CHECKING:
     from textual.app import App

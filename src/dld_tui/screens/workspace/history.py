@@ -9,14 +9,13 @@ from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.thread_work import Work
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.shell.progress import WorkLine
+from dld_tui.widgets.shell.progress import Work, WorkLine
 
 MANY = 300
 """Nodes, or primitive changes, of the largest edit that is made between two key presses."""

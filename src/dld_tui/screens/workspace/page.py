@@ -20,7 +20,6 @@ from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.scripting.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.thread_work import Work
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
@@ -52,7 +51,7 @@ from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.shell.progress import WorkPanel
+from dld_tui.widgets.shell.progress import Work, WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

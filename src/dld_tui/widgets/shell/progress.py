@@ -1,24 +1,28 @@
-"""How far a job is: stage, bar, rate, time left; in one row above the keys, or as a panel."""
+"""Long work on a page: its progress in a panel or a line, and work on a thread that Esc stops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from dld_tui.core import fmt
+from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.glyphs import bar
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
     from dld_tui.core.events import Progress
+
 
 _MOST_PHASES = 6
 _DEEPEST = 8
@@ -238,3 +242,67 @@ def big_digits(text: str) -> tuple[str, str, str] | None:
         return None
     top, middle, bottom = (" ".join(_GLYPHS[char][row] for char in text) for row in range(3))
     return top, middle, bottom
+
+
+class Work:
+    """Runs work on a thread for a page.
+
+    Args:
+        page: It shows how far the work is.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread may be editing, reading or writing the model."""
+        return self._page.tasks.is_working
+
+    def run(
+        self,
+        title: str,
+        task: Callable[[ProgressCallback, CancelCheck], None],
+        done: Callable[[DldError | None], None],
+        *,
+        panel: WorkPanel | None = None,
+        after_close: bool = False,
+    ) -> None:
+        """Run something long on a thread.
+
+        Args:
+            title: What it is: foreign text.
+            task: Called on the thread.
+            done: Called on the event loop afterwards, with the error when there was one.
+            panel: Shows how far it is; by default one row above the keys.
+            after_close: Call `done` also when the page has been closed meanwhile.
+        """
+        panel = panel or WorkPanel(title, classes="-line")
+        # Of the app: the page itself may be gone before the thread is.
+        work = self._run(task, done, panel, after_close)
+        host(self._page).tasks.start(work, "work", name=title)
+
+    async def _run(
+        self,
+        task: Callable[[ProgressCallback, CancelCheck], None],
+        done: Callable[[DldError | None], None],
+        panel: WorkPanel,
+        after_close: bool,
+    ) -> None:
+        page = self._page
+        page.mount(panel, before="KeyBar")
+        failure: DldError | None = CancelledError()
+        try:
+            await page.tasks.work(task, panel.report)
+            failure = None
+        except DldError as error:
+            failure = error
+        finally:
+            if panel.is_attached:
+                panel.remove()
+            if after_close or page.is_attached:
+                done(failure)
+
+    def cancel(self) -> bool:
+        """Ask the running work to stop; False when nothing runs."""
+        return self._page.tasks.cancel_work()
