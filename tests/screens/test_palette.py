@@ -50,6 +50,21 @@ async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
         assert "type a path" in rows_of(app)[-1]
 
 
+async def test_commands_of_models_say_that_a_model_must_be_opened_first() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"quantize")
+        await pilot.pause()
+        row = next(row for row in rows_of(app) if "Quantize" in row)
+        assert "open a model first" in row
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        await pilot.press(*"zzzz")
+        await pilot.pause()
+        assert "No such command" in screen_text(app)
+
+
 async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)):

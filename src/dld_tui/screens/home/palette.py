@@ -84,6 +84,32 @@ def _commands_of(node: HasCommands) -> list[Command]:
     return [command for scope in scopes_of(node) for command in commands.in_scope(scope)]
 
 
+def conversion_commands() -> list[Command]:
+    """Return a command for each conversion of a model that the table has none for."""
+    from dld_tui.activities import registry as activities
+
+    return [
+        Command(
+            f"convert.{about.id}",
+            about.title,
+            about.help,
+            scope="workspace",
+            action="conversion.start",
+            needs=("document",),
+            parameter=about.id,
+            synonyms=about.synonyms,
+        )
+        for about in activities.activities()
+        if about.modification is not None and about.id != "convert_opset"
+    ]
+
+
+def commands_of_models(screen: Screen[object]) -> list[Entry]:
+    """Return the commands of an open model, for a screen that has none of them."""
+    rows = [*commands.in_scope("workspace"), *conversion_commands()]
+    return [Entry(row, screen, "open a model first") for row in rows if row.palette]
+
+
 class Palette(SearchDialog[Entry]):
     """Gives the entry to run, or None."""
 
@@ -94,11 +120,15 @@ class Palette(SearchDialog[Entry]):
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
         self.entries = entries_for(screen)
+        self._screen_below = screen
         self._shown = self.entries
 
     def found(self, text: str) -> ListSource:
-        """Return the commands that match, the best first."""
+        """Return the commands that match, best match first; without one, those of models."""
         self._shown = ranked(self.entries, text)
+        has_model = any(entry.command.scope == "workspace" for entry in self.entries)
+        if not (self._shown or has_model):
+            self._shown = ranked(commands_of_models(self._screen_below), text)
         width = self.text_width - 2
         longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)
         titles = min(longest, _TITLE, width // 3)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.commands import Command
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.params import settings_of
@@ -192,25 +191,6 @@ class Conversion(Controller):
 
     jobs: Jobs
     apply_conversion: ApplyConversion
-
-    def commands(self) -> Sequence[Command]:
-        """Return a command for each batch modification that the table has none for."""
-        from dld_tui.activities import registry as activities
-
-        return [
-            Command(
-                f"convert.{about.id}",
-                about.title,
-                about.help,
-                scope="workspace",
-                action="conversion.start",
-                needs=("document",),
-                parameter=about.id,
-                synonyms=about.synonyms,
-            )
-            for about in activities.activities()
-            if about.modification is not None and about.id != _OPSET
-        ]
 
     def start(self, activity: str) -> None:
         """Show the form of a batch modification."""
