@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from dld_tui.activities import profile_llm
@@ -193,6 +194,17 @@ def test_odd_decoders_say_what_a_plain_loop_says(
 def test_a_fixed_cache_limits_the_tokens(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="more than the 20 that the model can see"):
         result_of(odd_layer(tmp_path, "static"), prompt="16", decode=5, layer_passes=0)
+
+
+@pytest.mark.parametrize("shared", ["on", "off"])
+def test_further_outputs_may_change_their_shape(shared: str, tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    model.graph.output.append(onnx.ValueInfoProto(name="norm"))
+    onnx.save(model, path)
+    made = result_of(path, prompt="5", decode=3, iterations=1, layer_passes=1, shared_buffer=shared,
+                     output=tmp_path / "r.dldprof")  # fmt: skip
+    assert made.figures[0].tokens == 3
 
 
 def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:

@@ -117,6 +117,12 @@ def test_what_a_branch_refuses_is_no_refusal(tmp_path: Path) -> None:
             {},
             {"speed": [1.0]},
         ),
+        (  # Flux: places of patches and of words, as many as there are of both
+            "float[b, p, 4] hidden_states, float[s1, 3] img_ids",
+            "y = Relu (img_ids) z = Neg (hidden_states)",
+            {"img_ids": (128, 3)},
+            {},
+        ),
         (  # beams
             "int32[batch, beam, max_seq] cache_indirection, int32[1] beam_width",
             "y = Relu (cache_indirection) z = Relu (beam_width)",
@@ -144,6 +150,17 @@ def test_names_say_what_inputs_hold(
     assert first.shapes | shapes == first.shapes
     made = first.values(0)
     assert {name: made[name].tolist() for name in values} == values
+
+
+@pytest.mark.parametrize(("factor", "most"), [(1000.0, 1.0), (0.5, 999.0)])
+def test_a_step_that_is_multiplied_is_a_part_of_all(
+    factor: float, most: float, tmp_path: Path
+) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 20]>
+        g (float[b] timestep) => (float[b] y) {{
+        factor = Constant <value = float {{{factor}}}> ()
+        y = Mul (timestep, factor) }}"""
+    assert guess(models.write_weighted(tmp_path, text)).inputs[0].fill.high == most
 
 
 def test_a_cache_of_a_fixed_size_limits_what_is_written(tmp_path: Path) -> None:

@@ -244,8 +244,12 @@ class _BoundSteps:
         if self._binding is None or not self._shared:
             self._binding = self._inner.io_binding()
             self._bind_cache(self._binding)
-        elif self._read is None:
-            self._binding.bind_output(self._decoder.logits, *self._session.device)
+        else:
+            # ONNX Runtime keeps the memory of the last run, whose shapes may be other ones.
+            for name in (
+                self._others if self._read is not None else (self._decoder.logits, *self._others)
+            ):
+                self._binding.bind_output(name, *self._session.device)
         for name, value in inputs.items():
             if isinstance(value, np.ndarray):
                 self._binding.bind_cpu_input(name, value)

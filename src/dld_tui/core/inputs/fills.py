@@ -32,6 +32,8 @@ _ADDED_MASKS = {
     ("GroupQueryAttention", 10),
 }  # fmt: skip
 """Operators that add a mask of floating point numbers to the scores."""
+_MANY_STEPS = 100.0
+"""A factor that makes a part of all steps, as Flux takes, a step."""
 _LENGTH_WORDS = frozenset({"length", "lengths", "len", "lens", "seqlen", "seqlens"})
 
 
@@ -97,7 +99,8 @@ def fill_for(spec: InputSpec, around: Surroundings, propagation: Propagation | N
         return Fill("constant", _constant_reason(spec, propagation), constant)
     uses = [] if propagation is None else propagation.uses.get(spec.name, [])
     if spec.dtype in ("float32", "float16", "bfloat16", "float64"):
-        return _floats(spec, words, around, uses)
+        factors = [] if found is None else found.factors.get(spec.name, [])
+        return _floats(spec, words, around, uses, factors)
     if spec.dtype == "bool":
         return _switches(spec, words, around)
     return _integers(spec, words, around, propagation, uses)
@@ -110,7 +113,11 @@ def _constant_reason(spec: InputSpec, propagation: Propagation | None) -> str:
 
 
 def _floats(
-    spec: InputSpec, words: set[str], around: Surroundings, uses: Sequence[tuple[str, int, Node]]
+    spec: InputSpec,
+    words: set[str],
+    around: Surroundings,
+    uses: Sequence[tuple[str, int, Node]],
+    factors: Sequence[float],
 ) -> Fill:
     name = f"the name {spec.name}"
     taken = {(op, at) for op, at, _ in uses}
@@ -131,6 +138,8 @@ def _floats(
     if size and len(shape) <= 2 and shape and shape[-1] in (2, 3):
         return Fill("listed", f"{name} and the image", numbers=size)
     if words & {"timestep", "timesteps"}:
+        if any(factor >= _MANY_STEPS for factor in factors):
+            return Fill("uniform", f"a part of all steps by {name}, which the graph multiplies")
         return Fill("uniform", name, 0.0, 999.0)
     if words & CACHE_WORDS:
         return Fill("uniform", f"a cache by {name}")

@@ -287,6 +287,11 @@ def _elementwise(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Know
                 None if x is None or y is None else plain(combine(x, y))
                 for x, y in zip(left, right, strict=True)
             )
+    if kind == "Mul" and len(i) == 2:
+        for value, constant in ((i[0], i[1]), (i[1], i[0])):
+            factor = only(constant.values()) if value.source is not None else None
+            if value.source is not None and factor is not None and constant.source is None:
+                p.factors.setdefault(value.source[0], []).append(float(factor))
     if kind == "Equal" and len(i) == 2:
         for value, constant in ((i[0], i[1]), (i[1], i[0])):
             compared = only(constant.values())
@@ -1347,6 +1352,8 @@ class Propagation:
         """How many rows the tables have into which an input's elements point."""
         self.compared: dict[str, list[Number]] = {}
         """Constants that an input is compared with, in the order of the nodes."""
+        self.factors: dict[str, list[float]] = {}
+        """Constants that an input is multiplied with."""
         self.uses: dict[str, list[tuple[str, int, Node]]] = {}
         """Operators that take an input, perhaps cast or reshaped, and its position there."""
         self._frames: dict[Scope, list[_Frame]] = {}
