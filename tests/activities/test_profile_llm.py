@@ -196,6 +196,20 @@ def test_a_fixed_cache_limits_the_tokens(tmp_path: Path) -> None:
         result_of(odd_layer(tmp_path, "static"), prompt="16", decode=5, layer_passes=0)
 
 
+def test_hidden_states_choose_no_token(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    for output in (model.graph.output[0].name, *model.graph.node[-1].output):
+        assert output == "logits"
+    model.graph.output[0].name = model.graph.node[-1].output[0] = "hidden_states"
+    onnx.save(model, path)
+    request = profile_llm.Request(
+        path, tmp_path / "r.dldprof", prompt="5", decode=2, iterations=1, layer_passes=0
+    )
+    told = [event.text for event in profile_llm.run(request) if isinstance(event, Log)]
+    assert any("the tokens are random ones" in line for line in told)
+
+
 @pytest.mark.parametrize("shared", ["on", "off"])
 def test_further_outputs_may_change_their_shape(shared: str, tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "m.onnx")

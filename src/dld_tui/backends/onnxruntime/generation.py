@@ -18,6 +18,7 @@ import numpy as np
 
 from dld_tui.backends.onnxruntime.runtime import errors_of, load
 from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.core.inputs.roles import words_of
 from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 
@@ -58,7 +59,8 @@ class Generator:
     ) -> None:
         self._model, self._session, self._decoder, self._shared = model, session, decoder, shared
         outputs = {output.name: output.type for output in session.inference.get_outputs()}
-        self.chooses = decoder.takes_ids and outputs[decoder.logits] in _READABLE
+        is_hidden = "hidden" in words_of(decoder.logits)  # without a head
+        self.chooses = decoder.takes_ids and not is_hidden and outputs[decoder.logits] in _READABLE
         """Whether each token is the likeliest successor; else tokens are random."""
 
     def run(

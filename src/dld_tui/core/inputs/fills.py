@@ -99,7 +99,7 @@ def fill_for(spec: InputSpec, around: Surroundings, propagation: Propagation | N
         return Fill("constant", _constant_reason(spec, propagation), constant)
     uses = [] if propagation is None else propagation.uses.get(spec.name, [])
     if spec.dtype in ("float32", "float16", "bfloat16", "float64"):
-        factors = [] if found is None else found.factors.get(spec.name, [])
+        factors = [] if propagation is None else propagation.factors.get(spec.name, [])
         return _floats(spec, words, around, uses, factors)
     if spec.dtype == "bool":
         return _switches(spec, words, around)
