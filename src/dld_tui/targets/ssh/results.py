@@ -202,8 +202,7 @@ async def fetch_what_is_there(
     return is_whole
 
 
-# --- the records of a job that its supervisor writes
-# -------------------------------------------------
+# --- the records of a job that its supervisor writes ----------------------------------------------
 
 _LONGEST = 80 << 20
 _LAST_LINES = 50

@@ -295,16 +295,13 @@ class Frame:
     """The function; or the operator of the node; or the attribute that the graph is in."""
 
 
-"""The enclosing calls, as listed."""
-
-
 @dataclass(frozen=True)
 class Entry:
     """One ONNX node of a metadata text. Foreign text."""
 
     name: str
     frames: tuple[Frame, ...] = ()
-    """The calls around it, as they are listed."""
+    """The enclosing calls, as listed."""
     whole: str = ""
     """All between the brackets: a name may contain a bar as well."""
 
