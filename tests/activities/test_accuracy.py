@@ -15,7 +15,7 @@ from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.params import refusal
+from dld_tui.core.params import problem_of_form
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -152,5 +152,5 @@ def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
 def test_forms_say_before_a_job_begins_what_does_not_go_together(
     request_: type[Any], values: dict[str, Any], says: str
 ) -> None:
-    assert says in refusal(request_, {"model": "m.onnx", **values})
-    assert refusal(request_, {"model": "m.onnx"}) == ""
+    assert says in problem_of_form(request_, {"model": "m.onnx", **values})
+    assert problem_of_form(request_, {"model": "m.onnx"}) == ""

@@ -10,7 +10,7 @@ from dld_tui.activities import registry
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.machine.environment import usable_threads
-from dld_tui.core.params import Setting, empty_text, settings_of
+from dld_tui.core.params import Setting, placeholder_text, settings_of
 from dld_tui.core.settings.custom_tools import ToolForm
 from dld_tui.core.settings.saved_targets import ConnectionForm
 
@@ -38,7 +38,7 @@ def test_what_may_be_left_out_says_what_then_holds(activity: str) -> None:
     for setting in settings_of(request):
         if setting.param.choices:
             continue
-        text = empty_text(setting, {})
+        text = placeholder_text(setting, {})
         assert text
         assert "default" not in text
         assert len(text) <= 44, (setting.name, text)
@@ -53,14 +53,16 @@ def named(name: str) -> Setting:
 
 
 def test_it_follows_the_other_values() -> None:
-    assert empty_text(named("output"), {"model": "/models/resnet50.onnx"}) == "resnet50.dldprof"
-    assert empty_text(named("iterations"), {}) == "10 to 10,000, as many as take 3 s"
-    assert empty_text(named("iterations"), {"duration": 5.0}) == "at least 10"
-    assert empty_text(named("duration"), {}) == "3"
-    assert empty_text(named("duration"), {"iterations": 7}) == "as long as the passes take"
-    assert empty_text(named("model"), {}) == "MODEL"
-    assert empty_text(named("warm_up"), {}) == "10"
-    assert empty_text(named("optimized_model"), {}) == "not written"
+    assert (
+        placeholder_text(named("output"), {"model": "/models/resnet50.onnx"}) == "resnet50.dldprof"
+    )
+    assert placeholder_text(named("iterations"), {}) == "10 to 10,000, as many as take 3 s"
+    assert placeholder_text(named("iterations"), {"duration": 5.0}) == "at least 10"
+    assert placeholder_text(named("duration"), {}) == "3"
+    assert placeholder_text(named("duration"), {"iterations": 7}) == "as long as the passes take"
+    assert placeholder_text(named("model"), {}) == "MODEL"
+    assert placeholder_text(named("warm_up"), {}) == "10"
+    assert placeholder_text(named("optimized_model"), {}) == "not written"
 
 
 def test_a_value_that_stands_for_another_one_says_which() -> None:

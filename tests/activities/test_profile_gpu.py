@@ -19,7 +19,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, CounterSpec, Series
-from dld_tui.core.report.latency import TimeCalls, noting_times
+from dld_tui.core.report.latency import TimeCalls, recording_spans
 from dld_tui.core.report.report import Report
 from tests.support import models
 
@@ -70,7 +70,7 @@ def noted(timer: Callable[..., TimeCalls]) -> Callable[..., TimeCalls]:
     """Return `Session.timer` with its calls noted for the tracer."""
 
     def make(session: Session, feeds: Any) -> TimeCalls:
-        return noting_times(timer(session, feeds), FakeTracer.calls)
+        return recording_spans(timer(session, feeds), FakeTracer.calls)
 
     return make
 

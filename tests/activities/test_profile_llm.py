@@ -22,7 +22,7 @@ from dld_tui.core.llm.figures import GenerationFigures, generation_of, llm_json
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import opening
+from dld_tui.core.report.story import summary_text
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import context_plot
 from tests.support import decoders, models
@@ -247,7 +247,7 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     assert generation_of(report) == made.figures
     assert report_json(report)["llm"] == llm_json(made.figures)
     assert len(report.latencies) == 2 * 5
-    assert opening(report).startswith("The first token of a prompt of 4 comes after ")
+    assert summary_text(report).startswith("The first token of a prompt of 4 comes after ")
     assert made.prefill_report is not None
     phases = [report, Report.open(made.prefill_report)]
     for one in phases:

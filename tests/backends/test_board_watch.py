@@ -18,7 +18,7 @@ from dld_tui.backends.machine.board_watch import (
     total_rails,
 )
 from dld_tui.backends.machine.jetson import Jetson
-from dld_tui.core.compare.conditions import doubts, unfair
+from dld_tui.core.compare.conditions import doubts, fairness_warnings
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Log, Metric
@@ -296,7 +296,7 @@ def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
             mean_s = sum(report.latencies) / len(report.latencies) / 1000
             assert energy_j == pytest.approx(7.0 * mean_s)
             assert "VDD_IN" in {one.title for one in report.counters}
-        lines = unfair([subject_of(report) for report in reports])
+        lines = fairness_warnings([subject_of(report) for report in reports])
         assert "Different power modes: 15W / MAXN_SUPER. Differences are of the mode, too." in lines
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.activities.registry import load
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, param, refusal, settings_of, to_json, validate
+from dld_tui.core.params import from_json, param, problem_of_form, settings_of, to_json, validate
 from dld_tui.core.types import JSON
 
 
@@ -77,7 +77,7 @@ def test_what_does_not_go_together_is_said_in_the_words_of_the_form(
     request = load(activity).request
     every = {"model": "m.onnx", "output": "o.onnx"}
     known = {setting.name for setting in settings_of(request)}
-    found = refusal(request, {n: every[n] for n in every if n in known} | values)
+    found = problem_of_form(request, {n: every[n] for n in every if n in known} | values)
     assert says in found
     assert bool(says) == bool(found)
 

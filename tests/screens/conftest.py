@@ -26,7 +26,7 @@ def no_type_inference(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_question_for_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child process for each form that is opened."""
-    monkeypatch.setattr(providers, "ask", lambda: None)
+    monkeypatch.setattr(providers, "find_installed", lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -93,7 +93,7 @@ class ComparisonSettings:
         help="ONNX Runtime execution provider of the reference.",
         spellings=("--provider",),
         metavar="NAME",
-        means=providers.means,
+        means=providers.provider_note,
     )
     against_provider: str = param(
         "",
@@ -102,7 +102,7 @@ class ComparisonSettings:
         spellings=("--against-provider",),
         metavar="NAME",
         empty="the same",
-        means=providers.means,
+        means=providers.provider_note,
     )
     optimization: str = param(
         "usual",

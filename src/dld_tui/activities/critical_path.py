@@ -48,12 +48,12 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.cost.critical_path import critical_path, node_times
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
-    from dld_tui.core.report.groups import priced
+    from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
     yield Progress(0, None, stage="Reading the report")
     with open_report(request.report) as report:
-        times = node_times(priced(report.layers))
+        times = node_times(with_costs(report.layers))
         named = report.model.get("path")
         shapes = report.settings.get("input_shapes")
     path = request.model or (Path(named) if isinstance(named, str) else None)

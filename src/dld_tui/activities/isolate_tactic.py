@@ -132,7 +132,7 @@ class Request(BuildSettings):
         help="ONNX Runtime execution provider that computes the reference results.",
         spellings=("--provider",),
         metavar="NAME",
-        means=providers.means,
+        means=providers.provider_note,
     )
     estimate_only: bool = param(
         False,

@@ -17,7 +17,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
-from dld_tui.core.params import FIRST_PAGE, like, param, to_json, words_again
+from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.measuring import MeasureSettings
 from dld_tui.core.types import JSON
@@ -93,7 +93,7 @@ class Request:
         ),
         spellings=("--provider", "--providers"),
         metavar="NAME",
-        means=providers.means,
+        means=providers.provider_note,
     )
     shape: tuple[str, ...] = like(InputSettings, "shape")
     dim: tuple[str, ...] = param(
@@ -433,7 +433,7 @@ def plan_of(request: Request) -> Plan:
         timed=_stop_condition(request.iterations, request.duration),
         layer_passes=request.layer_passes,
         recorded_settings=settings,
-        command=words_again(("dld", "profile", "onnxruntime"), request),
+        command=rerun_command(("dld", "profile", "onnxruntime"), request),
         gpu=gpu if session.uses_cuda else None,
         lock_clocks=request.lock_clocks,
         io_binding=request.io_binding,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.codec import encode, optional
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.params import to_json, words_again
+from dld_tui.core.params import rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES as ENGINE_SUFFIXES
 from dld_tui.core.tensorrt.measuring import RunSettings
@@ -202,7 +202,7 @@ def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Gue
         layer_info=request.layer_info,
         refit_from=request.onnx if request.refit_engine else None,
         recorded_settings=settings,
-        command=words_again(("dld", "profile", "tensorrt"), request),
+        command=rerun_command(("dld", "profile", "tensorrt"), request),
         model={} if model is None else encode(model),
         gpu=gpu,
         guess=guess,

@@ -107,7 +107,7 @@ class SearchSettings:
         help="Execution provider. On the CPU, tensors are rounded to the precision between nodes.",
         spellings=("--provider",),
         metavar="NAME",
-        means=providers.means,
+        means=providers.provider_note,
     )
     most_trials: int | None = param(
         None,

@@ -21,7 +21,7 @@ from dld_tui.core.events import (
 from dld_tui.core.types import JSON
 
 
-def apart(
+def run_in_process(
     activity: str, settings: Mapping[str, JSON], folder: Path, limit: float
 ) -> Generator[Progress, None, Any]:
     """Run an activity and return its decoded result.

@@ -60,7 +60,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.activities.profile_onnxruntime import Request as Profile
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.backends.onnxruntime.start_up import placed, stages
+    from dld_tui.backends.onnxruntime.start_up import node_placements, stages
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
@@ -70,7 +70,7 @@ def run(request: Request) -> Iterator[Event]:
     ).session_settings()
     settings = replace(asked, quiet=True)
     yield Progress(0, None, stage="Asking where nodes go")
-    nodes = placed(request.model, settings)
+    nodes = node_placements(request.model, settings)
     with contextlib.closing(Document.open(request.model)) as document:
         session = Session(request.model, settings)
         feeds = input_feeds(

@@ -660,7 +660,7 @@ class _Tuning:
             duration_s: How long to time each of both.
             new_first: Whether the winner has the first turn.
         """
-        from dld_tui.activities.separate_process import apart
+        from dld_tui.activities.separate_process import run_in_process
         from dld_tui.core.compare.gate import per_item
 
         timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0}
@@ -674,7 +674,7 @@ class _Tuning:
                 if name != "model" and value != base[name]
             },
         }  # fmt: skip
-        process = apart("time_pair", request, folder, _PAIR_LIMIT_S)
+        process = run_in_process("time_pair", request, folder, _PAIR_LIMIT_S)
         with contextlib.closing(process):
             pair: Pair = yield from process
         return per_item(pair, self._base.batch, winner.batch)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.separate_process import apart
+from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
@@ -312,7 +312,7 @@ class _Searching:
         return True
 
     def _ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
-        return apart(activity, settings, self._folder, self._request.limit)
+        return run_in_process(activity, settings, self._folder, self._request.limit)
 
     def _trial(self, route: str) -> Generator[Event, None, RouteTrial]:
         engine = self._folder / "trial.engine"

@@ -137,7 +137,7 @@ def _settings_of(request: Any) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=lambda setting: setting.param.page != FIRST_PAGE))
 
 
-def beside(about: Param, output: Path) -> list[Path]:
+def companion_files(about: Param, output: Path) -> list[Path]:
     """Return the files that may be written beside an output."""
     return [
         output.with_name(pattern.replace("{stem}", output.stem).replace("{name}", output.name))
@@ -241,7 +241,7 @@ def is_same_file(path: Path, other: Path) -> bool:
 _FLAG = re.compile(r"(?<![\w-])(--?[a-z][a-z0-9-]*)( [A-Z]+(?![\w:=]))?")
 
 
-def refusal(request: type[Any], values: Mapping[str, JSON]) -> str:
+def problem_of_form(request: type[Any], values: Mapping[str, JSON]) -> str:
     """Return why the settings of a form do not go together, in its words; empty where they do.
 
     That is what the request itself says, by a method ``require``.
@@ -357,7 +357,7 @@ def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
     return value, problem_with(setting, value)
 
 
-def empty_text(setting: Setting, values: Mapping[str, JSON]) -> str:
+def placeholder_text(setting: Setting, values: Mapping[str, JSON]) -> str:
     """Return the effect of an empty field as text; never empty.
 
     Args:
@@ -414,7 +414,7 @@ def command_line(words: Sequence[str], request: type[Any], values: Mapping[str, 
     return shlex.join(command_words(words, request, values))
 
 
-def words_again(words: Sequence[str], request: Any) -> list[str]:
+def rerun_command(words: Sequence[str], request: Any) -> list[str]:
     """Return the words of the command that does the same again from any folder.
 
     Files that the request names for results are left out: nothing is to be overwritten.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.accuracy.engine_settings import (
-    greyed,
+    disabled_settings,
     has_two_runs,
     is_engine,
     needs_tensorrt,
@@ -58,7 +58,9 @@ def test_engines_are_told_by_their_names() -> None:
 
 
 def reasons(values: dict[str, JSON], facts: LibraryFacts | None = None) -> dict[str, str]:
-    return greyed({"model": "a.onnx", "backend": ORT, "against_backend": "same"} | values, facts)
+    return disabled_settings(
+        {"model": "a.onnx", "backend": ORT, "against_backend": "same"} | values, facts
+    )
 
 
 def test_without_tensorrt_nothing_of_it_can_be_set() -> None:
@@ -96,10 +98,13 @@ def test_what_the_library_lacks_is_said_where_it_builds() -> None:
 
 
 def test_a_search_gives_the_precisions_itself() -> None:
-    found = greyed({"model": "a.onnx", "backend": TRT}, None)
+    found = disabled_settings({"model": "a.onnx", "backend": TRT}, None)
     assert found["fp16"] == "the search chooses them"
     assert not {"provider", "library", "tf32"} & set(found)
-    assert greyed({"model": "a.onnx", "backend": ORT}, None)["tf32"] == "not run by TensorRT"
+    assert (
+        disabled_settings({"model": "a.onnx", "backend": ORT}, None)["tf32"]
+        == "not run by TensorRT"
+    )
 
 
 def test_data_have_shapes() -> None:

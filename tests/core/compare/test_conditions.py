@@ -9,10 +9,10 @@ import pytest
 from dld_tui.core.compare.conditions import (
     differences,
     doubts,
-    flat,
+    fairness_warnings,
+    flattened,
+    relevant_differences,
     same_model,
-    telling,
-    unfair,
 )
 from dld_tui.core.compare.records import Subject
 from tests.support.compared import noisy, subject, timed
@@ -41,7 +41,7 @@ def found(*subjects: Subject) -> list[tuple[str, tuple[str, ...]]]:
 def test_equal_runs() -> None:
     assert same_model([run(), run()]) is True
     assert found(run(), run(settings={"percentile": "99"})) == []
-    assert unfair([run(), run()]) == []
+    assert fairness_warnings([run(), run()]) == []
     assert doubts([run(), run()]) == []
 
 
@@ -65,7 +65,7 @@ def test_how_long_was_measured_is_no_reason() -> None:
         run(settings={"duration": 3.0, "iterations": 9}),
     ]
     assert {difference.name for difference in differences(pair)} == {"duration", "iterations"}
-    assert telling(pair) == []
+    assert relevant_differences(pair) == []
 
 
 def test_a_profile_without_settings_does_not_differ_in_them() -> None:
@@ -73,18 +73,20 @@ def test_a_profile_without_settings_does_not_differ_in_them() -> None:
     imported = Subject("p.json", "/p.json", run().layers, facts=facts)
     assert [name for name, _ in found(run(), imported)] == ["backend", "device"]
     assert same_model([run(), imported]) is None
-    assert unfair([run(), imported])[0] == "Whether the model is the same is not recorded."
+    assert (
+        fairness_warnings([run(), imported])[0] == "Whether the model is the same is not recorded."
+    )
 
 
 def test_another_model_is_said_first() -> None:
     changed = run(model={"sha256": "1" * 64})
     assert same_model([run(), changed]) is False
-    assert unfair([run(), changed])[0] == (
+    assert fairness_warnings([run(), changed])[0] == (
         "The model is not the same: net.onnx was changed between the reports."
     )
     assert ("model sha256", ("000000000000", "111111111111")) in found(run(), changed)
     other = run(model={"sha256": "1" * 64}, facts={"network": "other.onnx"})
-    assert "Different models: net.onnx, other.onnx." in unfair([run(), other])[0]
+    assert "Different models: net.onnx, other.onnx." in fairness_warnings([run(), other])[0]
 
 
 def test_the_size_of_a_model_tells_when_it_has_no_digest() -> None:
@@ -102,15 +104,15 @@ def test_the_size_of_a_model_tells_when_it_has_no_digest() -> None:
     ],
 )
 def test_other_shapes(shapes: dict[str, Any], said: str) -> None:
-    assert said in unfair([run(), run(settings={"input_shapes": shapes})])[0]
+    assert said in fairness_warnings([run(), run(settings={"input_shapes": shapes})])[0]
 
 
 def test_devices_clocks_and_missing_latency_loops() -> None:
     base = run(environment={"cpu_mhz": 2000.0, "gpu_sm_mhz": 1980}, latencies=[1.0] * 10)
     near = run(environment={"cpu_mhz": 2050.0, "gpu_sm_mhz": 1980}, latencies=[1.0] * 10)
-    assert unfair([base, near]) == []
+    assert fairness_warnings([base, near]) == []
     other = run(environment={"cpu_mhz": 3000.0, "gpu_sm_mhz": 1200}, facts={"device": "gpu"})
-    lines = unfair([base, other])
+    lines = fairness_warnings([base, other])
     assert "B has no latency loop" in lines[0]
     assert "Different devices: cpu, gpu." in lines[1]
     assert lines[2:] == [
@@ -152,11 +154,11 @@ def test_averages_tell_nothing_about_noise() -> None:
 
 def test_names_from_files_are_made_visible() -> None:
     evil = run(model={"sha256": "1" * 64}, facts={"network": "\x1b[31mred"})
-    assert "\x1b" not in " ".join(unfair([run(), evil]))
+    assert "\x1b" not in " ".join(fairness_warnings([run(), evil]))
 
 
 def test_nested_facts_get_one_name() -> None:
-    assert flat({"clocks": {"locked": True, "a": {"b": 1}}, "x": [1]}) == {
+    assert flattened({"clocks": {"locked": True, "a": {"b": 1}}, "x": [1]}) == {
         "clocks.locked": True,
         "clocks.a.b": 1,
         "x": [1],

@@ -13,8 +13,8 @@ from dld_tui.core.cost.roofline import (
     kernel_work,
     limiter,
     per_second,
-    placed,
     roof_percent,
+    roofline_details,
     roofline_text,
 )
 from dld_tui.core.document.document import Document
@@ -64,7 +64,7 @@ def test_what_is_not_known_and_what_only_runs_others() -> None:
 
 def layer(flops: int, moved: int, time_ms: float, **more: float) -> Layer:
     details = {"flops": flops, "moved_bytes": moved}
-    details |= placed(details, (F,), ROOF)  # type: ignore[arg-type]
+    details |= roofline_details(details, (F,), ROOF)  # type: ignore[arg-type]
     return Layer("l", "Conv", details=details, time_ms=time_ms, **more)  # type: ignore[arg-type]
 
 

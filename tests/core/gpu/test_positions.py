@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from dld_tui.core.report.gpu_kernels import (
     Activity,
     ActivityLog,
-    Joined,
+    JoinedWork,
     Launches,
     LayerSpan,
     PassSpan,
     TimedPass,
     attribute,
     in_launch_order,
-    join,
+    join_passes,
     work_of_passes,
 )
 from dld_tui.core.report.records import GpuEvent
@@ -43,15 +43,17 @@ def recorded(*names: str, number: int = 0, **more: Any) -> list[Activity]:
     ]
 
 
-def joined(work: list[Activity], launches: Launches | None, count: int = 1, **more: Any) -> Joined:
+def joined(
+    work: list[Activity], launches: Launches | None, count: int = 1, **more: Any
+) -> JoinedWork:
     passes = [
         TimedPass(n, ORIGIN + n * PASS_NS, ORIGIN + n * PASS_NS + PASS_NS - 5000)
         for n in range(count)
     ]
-    return join(ActivityLog(work, **more), passes, launches)
+    return join_passes(ActivityLog(work, **more), passes, launches)
 
 
-def layers_of(found: Joined, index: int = 0) -> list[int | None]:
+def layers_of(found: JoinedWork, index: int = 0) -> list[int | None]:
     return [event.layer for event in found.events[index]]
 
 
@@ -154,7 +156,7 @@ def test_nodes_without_numbers_that_overlap_are_in_no_known_order() -> None:
 
 
 def test_without_a_profiled_run_the_work_is_there_without_layers() -> None:
-    found = join(
+    found = join_passes(
         ActivityLog(recorded("a", "b")), [TimedPass(5, ORIGIN, ORIGIN + PASS_NS)], None, "no room"
     )
     assert layers_of(found, 5) == [None, None]
@@ -271,7 +273,7 @@ def test_a_layer_that_is_named_is_the_one_that_launched_the_kernel(
         TimedPass(n, ORIGIN + 10 * n * PASS_NS, ORIGIN + (10 * n + 9) * PASS_NS)
         for n in range(len(fast))
     ]
-    result = join(log, passes, launches)
+    result = join_passes(log, passes, launches)
 
     for number, launched in enumerate(fast):
         kernels = [one for one in launched if one.kind == "kernel"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.groups import has_gpu_times, output_bytes, priced
+from dld_tui.core.report.groups import has_gpu_times, output_bytes, with_costs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.types import JSON
 
@@ -11,7 +11,7 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 def test_without_a_gpu_nothing_is_changed() -> None:
     layers = [Layer("a", "Conv", time_ms=1.0)]
-    assert priced(layers) is layers
+    assert with_costs(layers) is layers
     assert not has_gpu_times(layers)
 
 
@@ -22,13 +22,13 @@ def test_layers_cost_their_kernels_or_their_own_time_on_a_processor() -> None:
         Layer("fallback", "NonZero", provider=CPU, time_ms=1.0),
     ]
     assert has_gpu_times(layers)
-    assert [(one.time_ms, one.percent) for one in priced(layers)] == [
+    assert [(one.time_ms, one.percent) for one in with_costs(layers)] == [
         (3.0, 75.0), (None, None), (1.0, 25.0),
     ]  # fmt: skip
 
 
 def test_nothing_costs_anything() -> None:
-    (one,) = priced([Layer("a", "Conv", gpu_time_ms=0.0)])
+    (one,) = with_costs([Layer("a", "Conv", gpu_time_ms=0.0)])
     assert (one.time_ms, one.percent) == (0.0, None)
 
 

@@ -11,6 +11,7 @@ from dld_tui.core.report.export import layers_csv, report_json, write_parquet
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
+    informative_columns,
     layer_columns,
     layer_table,
     node_names,
@@ -18,7 +19,6 @@ from dld_tui.core.report.layer_table import (
     shapes_text,
     short_precision,
     short_provider,
-    telling_keys,
 )
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
@@ -85,7 +85,7 @@ def test_runs_and_shapes() -> None:
 
 def test_columns_that_say_the_same_of_all_layers_are_left_out() -> None:
     def telling(layers: list[Layer]) -> set[str]:
-        return set(telling_keys(layer_table(layers, "report screen")))
+        return set(informative_columns(layer_table(layers, "report screen")))
 
     same = [layer(0), layer(1)]
     assert {"provider", "count", "gpu_time_ms"} & telling(same) == set()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dld_tui.core.report.start_up import (
-    Placed,
+    NodePlacement,
     Stage,
     StartUp,
     node_table,
@@ -15,7 +15,9 @@ from dld_tui.core.tables.table import json_of
 FOUND = StartUp(
     "m.onnx", "ONNX Runtime 1.31.1", (Stage("reading", 2.0), Stage("packing of weights", 6.0)),
     8.0, 5.0, 1.0, 3,
-    (Placed("a", "Conv", "CUDA"), Placed("b", "NonZero", "CPU", "CUDA has no kernel of NonZero")),
+    (
+        NodePlacement("a", "Conv", "CUDA"),
+        NodePlacement("b", "NonZero", "CPU", "CUDA has no kernel of NonZero")),
 )  # fmt: skip
 
 

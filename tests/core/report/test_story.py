@@ -12,9 +12,9 @@ import pytest
 
 from dld_tui.activities.tune import Request
 from dld_tui.core.document.rewrite.rule import rules_of
-from dld_tui.core.params import from_json, settings_of, words_again
+from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.story import Step, advice_json, next_steps, opening, request_of
+from dld_tui.core.report.story import Step, advice_json, next_steps, request_of, summary_text
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.report_files import layer, writer
@@ -47,7 +47,7 @@ def report_of(
 
 
 def test_the_opening_says_how_long_and_where_the_time_goes(tmp_path: Path) -> None:
-    said = opening(report_of(tmp_path / "r.dldprof"))
+    said = summary_text(report_of(tmp_path / "r.dldprof"))
     assert said == (
         "4.000 ms a run (250 a second, ± 0.0 %), CPU. Conv is 60 % of the layers' time."
         " 1 of 5 layers takes half of it."
@@ -205,7 +205,7 @@ def test_what_is_recorded_names_no_file_of_results(tmp_path: Path, activity: str
     request = import_module(f"dld_tui.activities.profile_{activity}").Request
     outputs = [setting.name for setting in settings_of(request) if setting.param.kind == "output"]
     given = request(Path("m.onnx"), **dict.fromkeys(outputs, Path("o")), seed=3)
-    words = words_again(("dld", "profile", activity), given)
+    words = rerun_command(("dld", "profile", activity), given)
     assert words == ["dld", "profile", activity, str(Path("m.onnx").absolute()), "--seed", "3"]
 
 

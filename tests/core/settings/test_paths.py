@@ -65,4 +65,4 @@ def test_paths_near_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_p
     ],
 )
 def test_names_that_tell_apart(names: list[str], files: list[str], told: list[str]) -> None:
-    assert paths.apart(names, files) == told
+    assert paths.distinct_names(names, files) == told

@@ -22,7 +22,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 
 if TYPE_CHECKING:
-    from dld_tui.backends.conversion.quantizer import Made, Quantizer
+    from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
     from dld_tui.backends.conversion.verification import Checked, Verifier
     from dld_tui.core.conversion.error_attribution import FailingNode
     from dld_tui.core.document.document import Document
@@ -162,7 +162,7 @@ class _Quantized:
     """What one way has made."""
 
     variant: _Variant
-    made: Made
+    made: QuantizedCopy
     checked: Checked
     milliseconds: float | None = None
     """The median latency, where it was measured."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.separate_process import apart
+from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
@@ -208,7 +208,7 @@ class _Bench:
 
     def ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
         """Run an activity in a separate process and return its result."""
-        return apart(activity, settings, self._folder, self._request.limit)
+        return run_in_process(activity, settings, self._folder, self._request.limit)
 
     def _check(self) -> Work:
         result = yield from self.ask("check_full", model=str(self._model))

@@ -24,7 +24,7 @@ import numpy as np
 import onnx
 
 from dld_tui.backends.accuracy.runs import types_with
-from dld_tui.backends.conversion.quantizer import Made, Quantizer
+from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
 from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, taken_by
 from dld_tui.backends.tensorrt.builder import build
@@ -651,7 +651,7 @@ class QuantizationTrials(PrecisionTrials):
         return replace(trial, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
 
 
-def plan_of(quantized: Made) -> QuantizationPlan:
+def plan_of(quantized: QuantizedCopy) -> QuantizationPlan:
     """Return the plan of a static quantization.
 
     Raises:

@@ -82,7 +82,7 @@ _WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME
 
 
 @dataclass(frozen=True)
-class Made:
+class QuantizedCopy:
     """What one quantization has made."""
 
     document: Document
@@ -279,7 +279,7 @@ class Quantizer:
         ops: Sequence[str],
         kept: Collection[Node] = (),
         changed: Mapping[str, Any] | None = None,
-    ) -> Generator[Event, None, Made]:
+    ) -> Generator[Event, None, QuantizedCopy]:
         """Quantize.
 
         Args:
@@ -353,7 +353,7 @@ class Quantizer:
         bodies, _ = body_weights(self.prepared, weight_type, ops, self._excluded)
         return [*plan.points(), *bodies.points]
 
-    def unquantized(self, quantized: Made, ops: Sequence[str]) -> list[str]:
+    def unquantized(self, quantized: QuantizedCopy, ops: Sequence[str]) -> list[str]:
         """Return lines on nodes with weights that stay in floating point, with the reasons."""
         if self._settings.weights_only:
             return []
@@ -374,7 +374,7 @@ class Quantizer:
 
     def _by_library(
         self, options: quantization.Options, stage: str, sets: int
-    ) -> Generator[Event, None, Made]:
+    ) -> Generator[Event, None, QuantizedCopy]:
         try:
             result = yield from by_library(
                 self.prepared, quantization.__name__, options, stage, self._stack, sets
@@ -387,12 +387,14 @@ class Quantizer:
             Splice(result.main, "output", at, [], [record]).do()
         file = quantization.plan_file(result.path)
         if not file.exists():
-            return Made(result, None)
+            return QuantizedCopy(result, None)
         try:
             report = json.loads(file.read_text(encoding="utf-8"))
         finally:
             file.unlink()
-        return Made(result, QuantizationPlan.from_json(report), infinite=report.get("infinite", []))
+        return QuantizedCopy(
+            result, QuantizationPlan.from_json(report), infinite=report.get("infinite", [])
+        )
 
     def _options(
         self, method: str, ops: Sequence[str], kept: Sequence[str]

@@ -30,9 +30,9 @@ from dld_tui.core.events import Metric
 from dld_tui.core.report.gpu_kernels import (
     HARDWARE_ROWS,
     ActivityLog,
-    Attributed,
+    AttributedWork,
     CounterSpec,
-    Joined,
+    JoinedWork,
     Launches,
     NamedRange,
     PassSpan,
@@ -40,7 +40,7 @@ from dld_tui.core.report.gpu_kernels import (
     Series,
     TimedPass,
     attribute,
-    join,
+    join_passes,
     plan_sampling,
 )
 from dld_tui.core.report.records import CounterSource, Note
@@ -355,7 +355,7 @@ def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
     return facts
 
 
-def timeline_fact(joined: Joined, log: ActivityLog) -> Facts:
+def timeline_fact(joined: JoinedWork, log: ActivityLog) -> Facts:
     """Return how the passes at true speed were joined to layers."""
     return {
         "passes": joined.passes,
@@ -368,7 +368,7 @@ def timeline_fact(joined: Joined, log: ActivityLog) -> Facts:
     }
 
 
-def attribution_fact(attributed: Attributed, log: ActivityLog) -> Facts:
+def attribution_fact(attributed: AttributedWork, log: ActivityLog) -> Facts:
     """Return the sums that the timeline can be checked by, in microseconds."""
     return {
         "kernels": attributed.kernels.count,
@@ -384,7 +384,7 @@ def attribution_fact(attributed: Attributed, log: ActivityLog) -> Facts:
     }
 
 
-def attribution_notes(attributed: Attributed, log: ActivityLog, by_layer: bool) -> list[Note]:
+def attribution_notes(attributed: AttributedWork, log: ActivityLog, by_layer: bool) -> list[Note]:
     """Return notes about kernels that were recorded with their launching calls.
 
     Args:
@@ -410,7 +410,7 @@ def attribution_notes(attributed: Attributed, log: ActivityLog, by_layer: bool) 
     return notes
 
 
-def join_notes(joined: Joined, profiled: bool) -> list[Note]:
+def join_notes(joined: JoinedWork, profiled: bool) -> list[Note]:
     """Return notes about passes with kernels only that have no layers.
 
     Args:
@@ -648,7 +648,7 @@ class GpuCapture:
             took_us = (pass_.end_ns - pass_.start_ns) / 1000
             writer.add_pass(pass_.index, start_us, took_us, KERNELS_ALONE)
         if False in self._logs:
-            for index, events in join(self._logs[False], passes, None).events.items():
+            for index, events in join_passes(self._logs[False], passes, None).events.items():
                 writer.add_gpu_events(index, events)
         self.write_counters(writer, origin_ns)
         writer.flush()
@@ -682,7 +682,7 @@ class GpuCapture:
             launches = Launches((attributed.events[index] for index in ordered), lost)
             problem = unordered
         if kernels is not None:
-            joined = join(kernels, self._passes, launches, problem)
+            joined = join_passes(kernels, self._passes, launches, problem)
             for index, events in joined.events.items():
                 writer.add_gpu_events(index, events, again=True)
             writer.set_fact("gpu_timeline", timeline_fact(joined, kernels))

@@ -67,7 +67,7 @@ from dld_tui.core.report.latency import (
     StopCondition,
     TimeCalls,
     measure,
-    noting_times,
+    recording_spans,
     settle,
     turn_s,
 )
@@ -562,7 +562,7 @@ class ProfilingRun:
         self._origin_ns = time.time_ns()
         spans: list[tuple[int, int]] = []
         # One more, at the start: it is slower, and left out.
-        timer = noting_times(self._timer(session), spans)
+        timer = recording_spans(self._timer(session), spans)
         yield from self._watched_passes(timer, gpu, count, _TIMELINE)
         gpu.stop_trace()
         first = count + 1  # after the passes of the profiled run

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_settings import SessionSettings
-from dld_tui.core.report.start_up import Placed, Stage
+from dld_tui.core.report.start_up import NodePlacement, Stage
 
 _NO_PACKING = {"session.disable_prepacking": "1"}
 _RECORD = {"session.record_ep_graph_assignment_info": "1"}
@@ -83,7 +83,7 @@ def stages(
             )  # fmt: skip
 
 
-def placed(model: Path, settings: SessionSettings) -> list[Placed]:
+def node_placements(model: Path, settings: SessionSettings) -> list[NodePlacement]:
     """Return the provider that ONNX Runtime assigns to each node, without a run; empty if unknown.
 
     Raises:
@@ -102,7 +102,7 @@ def placed(model: Path, settings: SessionSettings) -> list[Placed]:
     for provider, name, op_type in parts:
         is_first = provider == first
         reason = "" if is_first else reasons.get(name, f"{first} does not take it")
-        nodes.append(Placed(name, op_type, provider, reason))
+        nodes.append(NodePlacement(name, op_type, provider, reason))
     return nodes
 
 

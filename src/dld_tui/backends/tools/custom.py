@@ -84,7 +84,7 @@ def run_program(
     """
     began = time.monotonic()
     timed_out = False
-    printed = _Said(began)
+    printed = _Output(began)
     process = _start(command, folder)
     try:
         while process.poll() is None:
@@ -122,7 +122,7 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
         raise UsageError(f"cannot be started: {reason}", where=str(command[0])) from None
 
 
-def _listen(process: subprocess.Popen[bytes], printed: _Said) -> None:
+def _listen(process: subprocess.Popen[bytes], printed: _Output) -> None:
     """Read the output of a program until the next check of the time, or until it has ended."""
     until = time.monotonic() + _LOOK_S
     while (rest := until - time.monotonic()) > 0:
@@ -154,7 +154,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-class _Said:
+class _Output:
     """The output of a program in lines; of a flood, only the beginning and the end are shown."""
 
     def __init__(self, now: float) -> None:

@@ -20,7 +20,7 @@ from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
-from dld_tui.core.params import beside, is_same_file, settings_of, to_json, validate
+from dld_tui.core.params import companion_files, is_same_file, settings_of, to_json, validate
 from dld_tui.core.settings.paths import near
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.text import visible
@@ -167,7 +167,7 @@ def activity_command(activity: Activity) -> click.Command:
                     output, request.model
                 )
                 require_free(output, force or is_input)
-                for path in beside(setting.param, output):
+                for path in companion_files(setting.param, output):
                     if not is_input and path.suffix != ".log":  # of a try that failed
                         require_free(path, force)
         show: Callable[[Any, bool], int | None] = resolve(about.show)

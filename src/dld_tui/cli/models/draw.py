@@ -277,12 +277,12 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
         InputError: The file is not a report, or its layers are not nodes of the model.
     """
     from dld_tui.core import fmt
-    from dld_tui.core.report.groups import priced
+    from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
     times: dict[int, float] = {}
     with open_report(path) as report:
-        layers = priced(report.layers)
+        layers = with_costs(report.layers)
     for layer in layers:
         for link in layer.nodes:
             node = document.find_node(link.scope, link.node)

@@ -167,7 +167,7 @@ def has_two_runs(values: Mapping[str, JSON]) -> bool:
     return provider not in (None, "", values.get("provider")) or level not in (None, "same")
 
 
-def greyed(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return why settings of a comparison, or of a precision search, are disabled, by name.
 
     The texts are short: they appear next to the fields of a form.
@@ -205,8 +205,8 @@ def greyed(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, 
 
 
 def comparison_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
-    """Return :func:`greyed`, and as that of ``""`` why nothing can be compared yet."""
-    disabled = greyed(values, facts)
+    """Return :func:`disabled_settings`, and as that of ``""`` why nothing can be compared yet."""
+    disabled = disabled_settings(values, facts)
     return disabled if has_two_runs(values) else disabled | {"": _NOTHING}
 
 

@@ -17,7 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.conditions import differences, doubts, same_model, telling, unfair
+from dld_tui.core.compare.conditions import (
+    differences,
+    doubts,
+    fairness_warnings,
+    relevant_differences,
+    same_model,
+)
 from dld_tui.core.compare.engines import (
     CONVERTING,
     FEW_BITS,
@@ -50,7 +56,7 @@ from dld_tui.core.compare.tables import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median
-from dld_tui.core.settings.paths import apart
+from dld_tui.core.settings.paths import distinct_names
 from dld_tui.core.text import clip, visible
 
 __all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]
@@ -93,7 +99,7 @@ class Comparison:
     @cached_property
     def titles(self) -> list[str]:
         """Distinct display names of the reports: foreign text."""
-        return apart(
+        return distinct_names(
             [subject.title for subject in self.subjects],
             [subject.path for subject in self.subjects],
         )
@@ -116,7 +122,7 @@ class Comparison:
     @cached_property
     def unfair(self) -> list[str]:
         """Why the reports did not do the same work, as visible text."""
-        return [*self.made_alike, *unfair(self.subjects, self.base)]
+        return [*self.made_alike, *fairness_warnings(self.subjects, self.base)]
 
     @cached_property
     def doubts(self) -> list[str]:
@@ -335,7 +341,7 @@ class _Pair:
     def _no_reason(self) -> Iterator[str]:
         pair = [self.comparison.subjects[index] for index in (self.base, self.index)]
         moved = self._cell(self.comparison.end_to_end).noise is False
-        if moved and same_model(pair) and not telling(pair):
+        if moved and same_model(pair) and not relevant_differences(pair):
             yield (
                 "No setting and nothing recorded of the machine differs: the state of the machine"
                 " does. Measure both again, one after the other."
@@ -544,7 +550,7 @@ def _listed(values: Sequence[str]) -> str:
     return visible(" and ".join(values))
 
 
-def answers(comparison: Comparison, index: int) -> list[str]:
+def precision_answers(comparison: Comparison, index: int) -> list[str]:
     """Return which of an engine and the base is faster, by which precision, and what spoils it.
 
     Empty where no precision is known.
@@ -575,7 +581,7 @@ def answers(comparison: Comparison, index: int) -> list[str]:
 def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
     """Yield what an engine against the base says of their precisions: an answer, then its parts."""
     there, here = comparison.precisions[comparison.base], comparison.precisions[index]
-    lines = answers(comparison, index)
+    lines = precision_answers(comparison, index)
     if not lines:
         return
     yield lines[0]

@@ -64,11 +64,11 @@ def differences(subjects: Sequence[Comparable]) -> list[Difference]:
     settings = [_without_shape_request(subject.settings) for subject in subjects]
     rows += _section("settings", settings, _FIRST_SETTINGS)
     return rows + _section(
-        "environment", [flat(subject.environment) for subject in subjects], _FIRST_ENVIRONMENT
+        "environment", [flattened(subject.environment) for subject in subjects], _FIRST_ENVIRONMENT
     )
 
 
-def telling(subjects: Sequence[Comparable]) -> list[Difference]:
+def relevant_differences(subjects: Sequence[Comparable]) -> list[Difference]:
     """Return the differences that can make one report faster than another."""
     return [difference for difference in differences(subjects) if difference.name not in _EXTENT]
 
@@ -125,12 +125,12 @@ def _text(value: JSON) -> str:
     return json.dumps(value)
 
 
-def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
+def flattened(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
     """Return nested facts with one name each, ``clocks.locked``."""
     items: dict[str, JSON] = {}
     for name, value in facts.items():
         if isinstance(value, dict):
-            items |= flat(value, f"{before}{name}.")
+            items |= flattened(value, f"{before}{name}.")
         else:
             items[before + name] = value
     return items
@@ -139,7 +139,7 @@ def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
 # Unfair comparisons
 
 
-def unfair(subjects: Sequence[Comparable], base: int = 0) -> list[str]:
+def fairness_warnings(subjects: Sequence[Comparable], base: int = 0) -> list[str]:
     """Return why the reports did not do the same work, the worst first, as visible text."""
     lines = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
     known = (subject.facts.get("device") for subject in subjects)
@@ -209,7 +209,7 @@ def _source_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
 
 
 def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
-    facts = [flat(subject.environment) for subject in subjects]
+    facts = [flattened(subject.environment) for subject in subjects]
     for difference in _section("environment", facts, ()):
         name = difference.name
         is_clock = "clock" in name or "_mhz" in name
@@ -223,7 +223,7 @@ def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
 def _own_lines(subject: Comparable) -> Iterator[str]:
     if subject.facts.get("status") == "partial":
         yield "the report is partial; its run was stopped or is still going on."
-    facts = flat(subject.environment)
+    facts = flattened(subject.environment)
     load = facts.get("load_average")
     threads = facts.get("cpu_threads")
     others = facts.get("other_busy_threads")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import answers
+from dld_tui.core.compare.comparison import precision_answers
 from dld_tui.core.compare.engines import WORK, Mismatch
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.records import Cell, Comparable, Row, label
@@ -227,7 +227,7 @@ def _answer(comparison: Comparison) -> list[Section]:
         row = comparison.end_to_end
         picture = _bars(comparison, [row])
     others = [index for index in range(len(letters)) if index != comparison.base]
-    lines = [line for index in others for line in answers(comparison, index)]
+    lines = [line for index in others for line in precision_answers(comparison, index)]
     if not lines:  # reports, and engines of which no precision is known
         lines = comparison.explanation()[:1]
     return [Section("answer", "In short", paragraphs([(line, "info") for line in lines]) + picture)]

@@ -19,7 +19,7 @@ from dld_tui.core.compare.matching import (
 )
 from dld_tui.core.compare.records import Cell, Comparable, Row
 from dld_tui.core.report.groups import parts
-from dld_tui.core.report.layer_table import known_name
+from dld_tui.core.report.layer_table import display_name
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: i
     for match in matches:
         part = [Part(list(indices), [1.0] * len(indices)) for indices in match.members]
         layer = _most_telling(sides, match, base)
-        drafts.append(_Draft(layer.name, part, match.how, name=known_name(layer)))
+        drafts.append(_Draft(layer.name, part, match.how, name=display_name(layer)))
     return _rows(sides, drafts, base)
 
 

@@ -54,7 +54,7 @@ class Roof:
     """Where the figures are from."""
 
 
-def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Facts:
+def roofline_details(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Facts:
     """Return the least time of one run of a layer under a roofline, and its limit.
 
     Args:
@@ -217,15 +217,15 @@ def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
     if node is None or len(recorded) >= len(node.inputs):
         return recorded
     left = deque(recorded)
-    placed: list[_Input | None] = []
+    roofline_details: list[_Input | None] = []
     for name in node.inputs:
         stored = node.scope.resolve(name) if name else None
         tensor = stored.scope.initializer(name) if stored and stored.kind == "initializer" else None
         if tensor is not None and (not left or left[0] != (tensor.shape, tensor.dtype)):
-            placed.append((tensor.shape, tensor.dtype))
+            roofline_details.append((tensor.shape, tensor.dtype))
         else:
-            placed.append(left.popleft() if name and left else None)
-    return placed
+            roofline_details.append(left.popleft() if name and left else None)
+    return roofline_details
 
 
 def _size(tensor: _Input) -> int | None:

@@ -16,15 +16,15 @@ _ELSEWHERE = ("Azure",)
 """Providers that run nothing on this machine."""
 
 
-class Here:
-    """The providers of this machine; None until :func:`ask` has returned."""
+class Installed:
+    """The providers of this machine; None until :func:`find_installed` has returned."""
 
     names: Sequence[str] | None = None
 
 
-def ask() -> None:
+def find_installed() -> None:
     """Ask ONNX Runtime, once, in another process: here it would take 60 MB and half a second."""
-    if Here.names is not None:
+    if Installed.names is not None:
         return
     try:
         done = subprocess.run(
@@ -35,12 +35,12 @@ def ask() -> None:
     except (OSError, subprocess.TimeoutExpired):
         return  # what the run says then is better than a guess
     names = (line.removesuffix(_SUFFIX) for line in done.stdout.split("\n") if _SUFFIX in line)
-    Here.names = [name for name in names if name not in _ELSEWHERE]
+    Installed.names = [name for name in names if name not in _ELSEWHERE]
 
 
-def means(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+def provider_note(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
     """Return the effect of naming providers: see ``means`` of :class:`.Param`."""
-    known = Here.names
+    known = Installed.names
     if not here or known is None or not isinstance(value, str):
         return ""
     if not known:

@@ -205,7 +205,7 @@ class PassSpan:
 
 
 @dataclass
-class Share:
+class KernelSum:
     """Kernels of one lot."""
 
     count: int = 0
@@ -218,17 +218,17 @@ class Share:
 
 
 @dataclass
-class Attributed:
+class AttributedWork:
     """The work by pass, and the sums to check it by."""
 
     events: dict[int, list[GpuEvent]] = field(default_factory=dict)
-    kernels: Share = field(default_factory=Share)
+    kernels: KernelSum = field(default_factory=KernelSum)
     """All kernels that were recorded."""
-    given: Share = field(default_factory=Share)
+    given: KernelSum = field(default_factory=KernelSum)
     """Kernels that a layer launched."""
-    unclaimed: Share = field(default_factory=Share)
+    unclaimed: KernelSum = field(default_factory=KernelSum)
     """Kernels launched within a pass, between its layers."""
-    outside: Share = field(default_factory=Share)
+    outside: KernelSum = field(default_factory=KernelSum)
     """Kernels of no pass: those of loading the model."""
 
     @property
@@ -244,7 +244,7 @@ class Attributed:
         return 100 * self.given.time_us / total if total > 0 else None
 
 
-def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> Attributed:
+def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> AttributedWork:
     """Return the work of each pass in launch order, with the layers that launched it.
 
     Args:
@@ -255,7 +255,7 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
     ordered = sorted(passes, key=lambda pass_: pass_.start_us)
     starts = [span.start_us for span in ordered]
     finders = [_LayerFinder(span.layers) for span in ordered]
-    attributed = Attributed(events={span.index: [] for span in ordered})
+    attributed = AttributedWork(events={span.index: [] for span in ordered})
     for work in in_launch_order(log.work):
         launched_ns = log.launches.get(work.correlation, work.start_ns)
         time_us = (launched_ns - origin_ns) / 1000
@@ -462,7 +462,7 @@ def _named(name: str) -> str:
 
 
 @dataclass
-class Joined:
+class JoinedWork:
     """The work of passes in which only kernels were recorded."""
 
     events: dict[int, list[GpuEvent]] = field(default_factory=dict)
@@ -503,9 +503,9 @@ def work_of_passes(
     return activities, outside
 
 
-def join(
+def join_passes(
     log: ActivityLog, passes: Sequence[TimedPass], launches: Launches | None, unknown: str = ""
-) -> Joined:
+) -> JoinedWork:
     """Return the work of passes with the layers that launched it.
 
     Args:
@@ -515,7 +515,7 @@ def join(
         unknown: Why there was none, or why positions are not comparable.
     """
     by_pass, outside = work_of_passes(log, passes)
-    result = Joined(outside=sum(activity.kind == "kernel" for activity in outside))
+    result = JoinedWork(outside=sum(activity.kind == "kernel" for activity in outside))
     begun = {pass_.index: pass_.start_ns for pass_ in passes}
     for index, work in by_pass.items():
         problem, layers = unknown, None

@@ -41,7 +41,7 @@ def is_launched(layer: Layer) -> bool:
     )
 
 
-def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
+def with_costs(layers: Sequence[Layer]) -> Sequence[Layer]:
     """Return the layers with their cost as `time_ms`, and `percent` of the total cost.
 
     With GPU times, the cost of a layer is its kernels, or its own time if it ran on the CPU; a
@@ -61,17 +61,17 @@ def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
     ]
 
 
-def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+def with_cost_percent(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Return the layers with `percent` of the total cost; times stay the same."""
     if not has_gpu_times(layers):
         return tuple(layers)  # as it is stored; a copy of each of thousands would take a while
     return tuple(
         replace(layer, percent=cost.percent)
-        for layer, cost in zip(layers, priced(layers), strict=True)
+        for layer, cost in zip(layers, with_costs(layers), strict=True)
     )
 
 
-def costs_on_host(layer: Layer) -> bool:
+def ran_on_host(layer: Layer) -> bool:
     """Return whether a layer ran on the CPU while kernels of other layers are known."""
     return layer.gpu_time_ms is None and layer.provider == _HOST
 
@@ -81,7 +81,7 @@ def _time(layer: Layer) -> float | None:
 
 
 def _cost(layer: Layer) -> float | None:
-    return layer.time_ms if costs_on_host(layer) else layer.gpu_time_ms
+    return layer.time_ms if ran_on_host(layer) else layer.gpu_time_ms
 
 
 def output_bytes(layer: Layer) -> int | None:
@@ -148,7 +148,7 @@ def group_layers(
 ) -> list[Group]:
     """Return the groups, the costliest first. `by` is one of `GROUPINGS` or the name of a detail.
 
-    Costs are those of :func:`priced`: the time on the GPU where kernels are known. By ``node``,
+    Costs are those of :func:`with_costs`: the time on the GPU where kernels are known. By ``node``,
     ``op`` and ``scope``, the time of a layer is distributed over its ONNX nodes by
     `NodeLink.share`, and marked as an estimate.
 
@@ -209,7 +209,7 @@ def group_layers(
 
 def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:
     """Return the time of a group's layers that ran on the CPU beside a GPU."""
-    own = [layer.time_ms if costs_on_host(layer) else None for layer in group.layers]
+    own = [layer.time_ms if ran_on_host(layer) else None for layer in group.layers]
     return _together(by_pass, group, own) or 0.0
 
 

@@ -215,7 +215,7 @@ def measure_in_turns(
             yield Turn(base_ms, new_ms, bursts[0].processor_ms, bursts[1].processor_ms)
 
 
-def noting_times(timer: TimeCalls, spans: list[tuple[int, int]]) -> TimeCalls:
+def recording_spans(timer: TimeCalls, spans: list[tuple[int, int]]) -> TimeCalls:
     """Return a timer that also records when each call ran.
 
     Args:

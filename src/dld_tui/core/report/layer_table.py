@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
-from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
+from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, with_costs
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
@@ -120,7 +120,7 @@ def layer_columns(
     """
     on_gpu = has_gpu_times(layers)
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
-    costs = {layer.index: layer.time_ms for layer in priced(layers)}
+    costs = {layer.index: layer.time_ms for layer in with_costs(layers)}
 
     def gpu_percent(layer: Layer) -> float | None:
         part = layer.gpu_time_ms
@@ -271,14 +271,14 @@ def are_named_by_nodes(layers: Sequence[Layer]) -> bool:
     )
 
 
-def known_name(layer: Layer) -> str:
+def display_name(layer: Layer) -> str:
     """Return the name that people know: of its ONNX nodes, or the layer's own without any."""
     return node_names(layer) if layer.nodes else visible(layer.name)
 
 
 def shared_names(layers: Iterable[Layer]) -> SharedEnds:
     """Return what the names that people know of most layers begin and end with."""
-    return shared_ends(map(known_name, layers), MOST_SHARE)
+    return shared_ends(map(display_name, layers), MOST_SHARE)
 
 
 def _every_known_name(layer: Layer) -> str:
@@ -309,7 +309,9 @@ def layer_table(
     wording = wording or (LAYER_MEANS if engine else Wording())
     columns = view_columns(layer_columns(layers, by_pass, wording, engine=engine), view)
     if view.endswith((" text", " html", " screen")) and are_named_by_nodes(layers):
-        columns = _nodes_first(columns, _every_known_name if view.endswith("html") else known_name)
+        columns = _nodes_first(
+            columns, _every_known_name if view.endswith("html") else display_name
+        )
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")
     if view.endswith(" html") and all(layer.flops is None for layer in layers):
@@ -324,7 +326,7 @@ def layer_table(
     )
 
 
-def telling_keys(table: Table[Layer]) -> tuple[str, ...]:
+def informative_columns(table: Table[Layer]) -> tuple[str, ...]:
     """Return the columns to begin with: the usual ones that say something of these layers."""
     silent = set()
     if len({layer.provider for layer in table.rows}) < 2:

@@ -41,10 +41,10 @@ from dld_tui.core.report import rows, schema
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import (
     GROUPINGS,
-    costs_on_host,
     group_layers,
-    priced,
-    shared_by_cost,
+    ran_on_host,
+    with_cost_percent,
+    with_costs,
 )
 from dld_tui.core.report.records import (
     LAYER_MEANS,
@@ -147,7 +147,7 @@ class Report:
                 "The stored times of layers contradict their per cents: computed again from the"
                 " samples"
             )
-        self.layers = shared_by_cost(self.layers)
+        self.layers = with_cost_percent(self.layers)
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
         self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
@@ -298,13 +298,13 @@ class Report:
 
     @cached_property
     def cost_by_pass(self) -> PassTimes | CostTimes | None:
-        """What each layer costs by pass, as :func:`.groups.priced` prices it."""
+        """What each layer costs by pass, as :func:`.groups.with_costs` prices it."""
         from dld_tui.core.report.pass_times import CostTimes
 
         own, gpu = self.by_pass, self.gpu_by_pass
         if own is None or gpu is None:
             return own if gpu is None else gpu
-        hosts = frozenset(layer.index for layer in self.layers if costs_on_host(layer))
+        hosts = frozenset(layer.index for layer in self.layers if ran_on_host(layer))
         return CostTimes(own, gpu, hosts)
 
     def _by_pass(self, times: Times) -> PassTimes:
@@ -652,7 +652,7 @@ def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
 def times_by_node(layers: Sequence[Layer], document: Document) -> dict[Node, float]:
     """Return the milliseconds of nodes: the sum of their shares of layers."""
     times: dict[Node, float] = {}
-    for layer in priced(layers):  # not what it takes to launch them on a GPU
+    for layer in with_costs(layers):  # not what it takes to launch them on a GPU
         for link in layer.nodes:
             node = document.find_node(link.scope, link.node)
             if node is not None and layer.time_ms is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
-from dld_tui.core.report.groups import has_gpu_times, priced
+from dld_tui.core.report.groups import has_gpu_times, with_costs
 from dld_tui.core.report.html_page import (
     WIDTH,
     Bar,
@@ -34,8 +34,8 @@ from dld_tui.core.report.html_page import (
 )
 from dld_tui.core.report.layer_table import (
     costliest_first,
+    display_name,
     group_table,
-    known_name,
     layer_table,
 )
 from dld_tui.core.report.measured_facts import ReportInput, measured_facts, report_inputs
@@ -299,10 +299,10 @@ def _type_bars(report: Report) -> str:
 
 
 def _top_bars(report: Report) -> str:
-    timed = [layer for layer in priced(report.layers) if layer.time_ms]
+    timed = [layer for layer in with_costs(report.layers) if layer.time_ms]
     rows = [
         Bar(
-            known_name(layer),
+            display_name(layer),
             (layer.time_ms,),
             (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
         )

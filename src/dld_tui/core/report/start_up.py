@@ -19,7 +19,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Placed:
+class NodePlacement:
     """A node with its provider. Names are foreign text."""
 
     node: str
@@ -44,11 +44,11 @@ class StartUp:
     later_ms: float
     """Median of those after it."""
     repeats: int
-    nodes: tuple[Placed, ...]
+    nodes: tuple[NodePlacement, ...]
     """Empty where this version of ONNX Runtime does not report assignments."""
 
     @property
-    def elsewhere(self) -> list[Placed]:
+    def elsewhere(self) -> list[NodePlacement]:
         """The nodes that are not on the first provider."""
         return [node for node in self.nodes if node.reason]
 
@@ -57,7 +57,7 @@ STAGE_COLUMNS: tuple[Column[Stage], ...] = (
     Column("stage", "stage", lambda stage: stage.name, least=20),
     Column("ms", "ms", lambda stage: stage.ms, MS, 10),
 )
-NODE_COLUMNS: tuple[Column[Placed], ...] = (
+NODE_COLUMNS: tuple[Column[NodePlacement], ...] = (
     Column("node", "node", lambda placed: placed.node, least=20, keep="end"),
     Column("op_type", "operator", lambda placed: placed.op_type, width=20),
     Column("provider", "provider", lambda placed: placed.provider, width=12),
@@ -70,7 +70,7 @@ def stage_table(result: StartUp) -> Table[Stage]:
     return Table(STAGE_COLUMNS, result.stages, name="start_up", title="Start-up")
 
 
-def node_table(result: StartUp) -> Table[Placed]:
+def node_table(result: StartUp) -> Table[NodePlacement]:
     """Return the nodes, those that are not on the first provider first."""
     rows = sorted(result.nodes, key=lambda node: not node.reason)
     return Table(NODE_COLUMNS, rows, name="providers", title="Providers")

@@ -22,7 +22,7 @@ from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
-from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
+from dld_tui.core.report.groups import has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
@@ -55,7 +55,7 @@ _TIDIED = frozenset({
 """Operators that simplifiers fold or remove where they can."""
 
 
-def opening(report: Report) -> str:
+def summary_text(report: Report) -> str:
     """Return how long a run takes, and where the time goes. Fit for a terminal."""
     sentences = [*generation_story(generation_of(report))] or _latency(report)
     return " ".join([*sentences, *_places(report)])
@@ -87,7 +87,7 @@ def _places(report: Report) -> list[str]:
     if types and types[0].percent >= _LOUD_PERCENT:
         share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
         places.append(f"{visible(types[0].key)} is {share} of the layers' time.")
-    times = sorted((layer.time_ms or 0.0 for layer in priced(report.layers)), reverse=True)
+    times = sorted((layer.time_ms or 0.0 for layer in with_costs(report.layers)), reverse=True)
     total = sum(times)
     if total > 0 and len(times) > 3:
         few = 1 + sum(part < _HALF * total for part in accumulate(times))
@@ -385,7 +385,7 @@ def _share_of(report: Report, types: frozenset[str]) -> tuple[float, tuple[int, 
 
 def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tuple[int, ...]]:
     """Return how many percent of the layers' time those take that are wanted, and which."""
-    layers = priced(report.layers)
+    layers = with_costs(report.layers)
     total = sum(layer.time_ms or 0.0 for layer in layers)
     chosen = [layer for layer in layers if wanted(layer)]
     share = sum(layer.time_ms or 0.0 for layer in chosen)
@@ -402,7 +402,7 @@ class Story:
 
 def story_of(report: Report) -> Story:
     """Return the summary of a report and its advice."""
-    return Story(opening(report), tuple(next_steps(report)))
+    return Story(summary_text(report), tuple(next_steps(report)))
 
 
 _TYPES = 4
@@ -436,7 +436,7 @@ def card_lines(report: Report) -> list[str]:
     types = types_of(report)[:_TYPES]
     name = visible(report.network) or report.path.stem
     width = max((len(visible(kind.key)) for kind in types), default=0)
-    lines = [name, opening(report)]
+    lines = [name, summary_text(report)]
     lines += [
         f"{visible(kind.key):<{width}}  {kind.percent:5.1f} %  {'█' * round(kind.percent / 5)}"
         for kind in types

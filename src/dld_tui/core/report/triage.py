@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, priced
-from dld_tui.core.report.layer_table import are_named_by_nodes, known_name
+from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, with_costs
+from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
@@ -157,7 +157,7 @@ def precision_lines(report: Report) -> list[str]:
     """
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
         return []
-    times = {layer.index: layer.time_ms or 0.0 for layer in priced(report.layers)}
+    times = {layer.index: layer.time_ms or 0.0 for layer in with_costs(report.layers)}
     total = sum(times.values())
     gaining = [layer for layer in report.layers if _gains(layer)]
     share = 100 * sum(times[layer.index] for layer in gaining) / total if total > 0 else 0.0
@@ -204,7 +204,7 @@ def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool)
 
 
 def _named(layer: Layer) -> str:
-    return f"{visible(layer.type)} {clip(known_name(layer), _NAME_CELLS, keep='end')}"
+    return f"{visible(layer.type)} {clip(display_name(layer), _NAME_CELLS, keep='end')}"
 
 
 def _ms(time_us: float) -> str:
@@ -339,7 +339,7 @@ def _trusted(report: Report) -> str:
 def order_lines(report: Report) -> list[str]:
     """Return whether noise could reorder the costliest layers."""
     times = report.cost_by_pass
-    costs = {layer.index: layer.time_ms for layer in priced(report.layers) if layer.time_ms}
+    costs = {layer.index: layer.time_ms for layer in with_costs(report.layers) if layer.time_ms}
     only = report.facts.get(LAYERS_ONLY) or report.has_phases
     if times is None or len(costs) < 2 or only:
         return []
@@ -366,7 +366,7 @@ def order_lines(report: Report) -> list[str]:
 
 
 def _layer_lines(report: Report) -> list[str]:
-    timed = [layer for layer in priced(report.layers) if layer.time_ms is not None]
+    timed = [layer for layer in with_costs(report.layers) if layer.time_ms is not None]
     if not timed:
         return ["No layer was timed."]
     if report.has_phases:
@@ -403,7 +403,7 @@ def _figures(report: Report, kind: str) -> str:
 
 
 def _layer_line(layer: Layer) -> str:
-    name = clip(known_name(layer), _LAYER_NAME_CELLS, keep="end")
+    name = clip(display_name(layer), _LAYER_NAME_CELLS, keep="end")
     line = (
         f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.time_ms):>9} ms "
         f" {visible(layer.type)}  {name}"

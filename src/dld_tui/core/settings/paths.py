@@ -62,7 +62,7 @@ def near(path: Path | str) -> str:
     return text[len(here) + 1 :] if text.startswith(here + os.sep) else short(text)
 
 
-def apart(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
+def distinct_names(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
     """Return distinct names: each repeated name with a part of its path.
 
     Args:

@@ -165,7 +165,7 @@ _END = re.compile(r"The selected tactic is ")
 
 
 @dataclass
-class Measured:
+class MeasuredTactics:
     """One layer of a log."""
 
     layer: str
@@ -173,14 +173,14 @@ class Measured:
     tactics: list[Tactic] = field(default_factory=list)
 
 
-def measured_tactics(lines: Iterable[str]) -> dict[str, Measured]:
+def measured_tactics(lines: Iterable[str]) -> dict[str, MeasuredTactics]:
     """Return the measured tactics, by the text of the layer's key in the timing cache."""
-    by_layer: dict[str, Measured] = {}
-    current: Measured | None = None
+    by_layer: dict[str, MeasuredTactics] = {}
+    current: MeasuredTactics | None = None
     for line in lines:
         head = _LAYER.search(line)
         if head is not None:
-            current = by_layer.setdefault(head[2].lower(), Measured(head[1].strip()))
+            current = by_layer.setdefault(head[2].lower(), MeasuredTactics(head[1].strip()))
         elif current is not None and (row := _ROW.match(line)) is not None:
             time = _number(row[1])
             current.tactics.append(Tactic(int(row[3], 16), name=row[2].strip(), ms=time))

@@ -359,7 +359,7 @@ _POLYGRAPHY_VALUES = frozenset(
 )
 
 
-class Parsed(NamedTuple):
+class ParsedCommand(NamedTuple):
     """The content of a command."""
 
     values: dict[str, JSON]
@@ -369,7 +369,7 @@ class Parsed(NamedTuple):
     """Notes about options that were left out, one sentence each. Foreign text."""
 
 
-class Words(NamedTuple):
+class CommandWords(NamedTuple):
     """A command, taken apart."""
 
     tool: str
@@ -381,7 +381,7 @@ class Words(NamedTuple):
     notes: list[str]
 
 
-def parse_command(text: str, version: str = "") -> Parsed:
+def parse_command(text: str, version: str = "") -> ParsedCommand:
     """Return the settings of a command of trtexec or Polygraphy.
 
     Args:
@@ -403,7 +403,7 @@ def parse_command(text: str, version: str = "") -> Parsed:
     return reader.finished("--skipInference" in command.words or "--buildOnly" in command.words)
 
 
-def for_build(parsed: Parsed) -> Parsed:
+def for_build(parsed: ParsedCommand) -> ParsedCommand:
     """Return the build settings of a command: shapes to measure with become the optimal ones."""
     from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
 
@@ -416,7 +416,7 @@ def for_build(parsed: Parsed) -> Parsed:
     notes = parsed.notes
     if flags:
         notes = (*notes, f"{', '.join(flags)}: for dld profile tensorrt, not for a build")
-    return Parsed(values, notes)
+    return ParsedCommand(values, notes)
 
 
 def setting_flag(name: str) -> str:
@@ -424,7 +424,7 @@ def setting_flag(name: str) -> str:
     return next(s.param.spellings[0] for s in settings_of(RunSettings) if s.name == name)
 
 
-def command_words(text: str) -> Words:
+def command_words(text: str) -> CommandWords:
     """Take a command apart.
 
     Raises:
@@ -454,7 +454,7 @@ def command_words(text: str) -> Words:
             notes.append(f"what follows {word!r} is left out")
             words = words[:at]
             break
-    return Words(tool, version, words, left_out, notes)
+    return CommandWords(tool, version, words, left_out, notes)
 
 
 def _header_version(digits: str) -> str:
@@ -479,7 +479,7 @@ def _tool(tokens: list[str]) -> tuple[str, list[str]]:
     raise UsageError("not a command of trtexec or polygraphy", hint='Write "trtexec --onnx=…"')
 
 
-def _is_of_11(command: Words, version: str) -> bool:
+def _is_of_11(command: CommandWords, version: str) -> bool:
     version = version or command.version
     if version:
         return version_of(version) >= (11, 0)
@@ -589,7 +589,7 @@ class _Reader:
         else:
             self.notes.append(f"{shown}: not a setting here, left out")
 
-    def finished(self, only_build: bool) -> Parsed:
+    def finished(self, only_build: bool) -> ParsedCommand:
         """Return all that was read."""
         for setting in settings_of(RunSettings):
             for flag, meaning in setting.param.flags:
@@ -599,7 +599,7 @@ class _Reader:
         model, output = self.values.get("model"), self.values.get("output")
         if only_build and model and output == f"{PurePath(str(model)).stem}.engine":
             del self.values["output"]
-        return Parsed(self.values, tuple(dict.fromkeys(self.notes)))
+        return ParsedCommand(self.values, tuple(dict.fromkeys(self.notes)))
 
     def _take_model(self) -> None:
         models = [word for word in self._others if word.lower().endswith(".onnx")]
@@ -745,4 +745,4 @@ def _release_text(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-__all__ = ["Explained", "Parsed", "explain", "for_build", "parse_command", "print_command"]
+__all__ = ["Explained", "ParsedCommand", "explain", "for_build", "parse_command", "print_command"]

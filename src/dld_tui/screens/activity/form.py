@@ -17,7 +17,7 @@ from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.machine import providers
-from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
+from dld_tui.core.params import command_line, from_json, problem_of_form, settings_of, to_json
 from dld_tui.core.settings import state
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
@@ -218,7 +218,7 @@ class ActivityScreen(Page):
 
     @task("providers")
     async def _ask_providers(self, form: ParamForm) -> None:
-        await on_thread(providers.ask)
+        await on_thread(providers.find_installed)
         if form.is_attached:
             form.check()
 
@@ -303,7 +303,7 @@ class ActivityScreen(Page):
         """What is missing before it can run; empty when nothing is."""
         values = self.asked_values()
         reason = self._all_reasons(values).get("", "")
-        return reason or visible(refusal(self.activity.request, values))
+        return reason or visible(problem_of_form(self.activity.request, values))
 
     def asked_values(self) -> dict[str, JSON]:
         """Return the settings as they will be asked for."""

@@ -24,7 +24,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.settings.paths import apart, near
+from dld_tui.core.settings.paths import distinct_names, near
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.tabs import OPENERS
@@ -67,7 +67,7 @@ async def ask_report(services: Host, title: str, but: Collection[Path]) -> Path 
     known = {os.path.abspath(path) for path in but}
     offered = [path for path in dict.fromkeys(_known(services)) if path not in known]
     if offered:
-        names = apart([os.path.basename(path) for path in offered], offered)
+        names = distinct_names([os.path.basename(path) for path in offered], offered)
         items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
         other = PickItem(_OTHER, [("another file …", "key")], "")
         pick = PickDialog(title, lambda: items, placeholder="name of a report", last=[other])
@@ -385,7 +385,7 @@ class CompareScreen(Page):
 
 
 def _tab_title(paths: Sequence[Path]) -> str:
-    return "compare " + " : ".join(apart([path.name for path in paths], paths))
+    return "compare " + " : ".join(distinct_names([path.name for path in paths], paths))
 
 
 def _subject(

@@ -23,7 +23,7 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import group_layers, priced
+from dld_tui.core.report.groups import group_layers, with_costs
 from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report, open_report, times_by_node
@@ -163,7 +163,7 @@ def complete(report: Report) -> Loaded:
         report,
         tuple(Advice(note.text, note.level) for note in remarks(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
-        tuple(group_layers(priced(report.layers), "type", report.cost_by_pass)),
+        tuple(group_layers(with_costs(report.layers), "type", report.cost_by_pass)),
         report.model_problem(),
         gpu_summary(report),
         story_of(report),

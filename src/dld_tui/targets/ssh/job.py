@@ -40,7 +40,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
-from dld_tui.core.params import RequestData, Setting, beside
+from dld_tui.core.params import RequestData, Setting, companion_files
 from dld_tui.core.report.schema import moved_paths
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import clip, visible
@@ -548,7 +548,7 @@ class _Planner:
         _require_writable(path)
         self.plan.folders.append(f"out/{setting.name}")
         self.plan.outputs.append(Output(place, path.absolute()))
-        for other in beside(setting.param, path):
+        for other in companion_files(setting.param, path):
             part = f"{setting.name}/{other.name}"
             self.plan.outputs.append(Output(part, other.absolute(), needed=False))
             self._remember(f"out/{part}", str(other))

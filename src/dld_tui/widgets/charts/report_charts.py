@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import per_second
-from dld_tui.core.report.groups import group_layers, output_bytes, priced
-from dld_tui.core.report.layer_table import known_name, precision_style, short_precision
+from dld_tui.core.report.groups import group_layers, output_bytes, with_costs
+from dld_tui.core.report.layer_table import display_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.settings.plugins import plugins
@@ -137,7 +137,7 @@ def precision_rows(
         percent: Percentages instead of milliseconds.
         by_pass: What they cost by pass; None when only their medians are known.
     """
-    costs = priced(layers)
+    costs = with_costs(layers)
     types = group_layers(costs, "type", by_pass)
     longest = max((group.time_ms for group in types), default=0.0)
     rows = []
@@ -257,7 +257,7 @@ def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | s
 def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     """Return a dot a layer, size of its outputs against what it costs, both logarithmic."""
     points = [
-        (float(size), layer) for layer in priced(layers)
+        (float(size), layer) for layer in with_costs(layers)
         if (size := output_bytes(layer)) and layer.time_ms
     ]  # fmt: skip
     unknown = len(layers) - len(points)
@@ -362,7 +362,7 @@ def _spots(
     """Return the layers from the costliest on."""
     ordered = sorted(points, key=lambda point: -(point[2].time_ms or 0.0))
     return [
-        Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {known_name(layer)}", layer.index)
+        Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {display_name(layer)}", layer.index)
         for x, y, layer in ordered
     ]
 

@@ -19,7 +19,7 @@ from textual.widgets import Input
 from dld_tui.core.params import (
     RequestData,
     Setting,
-    empty_text,
+    placeholder_text,
     plain_default,
     settings_of,
     text_of,
@@ -117,7 +117,7 @@ class FieldRow(Horizontal):
         """
         setting = self.setting
         if isinstance(self.field, Input):
-            empty = visible(empty_text(setting, values))
+            empty = visible(placeholder_text(setting, values))
             if self.suggested:
                 empty = f"{visible(text_of(setting, [*self.suggested]))} (guessed)"
             self.field.placeholder = glyphs.shown(empty)

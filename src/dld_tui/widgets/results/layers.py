@@ -22,9 +22,9 @@ from dld_tui.core.report.layer_filter import (
 from dld_tui.core.report.layer_table import (
     are_named_by_nodes,
     group_table,
+    informative_columns,
     layer_table,
     node_names,
-    telling_keys,
 )
 from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
 from dld_tui.core.tables.table import Column, Table
@@ -161,7 +161,7 @@ class LayerPane(TablePane):
         """Only layers of this (grouping, key) are shown."""
         self.known = screen_table((), engine=engine)
         """What the table can show."""
-        self.columns: tuple[str, ...] = telling_keys(self.known)
+        self.columns: tuple[str, ...] = informative_columns(self.known)
 
     def on_mount(self) -> None:
         """Start with the costliest layer on top."""
@@ -190,13 +190,13 @@ class LayerPane(TablePane):
             gpu_by_pass: The same of their kernels on a GPU.
             wording: What the rows and their times are; by default those of layers.
         """
-        is_first, is_usual = not self.all_layers, self.columns == telling_keys(self.known)
+        is_first, is_usual = not self.all_layers, self.columns == informative_columns(self.known)
         self.all_layers, self.total_ms = layers, total_ms
         self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
         self.known = screen_table(layers, by_pass, wording, engine=self.engine)
         self.wording = wording or self.wording
         if is_usual:
-            self.columns = telling_keys(self.known)
+            self.columns = informative_columns(self.known)
         none = "The file has no layers." if self.engine else "No layer was measured in this report."
         self.table.empty = (
             hint("No layer matches the filter. {report.clear} clears it.") if layers else none
@@ -215,7 +215,7 @@ class LayerPane(TablePane):
         Keys that earlier versions stored are known, too.
         """
         keys = [_EARLIER.get(key, key) for key in keys]
-        self.columns = tuple(key for key in self.known.keys if key in keys) or telling_keys(
+        self.columns = tuple(key for key in self.known.keys if key in keys) or informative_columns(
             self.known
         )
         self.fill()

@@ -12,9 +12,9 @@ from heapq import nlargest
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import GpuSummary
-from dld_tui.core.report.groups import is_launched, priced
+from dld_tui.core.report.groups import is_launched, with_costs
 from dld_tui.core.report.layer_table import (
-    known_name,
+    display_name,
     shared_names,
     short_precision,
     short_provider,
@@ -79,7 +79,7 @@ def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
 
     On a GPU it is the time of their kernels, not of their launch.
     """
-    timed = (layer for layer in priced(layers) if layer.time_ms)
+    timed = (layer for layer in with_costs(layers) if layer.time_ms)
     return nlargest(count, timed, key=lambda layer: layer.time_ms or 0)
 
 
@@ -101,7 +101,7 @@ def when(created: str) -> str:
 def precisions(layers: Sequence[Layer]) -> str:
     """Return the precisions by share of what layers cost, e.g. ``fp32 97 %, int64 3 %``."""
     times: dict[str, float] = {}
-    for layer in priced(layers):
+    for layer in with_costs(layers):
         if layer.precision and layer.time_ms:
             name = short_precision(layer.precision)
             times[name] = times.get(name, 0.0) + layer.time_ms
@@ -248,7 +248,7 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
     top = costliest(layers, count)
     if not top:
         return block([[("no layer was measured", "dim")]])
-    times = [layer.time_ms for layer in priced(layers) if layer.time_ms is not None]
+    times = [layer.time_ms for layer in with_costs(layers) if layer.time_ms is not None]
     hot, longest = hottest(times), max(times)
     kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
     ends = shared_names(layers)
@@ -265,7 +265,7 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
                 (bar(share, 8, bar_ramp()) + " ", style),
                 (kind + " ", layer_style(layer.type)),
                 (
-                    clip(ends.without(known_name(layer)), room, keep="end"),
+                    clip(ends.without(display_name(layer)), room, keep="end"),
                     "" if number else "strong",
                 ),
             ]

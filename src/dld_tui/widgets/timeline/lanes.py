@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
-from dld_tui.core.report.layer_table import known_name, shared_names
+from dld_tui.core.report.layer_table import display_name, shared_names
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
@@ -314,7 +314,7 @@ def bar_names(layers: Sequence[Layer]) -> dict[int, tuple[str, ...]]:
     for layer in layers:
         kind = visible(layer.type)
         last = (layer.nodes[0].name if layer.nodes else "") or layer.name
-        names[layer.index] = (ends.without(known_name(layer)), short_name(last), kind)
+        names[layer.index] = (ends.without(display_name(layer)), short_name(last), kind)
     return names
 
 

@@ -14,9 +14,9 @@ from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import (
     accelerator_line,
+    device_table,
     fallback_reasons,
-    placed_layers,
-    placed_table,
+    layer_devices,
     summary_lines,
 )
 from dld_tui.core.tensorrt.plan.tables import (
@@ -143,18 +143,18 @@ def test_an_engine_with_an_accelerator() -> None:
     ]  # fmt: skip
     log = TrtexecLog(warnings=[*SAID])
     engine = plan(layers, log=log)
-    roles = [(one.name, one.device, one.role) for one in placed_layers(engine)]
+    roles = [(one.name, one.device, one.role) for one in layer_devices(engine)]
     assert roles[:5] == [
         ("data to nvm", "GPU", "transfer"), ("{conv1,relu1,conv2}", "DLA", "part"),
         ("conv2 from nvm", "GPU", "transfer"), ("leaky_1 + add", "GPU", "fell back"),
         ("end finish", "GPU", "wait"),
     ]  # fmt: skip
-    assert "LEAKY_RELU" in placed_layers(engine)[3].why
-    assert len(placed_table(engine).rows) == 5 + 4  # four of the log are no layers of their own
+    assert "LEAKY_RELU" in layer_devices(engine)[3].why
+    assert len(device_table(engine).rows) == 5 + 4  # four of the log are no layers of their own
     line = "1 part 2.000 ms, 2 transfers 4.000 ms, 1 wait 5.000 ms, 5 fell back 4.000 ms"
     assert accelerator_line(engine) == line
     assert f"DLA          {line}" in list(summary_lines(engine))
-    assert placed_layers(chain(("a", "Convolution", flow("x"), flow("y")))) == []
+    assert layer_devices(chain(("a", "Convolution", flow("x"), flow("y")))) == []
 
 
 def conv(name: str, reads: EngineTensor, makes: EngineTensor) -> tuple[Any, ...]:

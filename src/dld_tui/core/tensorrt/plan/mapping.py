@@ -256,7 +256,7 @@ def is_myelin(text: str) -> bool:
     return text.startswith("__my")
 
 
-def softer(text: str) -> list[tuple[str, bool]]:
+def original_names(text: str) -> list[tuple[str, bool]]:
     """Return candidates for the original name of a part, and whether it is only next to them."""
     beside = _BESIDE.fullmatch(text)
     if beside is not None:
@@ -273,7 +273,7 @@ def softer(text: str) -> list[tuple[str, bool]]:
         names.append((compiled, False))
     # Layers of the same node get numbers behind its name.
     names.append((_NUMBERED.sub("", compiled), False))
-    return [(name, aside) for name, aside in names if name and name != text]
+    return [(name, is_beside) for name, is_beside in names if name and name != text]
 
 
 LIMIT_BYTES = 4000
@@ -307,7 +307,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Told:
+class NodeMetadata:
     """The content of a metadata text."""
 
     entries: tuple[Entry, ...]
@@ -315,10 +315,10 @@ class Told:
     """The text was cut, so there may be more nodes."""
 
 
-def read_metadata(text: str) -> Told:
+def read_metadata(text: str) -> NodeMetadata:
     """Return the ONNX nodes that a metadata text names, each once, in its order."""
     if _OPENING not in text:
-        return Told((), False)
+        return NodeMetadata((), False)
     truncated = len(text.encode("utf-8", "surrogatepass")) >= LIMIT_BYTES
     entries: dict[Entry, None] = {}
     for piece in _pieces(text, truncated):
@@ -328,7 +328,7 @@ def read_metadata(text: str) -> Told:
             truncated = True
             continue
         entries[_entry(piece[len(_OPENING) : -1])] = None
-    return Told(tuple(entries), truncated)
+    return NodeMetadata(tuple(entries), truncated)
 
 
 def _pieces(text: str, long: bool) -> list[str]:
@@ -376,11 +376,11 @@ class NodeRef:
         return " › ".join((*(self.calls or self.scope), self.name))
 
 
-How: TypeAlias = Literal["metadata", "name", "range", "join", "myelin", "none"]
+MatchMethod: TypeAlias = Literal["metadata", "name", "range", "join", "myelin", "none"]
 """How the nodes of a layer were found: by its metadata; by its name, that of one node; by a range
 or a join in its name; not at all, as the compiler of fused parts made up the name."""
 
-Sureness: TypeAlias = Literal["exact", "likely", "guess", "none"]
+MatchConfidence: TypeAlias = Literal["exact", "likely", "guess", "none"]
 """``exact``: named so. ``likely``: found by a rule, or some names are not in the model. ``guess``:
 several nodes go by the name, or a range without a path. ``none``: no node is known."""
 
@@ -390,8 +390,8 @@ class LayerNodes:
     """The ONNX nodes of one engine layer."""
 
     nodes: tuple[NodeRef, ...] = ()
-    how: How = "none"
-    confidence: Sureness = "none"
+    how: MatchMethod = "none"
+    confidence: MatchConfidence = "none"
     inserted: bool = False
     """TensorRT put this layer in for the nodes: a copy to another format, type or device."""
     truncated: bool = False
@@ -401,20 +401,20 @@ class LayerNodes:
 
 
 @dataclass(frozen=True)
-class Found:
+class NameMatch:
     """The match of a part of a layer's name."""
 
     nodes: tuple[NodeRef, ...] = ()
-    sure: bool = True
+    is_exact: bool = True
     """The name is exactly that of the node, and of no other."""
-    aside: bool = False
+    is_beside: bool = False
     """Whether it is a layer that TensorRT put next to the node."""
-    explained: bool = True
+    is_explained: bool = True
     """False when nothing is known of this text."""
 
 
-HELPER = Found()
-UNKNOWN = Found(explained=False)
+HELPER = NameMatch()
+UNKNOWN = NameMatch(is_explained=False)
 
 
 class TextNames:
@@ -427,23 +427,27 @@ class TextNames:
         """Return False: without a model, no name is known."""
         return False
 
-    def find(self, text: str) -> Found:
+    def find(self, text: str) -> NameMatch:
         """Return the match of a part of a layer's name."""
         if is_helper(text) or looks_like_weights(text) or looks_like_tensor(text):
             return HELPER
-        for name, aside in softer(text)[:1]:
-            if aside:
-                return HELPER if is_helper(name) else Found((NodeRef(name, ref=name),), False, True)
+        for name, is_beside in original_names(text)[:1]:
+            if is_beside:
+                return (
+                    HELPER
+                    if is_helper(name)
+                    else NameMatch((NodeRef(name, ref=name),), False, True)
+                )
             if text[len(name) :].startswith(("_myl", "_OutputLayer", "_clone_")):
-                return Found((NodeRef(name, ref=name),), False)
-        return Found((NodeRef(text, ref=text),), False)
+                return NameMatch((NodeRef(name, ref=name),), False)
+        return NameMatch((NodeRef(text, ref=text),), False)
 
-    def told(self, entry: Entry) -> Found:
+    def from_metadata(self, entry: Entry) -> NameMatch:
         """Return the node that metadata names."""
         calls = tuple(frame.call for frame in reversed(entry.frames) if frame.call)
-        return Found((NodeRef(entry.name, ref=entry.name, calls=calls),))
+        return NameMatch((NodeRef(entry.name, ref=entry.name, calls=calls),))
 
-    def binding(self, name: str) -> Found:
+    def binding(self, name: str) -> NameMatch:
         """Return the nodes at an input or output of the network: unknown."""
         return HELPER
 
@@ -480,7 +484,7 @@ class ModelNames:
         self._functions = {key_of(function): function for function in document.functions}
         self._refs: dict[Node, NodeRef] = {}
         self._paths: dict[Scope, tuple[str, ...]] = {}
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, NameMatch] = {}
         self._orders: dict[Scope, tuple[Sequence[Node], dict[Node, int]]] = {}
         for scope in document.scopes():
             self._enter(scope)
@@ -503,14 +507,14 @@ class ModelNames:
         """Return whether a text is the name of a node."""
         return text in self._names
 
-    def find(self, text: str) -> Found:
+    def find(self, text: str) -> NameMatch:
         """Return the match of a part of a layer's name."""
         match = self._found.get(text)
         if match is None:
             match = self._found[text] = self._search(text)
         return match
 
-    def _search(self, text: str) -> Found:
+    def _search(self, text: str) -> NameMatch:
         if text in self._names:
             return self._chosen(self._names[text])
         if text in self._weights or is_helper(text):
@@ -519,20 +523,20 @@ class ModelNames:
             return self._chosen(self._makers[text])
         if looks_like_tensor(text):
             return HELPER
-        for name, aside in softer(text):
+        for name, is_beside in original_names(text):
             if name in self._names:
                 nodes = self._chosen(self._names[name]).nodes
-                return Found(nodes, sure=False, aside=aside)
-            if aside:
+                return NameMatch(nodes, is_exact=False, is_beside=is_beside)
+            if is_beside:
                 return HELPER
         return UNKNOWN
 
-    def _chosen(self, nodes: Sequence[Node]) -> Found:
+    def _chosen(self, nodes: Sequence[Node]) -> NameMatch:
         """Return the nodes of a name: that of the main graph when it has just one."""
         outer = [node for node in nodes if node.scope is self._main]
         chosen = outer if len(outer) == 1 else list(nodes)
-        sure = len(nodes) == 1
-        return Found(tuple(self.ref(node) for node in chosen[:_MOST_TWINS]), sure)
+        is_exact = len(nodes) == 1
+        return NameMatch(tuple(self.ref(node) for node in chosen[:_MOST_TWINS]), is_exact)
 
     def ref(self, node: Node, calls: tuple[str, ...] = ()) -> NodeRef:
         """Return a node as a mapping has it."""
@@ -550,7 +554,7 @@ class ModelNames:
 
     # --- metadata -------------------------------------------------------------------------------
 
-    def told(self, entry: Entry) -> Found:
+    def from_metadata(self, entry: Entry) -> NameMatch:
         """Return the node that metadata names, in the body of its function."""
         for name in (entry.name, entry.whole):
             if name in self._names:
@@ -560,8 +564,8 @@ class ModelNames:
         nodes = self._names[name]
         if not entry.frames or name == entry.whole:
             outer = [node for node in nodes if node.scope is self._main]
-            if len(outer) == 1:  # of functions and branches the calls would be told
-                return Found((self.ref(outer[0]),))
+            if len(outer) == 1:  # for functions and branches, the metadata would list the calls
+                return NameMatch((self.ref(outer[0]),))
             return self._chosen(nodes)
         frames = self._outermost_first(entry.frames)
         place = self._place_of(frames)
@@ -572,9 +576,9 @@ class ModelNames:
             inside = self._inside(nodes, frames)
             calls = tuple(frame.call for frame in frames if frame.call)
         if not inside:
-            return Found(self._chosen(nodes).nodes, sure=False)
-        return Found(
-            tuple(self.ref(node, calls) for node in inside[:_MOST_TWINS]), sure=len(inside) == 1
+            return NameMatch(self._chosen(nodes).nodes, is_exact=False)
+        return NameMatch(
+            tuple(self.ref(node, calls) for node in inside[:_MOST_TWINS]), is_exact=len(inside) == 1
         )
 
     def _place_of(self, frames: Sequence[Frame]) -> tuple[Scope, tuple[str, ...]] | None:
@@ -627,12 +631,16 @@ class ModelNames:
 
     # --- parts of the graph ---------------------------------------------------------------------
 
-    def binding(self, name: str) -> Found:
+    def binding(self, name: str) -> NameMatch:
         """Return the nodes that make an output of the network, or read an input of it."""
         if name in self._makers:
             return self._chosen(self._makers[name])
         readers = list(dict.fromkeys(self._main.consumers(name)))
-        return Found(tuple(map(self.ref, readers[:_MOST_TWINS])), sure=False) if readers else HELPER
+        return (
+            NameMatch(tuple(map(self.ref, readers[:_MOST_TWINS])), is_exact=False)
+            if readers
+            else HELPER
+        )
 
     def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
         """Return the nodes of a part of the graph, in execution order.
@@ -723,8 +731,8 @@ class NodeTime:
     layers: tuple[int, ...]
     """`EngineLayer.index` of the layers that the time is of."""
     rules: tuple[str, ...] = ()
-    """How it was shared: ``macs``, ``bytes``, ``equal``; several when shapes were missing in some
-    layers."""
+    """How it was distributed: ``macs``, ``bytes``, ``equal``; several when shapes were missing in
+    some layers."""
     inserted_ms: float = 0.0
     """The part of `time_ms` that copies took which TensorRT put in for the node."""
     node: NodeRef | None = None
@@ -874,11 +882,13 @@ def _by_metadata(layer: EngineLayer, names: TextNames | ModelNames) -> LayerNode
     metadata = read_metadata(layer.metadata)
     if not metadata.entries:
         return None
-    matches = [(entry.name, names.told(entry)) for entry in metadata.entries]
-    missing = tuple(name for name, match in matches if not match.explained)
+    matches = [(entry.name, names.from_metadata(entry)) for entry in metadata.entries]
+    missing = tuple(name for name, match in matches if not match.is_explained)
     nodes = _together(match for _, match in matches)
-    sure = all(match.sure for _, match in matches) and not metadata.truncated and not missing
-    confidence: Sureness = "exact" if sure else "likely"
+    is_exact = (
+        all(match.is_exact for _, match in matches) and not metadata.truncated and not missing
+    )
+    confidence: MatchConfidence = "exact" if is_exact else "likely"
     inserted = layer.type == "Reformat" and bare_name(layer.name, names.known).inserted
     return LayerNodes(
         nodes, "metadata", confidence if nodes else "none", inserted, metadata.truncated, missing
@@ -899,10 +909,12 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
     matches = [(piece, names.find(piece.text)) for piece in pieces]
     parts = [match for _, match in matches]
     nodes = _together(parts)
-    missing = tuple(piece.text for piece, match in matches if not match.explained)
-    inserted = bare.inserted or (bool(nodes) and all(part.aside for part in parts if part.nodes))
+    missing = tuple(piece.text for piece, match in matches if not match.is_explained)
+    inserted = bare.inserted or (
+        bool(nodes) and all(part.is_beside for part in parts if part.nodes)
+    )
     if not nodes:
-        how: How = "myelin" if is_myelin(bare.text) else "none"
+        how: MatchMethod = "myelin" if is_myelin(bare.text) else "none"
         return LayerNodes((), how, "none", inserted, missing=missing)
     how = "name" if len(pieces) == 1 else "join"
     doubtful = any(piece.doubtful for piece in pieces)
@@ -910,12 +922,14 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
     return LayerNodes(nodes, how, confidence, inserted, missing=missing)
 
 
-def _confidence(parts: list[Found], names: TextNames | ModelNames, doubtful: bool) -> Sureness:
+def _confidence(
+    parts: list[NameMatch], names: TextNames | ModelNames, doubtful: bool
+) -> MatchConfidence:
     if names.document is None:
         return "likely" if len(parts) == 1 else "guess"
-    if any(len(part.nodes) > 1 and not part.sure for part in parts):
+    if any(len(part.nodes) > 1 and not part.is_exact for part in parts):
         return "guess"
-    return "exact" if all(part.sure for part in parts) and not doubtful else "likely"
+    return "exact" if all(part.is_exact for part in parts) and not doubtful else "likely"
 
 
 def _by_range(name: str, names: TextNames | ModelNames, claimed: set[NodeRef]) -> LayerNodes:
@@ -933,7 +947,7 @@ def _by_range(name: str, names: TextNames | ModelNames, claimed: set[NodeRef]) -
         nodes.update(dict.fromkeys(free or part))
         if not part:
             missing.append(inner)
-    confidence: Sureness = "none"
+    confidence: MatchConfidence = "none"
     if nodes:
         confidence = "likely" if on_path and not missing else "guess"
     return LayerNodes(tuple(nodes), "range", confidence, bare.inserted, missing=tuple(missing))
@@ -951,7 +965,7 @@ def _of_range(inner: str, names: TextNames | ModelNames) -> tuple[tuple[NodeRef,
     return names.between(*(ways or ends)[0])
 
 
-def _together(matches: Iterable[Found]) -> tuple[NodeRef, ...]:
+def _together(matches: Iterable[NameMatch]) -> tuple[NodeRef, ...]:
     nodes: dict[NodeRef, None] = {}
     for match in matches:
         nodes.update(dict.fromkeys(match.nodes))

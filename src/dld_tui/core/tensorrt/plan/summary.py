@@ -51,7 +51,7 @@ _NODE = re.compile(r"\[ONNX Layer: ([^\]|\x1e\x1f]+)")
 
 
 @dataclass(frozen=True)
-class Placed:
+class LayerDevice:
     """A layer and where it runs. Texts are foreign."""
 
     name: str
@@ -90,7 +90,7 @@ def fallback_reasons(messages: Iterable[str]) -> dict[str, str]:
     return {name: why for name, (_, why) in by_layer.items()}
 
 
-def placed_layers(plan: EnginePlan) -> list[Placed]:
+def layer_devices(plan: EnginePlan) -> list[LayerDevice]:
     """Return the layers by device; empty for an engine that has nothing to do with a DLA."""
     messages = [*plan.log.warnings, *plan.log.errors] if plan.log is not None else []
     reasons = fallback_reasons(messages)
@@ -103,12 +103,12 @@ def placed_layers(plan: EnginePlan) -> list[Placed]:
         seen.update(names)
         role, why = roles[layer.index], "; ".join(dict.fromkeys(reasons[name] for name in names))
         if role:
-            rows.append(Placed(layer.name, "DLA" if role == PART else "GPU", role, "", layer))
+            rows.append(LayerDevice(layer.name, "DLA" if role == PART else "GPU", role, "", layer))
         else:
             kind = FELL_BACK if names else OTHER
-            rows.append(Placed(layer.name, "GPU", kind, why, layer))
+            rows.append(LayerDevice(layer.name, "GPU", kind, why, layer))
     missing = (name for name in reasons if name not in seen)
-    return [*rows, *(Placed(name, "GPU", FELL_BACK, reasons[name], None) for name in missing)]
+    return [*rows, *(LayerDevice(name, "GPU", FELL_BACK, reasons[name], None) for name in missing)]
 
 
 def _role(layer: EngineLayer) -> str:
@@ -123,16 +123,16 @@ def _names(layer: EngineLayer) -> Iterator[str]:
     yield from (match.strip() for match in _NODE.findall(layer.metadata[:8000]))
 
 
-def placed_table(plan: EnginePlan) -> Table[Placed]:
+def device_table(plan: EnginePlan) -> Table[LayerDevice]:
     """Return the layers by device as a table."""
 
-    def time(row: Placed) -> float | None:
+    def time(row: LayerDevice) -> float | None:
         return None if row.layer is None else row.layer.time_ms
 
-    def percent(row: Placed) -> float | None:
+    def percent(row: LayerDevice) -> float | None:
         return None if row.layer is None else row.layer.percent
 
-    columns: tuple[Column[Placed], ...] = (
+    columns: tuple[Column[LayerDevice], ...] = (
         Column("name", "layer", lambda placed: placed.name, least=28, keep="end", pinned=True),
         Column("device", "device", lambda placed: placed.device, width=6),
         Column("role", "what", lambda placed: placed.role, width=9),
@@ -140,13 +140,13 @@ def placed_table(plan: EnginePlan) -> Table[Placed]:
         Column("percent", "%", percent, PERCENT, 6),
         Column("why", "why not the DLA", lambda placed: placed.why, priority=10),
     )
-    return Table(columns, placed_layers(plan))
+    return Table(columns, layer_devices(plan))
 
 
 def accelerator_line(plan: EnginePlan) -> str:
     """Return the time of each role, as ``2 parts 1.20 ms, 1 wait 0.3 ms``; empty without a DLA."""
     sums: dict[str, list[float | None]] = {}
-    for layer in placed_layers(plan):
+    for layer in layer_devices(plan):
         sums.setdefault(layer.role, []).append(None if layer.layer is None else layer.layer.time_ms)
     return ", ".join(_counted(role, sums[role]) for role in (PART, TRANSFER, WAIT, FELL_BACK)
                      if role in sums)  # fmt: skip

@@ -66,7 +66,7 @@ from dld_tui.core.tensorrt.plan.lint import (
 )
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
-from dld_tui.core.tensorrt.plan.summary import PlanGroup, groups, matching, placed_table
+from dld_tui.core.tensorrt.plan.summary import PlanGroup, device_table, groups, matching
 
 # --- attention, block by block --------------------------------------------------------------------
 
@@ -587,7 +587,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[EnginePlan], Table[Any]]]] = {
     "pointwise": ("Pointwise layers", _pointwise),
     "reformats": ("Reformats", reformat_table),
     "attention": ("Attention", attention_table),
-    "dla": ("Layers by device", placed_table),
+    "dla": ("Layers by device", device_table),
     "memory": ("Memory", _memory),
     "bindings": ("Inputs and outputs", _bindings),
     "timing": ("Inference times", _timing),
