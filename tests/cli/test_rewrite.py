@@ -88,6 +88,13 @@ def test_rules_are_listed(dld: Dld) -> None:
     done = dld("rewrite", "--list")
     assert done.status == 0
     assert "layer-norm" in done.out
+    rules = dld("rewrite", "--list", "--json").json["rules"]
+    assert {"name": "identity", "about": "Remove Identity."}.items() <= rules[0].items()
+
+
+def test_missing_arguments_are_named(dld: Dld) -> None:
+    assert "Missing argument 'MODEL'" in dld.fails(2, "rewrite")
+    assert "Missing argument 'RULES...'" in dld.fails(2, "rewrite", "m.onnx", "--preview")
 
 
 @pytest.mark.parametrize("instead", first(1, ["Add(x, x)", "Pow(x, 2.0)"]))

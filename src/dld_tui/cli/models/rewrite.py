@@ -36,15 +36,21 @@ if TYPE_CHECKING:
 _MOST_REASONS = 10
 
 
-def _print_rules(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value and not ctx.resilient_parsing:
+def _list_rules(as_json: bool) -> int:
+    if as_json:
+        write_json({
+            "rules": [
+                {column.key: column.value(rule) for column in RULES} for rule in known_rules()
+            ]
+        })  # fmt: skip
+    else:
         write_table(Table(RULES, known_rules()))
-        ctx.exit()
+    return ExitStatus.DONE
 
 
 @click.command("rewrite")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("rules", nargs=-1, required=True)
+@click.argument("model", type=click.Path(path_type=Path), required=False, metavar="MODEL")
+@click.argument("rules", nargs=-1, metavar="RULES...")
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
 @click.option("--verify", is_flag=True, help="Run both models and compare their outputs.")
@@ -52,19 +58,17 @@ def _print_rules(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     "--script", metavar="FILE", type=click.Path(path_type=Path),
     help="Also write the edit as an edit script.",
 )  # fmt: skip
-@click.option(
-    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
-    help="List the built-in rules.",
-)  # fmt: skip
+@click.option("--list", "only_list", is_flag=True, help="List the built-in rules.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
-    model: Path,
+    model: Path | None,
     rules: tuple[str, ...],
     output: Path | None,
     preview: bool,
     verify: bool,
     script: Path | None,
+    only_list: bool,
     force: bool,
     as_json: bool,
 ) -> int:
@@ -78,6 +82,10 @@ def command(
     from dld_tui.core.document.scripting.arguments import entry_of
     from dld_tui.core.document.serialise import save
 
+    if only_list:
+        return _list_rules(as_json)
+    if model is None or not rules:
+        raise click.UsageError(f"Missing argument '{'MODEL' if model is None else 'RULES...'}'.")
     wanted = rules_of(rules)
     if output is None and not preview:
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
@@ -104,9 +112,9 @@ def command(
         _write(done, preview)
         if verdict is not None:
             write(
-                "The values are equal."
+                "The outputs are equal."
                 if verdict.is_good
-                else "The values differ: see dld accuracy"
+                else "The outputs differ: see dld accuracy"
             )
     for reason, number in list(done.refused.items())[:_MOST_REASONS]:
         narrate(f"{model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
