@@ -23,7 +23,7 @@ from benchmarks.models import write_many_nodes
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import PRODUCTS
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.inference import infer, take_types
+from dld_tui.core.document.types.inference import infer, store_types
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
@@ -49,7 +49,7 @@ def costs(path: Path) -> tuple[ModelCosts, dict[str, tuple[int, ...]]]:
         for dim, size in zip(value.type.tensor_type.shape.dim, shapes.get(value.name, ()),
                              strict=False):  # fmt: skip
             dim.dim_value = size
-    take_types(document, infer(model).model)
+    store_types(document, infer(model).model)
     return ModelCosts(document, follow_shapes(document, shapes) | sizes), shapes
 
 

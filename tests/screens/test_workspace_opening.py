@@ -16,7 +16,7 @@ from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph.build import ScopeGraph
 from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout_process import ArrangingChild
+from dld_tui.core.graph.layout_process import LayoutProcess
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace import opening
 from dld_tui.screens.workspace.opening import AT_ONCE
@@ -48,12 +48,12 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         monkeypatch.setattr(child, "FROM", AT_ONCE)
     answers: list[Arranged | None] = []
 
-    def noted(self: ArrangingChild, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
+    def noted(self: LayoutProcess, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
         answers.append(arrange(self, graph, cancelled))
         return answers[-1]
 
-    arrange = ArrangingChild.arrange
-    monkeypatch.setattr(ArrangingChild, "arrange", noted)
+    arrange = LayoutProcess.arrange
+    monkeypatch.setattr(LayoutProcess, "arrange", noted)
     made: list[NodeTexts | None] = []
 
     def counted(scope: Scope, *, texts: NodeTexts | None, **options: Any) -> ScopeGraph:

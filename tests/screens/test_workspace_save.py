@@ -13,7 +13,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.scripting.journal import journal_dir, left_journals
+from dld_tui.core.document.scripting.journal import crash_journals, journal_dir
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
@@ -212,7 +212,7 @@ os.kill(os.getpid(), 9)
 
 def crash(path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
-    assert left_journals(path)
+    assert crash_journals(path)
 
 
 async def test_edits_of_a_killed_session_are_offered_and_made_again(chain: Path) -> None:
@@ -223,7 +223,7 @@ async def test_edits_of_a_killed_session_are_offered_and_made_again(chain: Path)
         await session.press("r")
         await session.until(lambda: "Add  renamed" in session.rows)
         assert session.screen.tab_dirty
-        await session.until(lambda: not left_journals(chain))
+        await session.until(lambda: not crash_journals(chain))
         await session.press("u")
         assert "Add  second" in session.rows
     assert not list(journal_dir().glob("*.jsonl"))
@@ -234,12 +234,12 @@ async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
     async with opened(chain) as session:
         await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
         await session.press("l")
-        assert left_journals(chain)
+        assert crash_journals(chain)
     async with opened(chain) as session:
         await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
         await session.press("d")
         assert "Add  second" in session.rows
-    assert not left_journals(chain)
+    assert not crash_journals(chain)
 
 
 async def test_lines_of_a_journal_that_no_longer_fit_are_told(chain: Path) -> None:

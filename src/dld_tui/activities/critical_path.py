@@ -80,7 +80,7 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
 
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.types.inference import infer_types, take_types
+    from dld_tui.core.document.types.inference import infer_types, store_types
     from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 
     given = {
@@ -90,5 +90,5 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
     }
     sizes = declare_inputs(document, given)  # type: ignore[arg-type]
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    take_types(document, infer_types(model, path, contrib_types)[0])
+    store_types(document, infer_types(model, path, contrib_types)[0])
     return follow_shapes(document, given) | sizes  # type: ignore[arg-type]

@@ -86,14 +86,14 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.document.types.inference import (
         function_types,
         in_file_order,
-        take_in_small_data,
+        inline_small_data,
     )
 
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
     home = request.home or (None if request.snapshot else request.model)
     if home is not None:
-        take_in_small_data(model, home)
+        inline_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
     inferred, predictions = predict(model, contrib_types, errors=request.errors)
     in_file_order(inferred)

@@ -150,7 +150,7 @@ def _note_types(document: Document) -> None:
 
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.serialise import snapshot
-    from dld_tui.core.document.types.inference import infer, take_types
+    from dld_tui.core.document.types.inference import infer, store_types
     from dld_tui.core.document.types.value_types import type_proto_of
     from dld_tui.core.files.proto_fields import set_text
 
@@ -162,4 +162,4 @@ def _note_types(document: Document) -> None:
                 info = model.graph.value_info.add()
                 set_text(info, "name", name)
                 info.type.CopyFrom(proto)
-    take_types(document, infer(model, told=contrib_types).model)
+    store_types(document, infer(model, told=contrib_types).model)

@@ -141,12 +141,12 @@ def _typed(document: Document, path: Path) -> Iterator[Event]:
     import onnx
 
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.types.inference import infer_types, take_types
+    from dld_tui.core.document.types.inference import infer_types, store_types
 
     yield Progress(0, None, stage="Inferring shapes")
     try:
         model = onnx.ModelProto.FromString(skeleton_bytes(document))
-        take_types(document, infer_types(model, path)[0])
+        store_types(document, infer_types(model, path)[0])
     except ActivityError as error:
         yield Log(visible(str(error)), "warning")
 

@@ -7,7 +7,7 @@ import pytest
 
 from dld_tui.core.checks.rewrites import rewrite_steps
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from tests.core.document.rewrite.test_library import CASES, HEAD
 from tests.support.models import parse
 
@@ -19,7 +19,7 @@ from tests.support.models import parse
 def test_a_rule_is_named_where_it_would_change_something(name: str) -> None:
     opset, body, _ = CASES[name]
     document = Document(parse(HEAD % opset + body))
-    take_types(document, infer_types(onnx.ModelProto.FromString(
+    store_types(document, infer_types(onnx.ModelProto.FromString(
         parse(HEAD % opset + body).SerializeToString()), None)[0])  # fmt: skip
     named = {rule for step in rewrite_steps(document) for found in step for rule in found.rules}
     assert name in named

@@ -14,7 +14,7 @@ from dld_tui.core.checks.findings import SPEED_RULES, repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.errors import EditError
 from tests.support import models
 from tests.support.sessions import bytes_of, run
@@ -25,7 +25,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 21]>\n'
 def opened(folder: Path, text: str) -> Document:
     document = Document.open(models.write(folder, text))
     inferred, _ = infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)
-    take_types(document, inferred)
+    store_types(document, inferred)
     return document
 
 

@@ -15,7 +15,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.drawn_models import drawn_model
 from tests.support.models import parse
@@ -24,7 +24,9 @@ from tests.support.tiers import first
 
 def opened(model: onnx.ModelProto) -> Document:
     document = Document(model, path=None)
-    take_types(document, infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)[0])
+    store_types(
+        document, infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)[0]
+    )
     return document
 
 

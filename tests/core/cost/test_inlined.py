@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.inference import infer, take_types
+from dld_tui.core.document.types.inference import infer, store_types
 from tests.support.models import parse
 
 _UNARY = ("Relu", "Softmax", "Sigmoid", "Transpose", "Neg")
@@ -58,7 +58,7 @@ def drawn(seed: int) -> onnx.ModelProto:
 def counted(model: onnx.ModelProto, path: Path) -> ModelCosts:
     onnx.save(model, path)
     document = Document.open(path)
-    take_types(document, infer(onnx.load(path)).model)
+    store_types(document, infer(onnx.load(path)).model)
     return ModelCosts(document)
 
 

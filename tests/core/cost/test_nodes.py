@@ -13,7 +13,7 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.types.inference import infer, take_types
+from dld_tui.core.document.types.inference import infer, store_types
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from tests.support.models import parse
@@ -54,7 +54,7 @@ def costs_of(text: str, tmp_path: Path, **shapes: tuple[int, ...]) -> ModelCosts
     onnx.save(parse(text), tmp_path / "m.onnx")
     document = Document.open(tmp_path / "m.onnx")
     sizes = declare_inputs(document, shapes)
-    take_types(document, infer(onnx.load(tmp_path / "m.onnx")).model)
+    store_types(document, infer(onnx.load(tmp_path / "m.onnx")).model)
     if shapes:
         sizes |= follow_shapes(document, shapes)
     return ModelCosts(document, sizes)
@@ -160,7 +160,7 @@ def with_weights(model: onnx.ModelProto, **shapes: tuple[int, ...]) -> onnx.Mode
 def counted(model: onnx.ModelProto, tmp_path: Path) -> ModelCosts:
     onnx.save(model, tmp_path / "m.onnx")
     document = Document.open(tmp_path / "m.onnx")
-    take_types(document, infer(onnx.load(tmp_path / "m.onnx"), told=contrib_types).model)
+    store_types(document, infer(onnx.load(tmp_path / "m.onnx"), told=contrib_types).model)
     return ModelCosts(document)
 
 

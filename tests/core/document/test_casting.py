@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.casting import plan_casts, plan_rounding, precisions_of
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -21,7 +21,7 @@ def typed(folder: Path, text: str) -> Document:
     document = Document.open(models.write(folder, text))
     inferred, remarks = infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)
     assert remarks == []
-    take_types(document, inferred)
+    store_types(document, inferred)
     return document
 
 

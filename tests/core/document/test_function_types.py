@@ -7,7 +7,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.extraction import extract_body
-from dld_tui.core.document.types.inference import function_types, infer_types, take_types
+from dld_tui.core.document.types.inference import function_types, infer_types, store_types
 from dld_tui.core.document.types.value_types import ValueType
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of
@@ -31,7 +31,7 @@ turned (v) => (w) { [turn] w = Transpose(v) }
 
 def inferred(folder: Path, text: str) -> Document:
     document = Document.open(models.write(folder, text))
-    take_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
+    store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
     return document
 
 

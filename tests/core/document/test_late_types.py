@@ -11,7 +11,7 @@ from dld_tui.core.document.types.inference import (
     forget_generated,
     infer_types,
     late_types,
-    take_types,
+    store_types,
     untyped_terminals,
 )
 from dld_tui.core.document.types.staleness import Staleness
@@ -21,7 +21,7 @@ from tests.support.sessions import bytes_of
 
 def infer(document: Document) -> None:
     parts = onnx.ModelProto.FromString(b"".join(snapshot(document)))
-    take_types(document, infer_types(parts, None)[0])
+    store_types(document, infer_types(parts, None)[0])
 
 
 def test_an_output_gets_its_type_when_that_becomes_known(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dld_tui.core.document.payloads import (
     resolve,
     sweep,
 )
-from dld_tui.core.document.scripting.journal import discard, left_journals
+from dld_tui.core.document.scripting.journal import crash_journals, discard_journal
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, EditError, SaveError
@@ -188,14 +188,14 @@ def test_a_journal_with_payloads_is_replayed_after_a_crash(tmp_path: Path, steps
         [sys.executable, "-c", KILLED, str(path), steps], capture_output=True, check=False
     )
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
-    (left,) = left_journals(path)
+    (left,) = crash_journals(path)
     assert left.journal.stat().st_size < 10_000
     assert len(files()) >= 1
     sweep()
     document = Document.open(path)
     result = replay(document, left.lines)
     assert result.refused == []
-    discard(left)
+    discard_journal(left)
     tensor = document.main.initializer("big")
     assert tensor is not None
     expected = np.arange(50_000, dtype=np.float32)

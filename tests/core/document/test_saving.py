@@ -13,7 +13,7 @@ import onnx.numpy_helper
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import DataToBring, data_to_bring, save
+from dld_tui.core.document.serialise import DataToCopy, data_to_copy, save
 from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
 from dld_tui.core.files import writer
 from tests.support import models
@@ -150,9 +150,9 @@ def test_a_copy_of_data_keeps_its_holes(tmp_path: Path, monkeypatch: pytest.Monk
     other.mkdir()
     before = (tmp_path / "holes.data").stat()
     document = Document.open(path)
-    expected = DataToBring(64 << 20, before.st_blocks * 512, can_reflink=False)
+    expected = DataToCopy(64 << 20, before.st_blocks * 512, can_reflink=False)
     monkeypatch.setattr(writer, "_share", lambda source, descriptor: False)
-    assert data_to_bring(document, other / "m.onnx") == expected
+    assert data_to_copy(document, other / "m.onnx") == expected
     save(document, other / "m.onnx")
     document.close()
 
@@ -175,7 +175,7 @@ def test_data_is_linked_and_stays_the_same_file(tmp_path: Path) -> None:
     linked = other / "holes.data"
     assert linked.samefile(tmp_path / "holes.data")
     # Saved again, there or elsewhere in that folder, nothing is copied.
-    assert data_to_bring(document, other / "again.onnx") == DataToBring()
+    assert data_to_copy(document, other / "again.onnx") == DataToCopy()
     assert save(document, other / "again.onnx") == []
     document.close()
     assert sorted(one.name for one in other.iterdir()) == ["again.onnx", "holes.data", "m.onnx"]
@@ -250,12 +250,12 @@ def test_data_is_reflinked_and_is_a_file_of_its_own(
     other.mkdir()
     ioctl = FakeClones(monkeypatch)
     document = Document.open(path)
-    assert data_to_bring(document, other / "m.onnx").can_reflink
+    assert data_to_copy(document, other / "m.onnx").can_reflink
     assert save(document, other / "m.onnx", data="reflink") == []
     assert ioctl.calls == 2  # the trial, and the file
     cloned = other / "holes.data"
     # Saved again, there or elsewhere in that folder, nothing is copied, until it is changed.
-    assert data_to_bring(document, other / "again.onnx") == DataToBring()
+    assert data_to_copy(document, other / "again.onnx") == DataToCopy()
     assert save(document) == []
     assert save(document, other / "again.onnx") == []
     os.utime(cloned, (1, 1))
@@ -282,7 +282,7 @@ def test_data_is_copied_where_no_blocks_can_be_shared(
     other.mkdir()
     FakeClones(monkeypatch, error)
     document = Document.open(path)
-    assert not data_to_bring(document, other / "m.onnx").can_reflink
+    assert not data_to_copy(document, other / "m.onnx").can_reflink
     remark, _ = save(document, other / "m.onnx", data="reflink")
     document.close()
     assert remark == "holes.data is copied: its blocks cannot be shared there"

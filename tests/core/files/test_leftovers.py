@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.files.writer import PREFIX, hold_file, hold_folder, let_go, sweep
+from dld_tui.core.files.writer import PREFIX, hold_file, hold_folder, release, sweep
 
 _OWNER = """
 import sys, time
@@ -56,9 +56,9 @@ def test_what_this_process_holds_stays_until_it_lets_go(tmp_path: Path) -> None:
     file, folder = hold_file(tmp_path, ".onnx"), hold_folder(tmp_path)
     sweep(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([file, folder])
-    let_go(file)
-    let_go(folder)
-    let_go(folder)  # twice is no error
+    release(file)
+    release(folder)
+    release(folder)  # twice is no error
     sweep(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -88,7 +88,7 @@ def test_a_file_system_without_locks_keeps_everything(
 
     monkeypatch.setattr("fcntl.flock", refused)
     file = hold_file(tmp_path, ".onnx")
-    let_go(file)
+    release(file)
     sweep(tmp_path)
     assert file.exists()
 
@@ -109,8 +109,8 @@ def test_one_that_is_swept_before_it_is_held_is_made_again(
     assert len(taken) == 4
     assert file.is_file()
     assert folder.is_dir()
-    let_go(file)
-    let_go(folder)
+    release(file)
+    release(folder)
 
 
 def test_a_folder_that_is_not_there_or_not_readable_is_no_error(tmp_path: Path) -> None:

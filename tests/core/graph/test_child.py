@@ -15,7 +15,7 @@ from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph.folding import Arranged, Overview
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout_exchange import arranged_bytes, arranged_of, graph_bytes, graph_of
-from dld_tui.core.graph.layout_process import ArrangingChild
+from dld_tui.core.graph.layout_process import LayoutProcess
 from tests.core.graph.test_folds import residual_network
 from tests.support.graphs import random_graph
 
@@ -78,7 +78,7 @@ def name_titles(overview: Overview) -> list[str]:
 
 def test_a_child_process_answers() -> None:
     graph = residual_network(40, "layer.")
-    with closing(ArrangingChild()) as arranging:
+    with closing(LayoutProcess()) as arranging:
         found = arranging.arrange(graph, lambda: False)
     assert found is not None
     assert as_json(found) == as_json(Overview(graph).arranged())
@@ -88,19 +88,19 @@ def test_a_child_process_answers() -> None:
 def test_a_child_that_fails_says_nothing(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_START", code)
     monkeypatch.setattr(child, "_CHUNK", 64)
-    with closing(ArrangingChild()) as arranging:
+    with closing(LayoutProcess()) as arranging:
         assert arranging.arrange(residual_network(30, "layer."), lambda: False) is None
 
 
 def test_without_a_program_to_start_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with closing(ArrangingChild()) as arranging:
+    with closing(LayoutProcess()) as arranging:
         assert arranging.arrange(Graph(), lambda: False) is None
 
 
 def test_a_child_is_ended_when_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_START", "import time; time.sleep(600)")
-    with closing(ArrangingChild()) as arranging:
+    with closing(LayoutProcess()) as arranging:
         with pytest.raises(CancelledError):
             arranging.arrange(Graph(), lambda: True)
         process = arranging._process

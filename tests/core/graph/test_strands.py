@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.edge_routes import join, split
+from dld_tui.core.graph.edge_routes import join_edges, split_edges
 from dld_tui.core.graph.placement import Layers
 from tests.core.graph.test_crossings import layers_of
 from tests.support.graphs import graph_of_links, random_graph
@@ -31,7 +31,7 @@ def ends(layers: Layers) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("seed", range(25))
 def test_each_link_has_a_chain_of_its_own(seed: int) -> None:
     before = layers_of(random_graph(seed))
-    apart = split(before)
+    apart = split_edges(before)
     assert ends(apart) == ends(before)
     for item, net in enumerate(apart.net):
         if net >= 0:
@@ -43,7 +43,7 @@ def test_each_link_has_a_chain_of_its_own(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_lines_side_by_side_become_one(seed: int) -> None:
     before = layers_of(random_graph(seed))
-    joined, numbers = join(split(before), len(before.rank))
+    joined, numbers = join_edges(split_edges(before), len(before.rank))
     known = [(net, numbers[one], numbers[other]) for net, one, other in ends(joined)]
     assert sorted(known) == ends(before)
     assert len(joined.rank) <= len(before.rank), "in the order they came in they are side by side"
@@ -52,7 +52,7 @@ def test_lines_side_by_side_become_one(seed: int) -> None:
 def test_lines_with_something_in_between_stay_apart() -> None:
     links = [("a", "p"), ("p", "q"), ("q", "r"), ("a", "b"), ("b", "c"), ("c", "d")]
     before = layers_of(graph_of_links([*links, ("a", "r"), ("a", "d")]))
-    apart = split(before)
+    apart = split_edges(before)
     strands = [item for item, net in enumerate(apart.net) if net >= 0 and apart.rank[item] == 1]
     strands = [item for item in strands if item in apart.ranks[1]]
     assert len(strands) == 2
@@ -61,7 +61,7 @@ def test_lines_with_something_in_between_stay_apart() -> None:
         lines = [item for item in apart.ranks[rank] if apart.net[item] >= 0]
         boxes = [item for item in apart.ranks[rank] if apart.net[item] < 0]
         apart.ranks[rank] = [lines[0], *boxes, lines[1]]
-    joined, numbers = join(apart, len(before.rank))
+    joined, numbers = join_edges(apart, len(before.rank))
     assert [len(items) for items in joined.ranks] == [1, 4, 4, 2]
     assert numbers.count(-1) == 4
     assert len(vertices) == 2

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import input_specs
@@ -80,7 +80,7 @@ def test_work_is_known_without_declared_types(
     )
     batch, context = 2, 12
     with closing(Document.open(path)) as document:
-        take_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
+        store_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
         decoder = Decoder(document, input_specs(document))
         phases = budget_of(decoder, [batch], [context]).phases
     own = decoders.KV_HEADS if grouping else decoders.HEADS
@@ -166,7 +166,7 @@ def test_shapes_that_follow_are_those_of_a_run(
     made = [name for node in model.graph.node for name in node.output if name]
     declared = {info.name for info in model.graph.output}
     with closing(Document.open(path)) as document:
-        take_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
+        store_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
         guess = Decoder(document, input_specs(document)).guess(batch, past, length)
         follow_shapes(document, guess.shapes)
         kinds = {name: document.main.value_type(name) for name in made}

@@ -8,8 +8,8 @@ import pytest
 
 from dld_tui.core.tables.names import (
     SharedEnds,
+    alias_legend,
     dimension_aliases,
-    said_aliases,
     shared_ends,
     with_aliases,
 )
@@ -97,10 +97,10 @@ def test_long_dimensions_have_aliases() -> None:
 
 def test_what_names_of_dimensions_have_in_common_is_said_once() -> None:
     names = [f"p2o.DynamicDimension.{at}" for at in range(3)]
-    assert said_aliases(dimension_aliases(names)) == "P p2o.DynamicDimension.0  P2 …1  P3 …2"
+    assert alias_legend(dimension_aliases(names)) == "P p2o.DynamicDimension.0  P2 …1  P3 …2"
     words = ["batch_size", "sequence_length", "total_sequence_length"]
-    assert said_aliases(dimension_aliases(words)) == (
+    assert alias_legend(dimension_aliases(words)) == (
         "B batch_size  S sequence_length  T total_sequence_length"
     )
-    short = said_aliases({"past_a": "P", "past_b": "P2"})
+    short = alias_legend({"past_a": "P", "past_b": "P2"})
     assert short == "P past_a  P2 past_b"  # nothing is gained

@@ -36,7 +36,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, l
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
-from dld_tui.core.document.casting import Relink, Switched
+from dld_tui.core.document.casting import Relink, SwitchedCopy
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
@@ -70,7 +70,7 @@ class SwitchedModel:
 
     def __init__(
         self,
-        switched: Switched,
+        switched: SwitchedCopy,
         folder: Path | None,
         settings: SessionSettings,
         outputs: Sequence[str],
@@ -311,7 +311,7 @@ class PrecisionTrials:
             raise
         return model
 
-    def switches(self) -> Switched:
+    def switches(self) -> SwitchedCopy:
         """Return a copy in which inputs turn the lower precision of nodes on and off."""
         return switchable(self.document, self._precision)
 
@@ -625,7 +625,7 @@ class QuantizationTrials(PrecisionTrials):
             quantizer.prepared, "int8", feeds, tolerances, settings, agreement, quantizer.folder
         )
 
-    def switches(self) -> Switched:
+    def switches(self) -> SwitchedCopy:
         """Return a copy in which inputs turn the quantization of tensors on and off."""
         return quantization_switches(self.document, self._plan)
 

@@ -19,7 +19,7 @@ from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, m
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, take_in_small_data
+from dld_tui.core.document.types.inference import infer_types, inline_small_data
 from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Log
@@ -430,7 +430,7 @@ def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueTy
     for info in model.graph.output:
         info.type.tensor_type.ClearField("shape")
     if document.path is not None:
-        take_in_small_data(model, document.path)
+        inline_small_data(model, document.path)
     try:
         inferred, _ = infer_types(model, document.path, contrib_types)
     except DldError:

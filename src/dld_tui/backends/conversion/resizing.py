@@ -45,7 +45,7 @@ from dld_tui.core.conversion.result import (
 )
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import take_in_small_data
+from dld_tui.core.document.types.inference import inline_small_data
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.guess import Guess, first_that_runs, input_specs, specs_for
@@ -186,7 +186,7 @@ def _change(
 def _with_small_data(model: onnx.ModelProto, path: Path | None) -> onnx.ModelProto:
     small = onnx.ModelProto.FromString(model.SerializeToString())
     if path is not None:
-        take_in_small_data(small, path)
+        inline_small_data(small, path)
     return small
 
 

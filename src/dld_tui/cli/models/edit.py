@@ -66,12 +66,12 @@ def command(
     and tensors with other names than in the recorded model are matched as in dld diff.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scripting.scripts import located, parse_script, replay
+    from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
 
     require_free(output, force)
     text, folder = _text(script), script.absolute().parent
-    entries = located(parse_script(text, where=str(script)), folder)
+    entries = locate_files(parse_script(text, where=str(script)), folder)
     document = Document.open(model)
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))

@@ -30,7 +30,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.edits.rewriting import Rewritten
+    from dld_tui.core.document.edits.rewriting import RewriteResult
 
 
 _MOST_REASONS = 10
@@ -132,7 +132,7 @@ def _verified(model: Path, output: Path) -> Any:
     return run_activity("accuracy", Request(model=model, against=output))
 
 
-def _json(done: Rewritten, output: Path | None, verdict: Any) -> dict[str, Any]:
+def _json(done: RewriteResult, output: Path | None, verdict: Any) -> dict[str, Any]:
     return {
         "path": None if output is None else str(output),
         "rewritten": sum(done.counts.values()),
@@ -146,7 +146,7 @@ def _json(done: Rewritten, output: Path | None, verdict: Any) -> dict[str, Any]:
     }
 
 
-def _write(done: Rewritten, preview: bool) -> None:
+def _write(done: RewriteResult, preview: bool) -> None:
     for rule, place, went, came in done.hits if preview else ():
         write(visible(f"@@ {' › '.join(place) or 'main'}: {rule}"))
         for sign, lines in (("-", went), ("+", came)):

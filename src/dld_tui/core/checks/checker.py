@@ -25,8 +25,8 @@ from dld_tui.core.checks.state import (
     ScopeState,
     find_live,
     is_late,
-    say_order,
-    say_unused,
+    report_order,
+    report_unused,
     search_order,
     update_live,
 )
@@ -52,7 +52,7 @@ _PLAIN_LISTS = frozenset({"metadata_props", "device_configurations"})
 _UNCHECKED = frozenset({"quantization_annotation"})
 
 
-class EverythingError(Exception):
+class CheckAllError(Exception):
     """The change is such that everything must be checked again."""
 
 
@@ -104,7 +104,7 @@ def marks_of(transaction: Transaction) -> Marks:
     for primitive in transaction.primitives:
         _mark(marks, primitive)
     if len(marks.nodes) > MOST_NODES:
-        raise EverythingError
+        raise CheckAllError
     return marks
 
 
@@ -124,14 +124,14 @@ def _mark(marks: Marks, primitive: Primitive) -> None:
     elif isinstance(primitive, SetList):
         _mark_list(marks, primitive)
     else:
-        raise EverythingError
+        raise CheckAllError
 
 
 def _mark_links(marks: Marks, primitive: SetLinks) -> None:
     node, scope = primitive.node, primitive.scope
     names = (*primitive.old, *primitive.new)
     if node is None:
-        raise EverythingError  # the calls of the function depend on it
+        raise CheckAllError  # the calls of the function depend on it
     marks.nodes[node] = marks.linked[node] = None
     marks.use(scope, names)
     if primitive.side == "output":
@@ -142,7 +142,7 @@ def _mark_splice(marks: Marks, primitive: Splice) -> None:
     scope, list_name = primitive.scope, primitive.list_name
     records = (*primitive.removed, *primitive.inserted)
     if list_name == "function" or len(records) > MOST_NODES:
-        raise EverythingError
+        raise CheckAllError
     if list_name != "node":
         for record in records:
             _mark_record(marks, scope, list_name, [record_name(list_name, record)])
@@ -184,7 +184,7 @@ def _mark_text(marks: Marks, primitive: SetText) -> None:
             marks.linked[node] = None
     elif primitive.list_name in scope.records and primitive.record is not None:
         if primitive.list_name == "function":
-            raise EverythingError
+            raise CheckAllError
         if primitive.list_name in _UNCHECKED:
             return
         present = record_name(primitive.list_name, primitive.record)
@@ -194,7 +194,7 @@ def _mark_text(marks: Marks, primitive: SetText) -> None:
         )
     else:
         if scope.is_function and name in _FUNCTION_FIELDS:
-            raise EverythingError
+            raise CheckAllError
         marks.model = True
 
 
@@ -202,7 +202,7 @@ def _mark_list(marks: Marks, primitive: SetList) -> None:
     if primitive.field_name in _PLAIN_LISTS:
         return
     if primitive.field_name == "opset_import" or primitive.list_name in ("", "model", "function"):
-        raise EverythingError
+        raise CheckAllError
     if primitive.node is not None:
         marks.nodes[primitive.node] = None
     elif primitive.record is not None and primitive.list_name not in _UNCHECKED:
@@ -210,7 +210,7 @@ def _mark_list(marks: Marks, primitive: SetList) -> None:
         _mark_record(marks, primitive.scope, primitive.list_name, [name])
 
 
-class Spread:
+class Invalidation:
     """Marks as due what depends on an edit."""
 
     def __init__(self, checker: Checker, marks: Marks) -> None:
@@ -383,7 +383,7 @@ class NodeCheck:
     """Takes a node and returns a sentence for each thing that is wrong with it."""
 
 
-class AddedChecks:
+class PluginChecks:
     """The checks of other packages, as they were found when a document was opened."""
 
     def __init__(self) -> None:
@@ -433,7 +433,7 @@ class Checker:
         self.operators = operators
         self.states: dict[Scope, ScopeState] = {}
         self.roots: list[Root] = []
-        self._added = AddedChecks()
+        self._added = PluginChecks()
         self._model: list[Finding] = []
         self._model_due = True
         self._due: dict[ScopeState, None] = {}
@@ -475,10 +475,10 @@ class Checker:
             return
         try:
             marks = marks_of(change.transaction)
-        except EverythingError:
+        except CheckAllError:
             self._is_built = False
             return
-        if Spread(self, marks).run():
+        if Invalidation(self, marks).run():
             self._model_due = True
 
     def types_changed(self) -> None:
@@ -519,7 +519,7 @@ class Checker:
         for scope, state in self.states.items():
             order = places.get(scope)
             if order is not None:
-                placed = (*state.findings(), *say_unused(state))
+                placed = (*state.findings(), *report_unused(state))
                 ranked += ((ORDER[f.level], order, place, f) for place, f in placed)
         ranked.sort(key=lambda item: item[:3])
         return [item[3] for item in ranked]
@@ -588,7 +588,7 @@ class Checker:
         self._look_at_inferred()
         for state in self.states.values():
             if state.order_findings:
-                say_order(state)
+                report_order(state)
         if self._model_due:
             self._model = list(check_model(self.document, self.roots, self.states.values()))
             self._model += self._added.problems

@@ -205,7 +205,7 @@ class Finding:
         }
 
 
-def found(
+def make_finding(
     rule: str,
     message: str,
     scope: Scope | None = None,

@@ -20,8 +20,8 @@ from dld_tui.core import fmt
 from dld_tui.core.checks.calls import Call, Dims, operand_of
 from dld_tui.core.checks.operands import (
     VALUE,
-    Said,
-    axis_said,
+    Problems,
+    axis_attribute,
     convolution,
     differ,
     dims_text,
@@ -34,22 +34,22 @@ from dld_tui.core.text import clip, visible
 
 # --- rules that many kernels share ----------------------------------------------------------------
 
-Rule: TypeAlias = Callable[[Call], Said]
+Rule: TypeAlias = Callable[[Call], Problems]
 
 
 def shapes(pattern: str) -> Rule:
     """Return the rule that the inputs of a call have these dimensions."""
     wanted = [part.split() for part in pattern.split("|")]
 
-    def check(call: Call) -> Said:
-        yield from compared([call.dims(index) for index in range(len(wanted))], wanted, {})
+    def check(call: Call) -> Problems:
+        yield from compare_shapes([call.dims(index) for index in range(len(wanted))], wanted, {})
 
     return check
 
 
-def compared(
+def compare_shapes(
     dims_of_inputs: Iterable[Dims | None], wanted: list[list[str]], known: dict[str, int | Dims]
-) -> Said:
+) -> Problems:
     """Yield the first dimensions that differ from the pattern; add sizes of names to `known`."""
     for index, (dims, tokens) in enumerate(zip(dims_of_inputs, wanted, strict=True)):
         if dims is None or not tokens:
@@ -85,7 +85,7 @@ def _text(tokens: list[str], known: dict[str, int | Dims]) -> str:
 def single(*indexes: int, ranks: int = 64) -> Rule:
     """Return the rule that inputs have one element, and a rank of `ranks` at most."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         for index in indexes:
             dims = call.dims(index)
             if dims is None or None in dims:
@@ -99,7 +99,7 @@ def single(*indexes: int, ranks: int = 64) -> Rule:
 def positive(*indexes: int, least: int = 1) -> Rule:
     """Return the rule that the elements of inputs are above 0, or 0 and above."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         for index in indexes:
             value = call.value(index)
             least_value = min(value.ravel().tolist(), default=1) if value is not None else 1
@@ -117,7 +117,7 @@ def axis_of(call: Call, rank: int, default: int = 0) -> int | None:
     return axis % rank if isinstance(axis, int) and -rank <= axis < rank else None
 
 
-def in_range(call: Call, index: int, size: int | None, *, negative: bool = True) -> Said:
+def in_range(call: Call, index: int, size: int | None, *, negative: bool = True) -> Problems:
     """Yield a problem where elements of an input are not valid indices for a size."""
     value = call.value(index)
     if size is None or value is None or value.dtype.kind not in "iu" or not value.size:
@@ -130,7 +130,7 @@ def in_range(call: Call, index: int, size: int | None, *, negative: bool = True)
 def needs(name: str) -> Rule:
     """Return the rule that an attribute is there, which ONNX leaves open."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         if call.attribute(name) is None:
             yield VALUE, f"Attribute {name} is needed"
 
@@ -140,7 +140,7 @@ def needs(name: str) -> Rule:
 def element_type(name: str) -> Rule:
     """Return the rule that an attribute is an element type; only 32 bits are looked at."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         kind = call.attribute(name)
         if isinstance(kind, int) and kind % (1 << 32) == TensorProto.UNDEFINED:
             yield VALUE, f"Attribute {name} is {kind}, which is not an element type"
@@ -151,7 +151,7 @@ def element_type(name: str) -> Rule:
 # --- attention and its caches ---------------------------------------------------------------------
 
 
-def rotary(call: Call) -> Said:
+def rotary_embedding(call: Call) -> Problems:
     """Yield what is wrong with RotaryEmbedding."""
     x, heads = call.dims(0), call.attribute("num_heads", 0)
     dim = call.attribute("rotary_embedding_dim", 0)
@@ -176,10 +176,10 @@ def rotary(call: Call) -> Said:
             known[name] = size
     cache = ["n", "half"] if call.has(3) else ["batch", "length", "half"]
     patterns = [[], cache, cache, ["batch", "length"] if call.has(3) else []]
-    yield from compared([call.dims(index) for index in range(4)], patterns, known)
+    yield from compare_shapes([call.dims(index) for index in range(4)], patterns, known)
 
 
-def attention(call: Call) -> Said:
+def attention(call: Call) -> Problems:
     """Yield what is wrong with Attention."""
     q, k, v = (call.dims(index) for index in range(3))
     if q is None or k is None or v is None:
@@ -222,7 +222,7 @@ def attention(call: Call) -> Said:
         known["E"] = value_width
     past = [["B", "G", "P", "D"], ["B", "G", "P", "E"]]
     inputs = [q, k, v, None, call.dims(4), call.dims(5)]
-    problem = next(compared(inputs, [*pattern, [], *past], known), None)
+    problem = next(compare_shapes(inputs, [*pattern, [], *past], known), None)
     if problem is not None:
         yield problem
         return
@@ -244,7 +244,7 @@ def attention(call: Call) -> Said:
         yield wrong(f"The mask is {dims_text(mask)}, needed: [{queries}, {total or '?'}]")
 
 
-def attention_numbers(call: Call) -> Said:
+def attention_numbers(call: Call) -> Problems:
     """Yield numbers that Attention does not take."""
     scale, mode = call.attribute("scale"), call.attribute("qk_matmul_output_mode", 0)
     if isinstance(scale, float) and scale <= 0:
@@ -254,7 +254,7 @@ def attention_numbers(call: Call) -> Said:
         yield VALUE, f"Attribute qk_matmul_output_mode is {mode}, it takes 0 to 3"
 
 
-def scattered(call: Call) -> Said:
+def tensor_scatter(call: Call) -> Problems:
     """Yield what is wrong with TensorScatter."""
     cache, update = call.dims(0), call.dims(1)
     if not cache or not update or len(cache) != len(update):
@@ -282,7 +282,7 @@ def scattered(call: Call) -> Said:
 # --- Loop and Scan --------------------------------------------------------------------------------
 
 
-def carried(call: Call) -> Said:
+def loop_inputs(call: Call) -> Problems:
     """Yield inputs of a Loop that are left out, and a condition that its body has otherwise."""
     for index in range(2, len(call.node.input)):
         if not call.has(index):
@@ -293,7 +293,7 @@ def carried(call: Call) -> Said:
         yield wrong(f"The condition is {dims_text(dims)}, in the body {dims_text(declared)}")
 
 
-def scanned(call: Call) -> Said:
+def scan_inputs(call: Call) -> Problems:
     """Yield inputs of the body of a Scan that differ from their declaration."""
     body, before = call.attribute("body"), 1 if call.version < 9 else 0
     if body is None:
@@ -324,7 +324,7 @@ def scanned(call: Call) -> Said:
 # --- products, indices, signals and texts ---------------------------------------------------------
 
 
-def elements(call: Call) -> Said:
+def gather_elements(call: Call) -> Problems:
     """Yield what is wrong with GatherElements, ScatterElements and Scatter."""
     data, indices = call.dims(0), call.dims(1)
     if data is None or indices is None:
@@ -343,13 +343,13 @@ def elements(call: Call) -> Said:
         yield from in_range(call, 1, data[axis])
 
 
-def axis_given(call: Call) -> Said:
+def axis_input(call: Call) -> Problems:
     """Yield where an axis that is an input is outside."""
     rank = call.rank(0)
     yield from in_range(call, 1, rank)
 
 
-def gemm(call: Call) -> Said:
+def gemm(call: Call) -> Problems:
     """Yield what is wrong with Gemm."""
     a, b, c = call.dims(0), call.dims(1), call.dims(2)
     for index, dims in enumerate((a, b)):
@@ -373,14 +373,14 @@ def gemm(call: Call) -> Said:
             yield wrong(f"Input C is {dims_text(c)} and does not fit {dims_text((rows, columns))}")
 
 
-def divided(call: Call) -> Said:
+def division_by_zero(call: Call) -> Problems:
     """Yield a constant that has 0 and that integers are divided by."""
     value = call.value(1)
     if value is not None and value.dtype.kind in "iu" and bool((value == 0).any()):
         yield wrong("Integers are divided by 0")
 
 
-def not_nothing(call: Call) -> Said:
+def arg_reduction(call: Call) -> Problems:
     """Yield an axis of ArgMax and ArgMin without elements."""
     axis = axis_of(call, call.rank(0) or 0)
     if axis is not None and call.dim(0, axis) == 0 and 0 not in _without(call.dims(0), axis):
@@ -391,7 +391,7 @@ def _without(dims: Dims | None, axis: int) -> Dims:
     return () if dims is None else (*dims[:axis], *dims[axis + 1 :])
 
 
-def scalars(call: Call) -> Said:
+def range_scalars(call: Call) -> Problems:
     """Yield constants of Range that are no scalars: inference refuses them."""
     graph = call.names.graph
     if graph is None or call.version < 11:
@@ -405,20 +405,20 @@ def scalars(call: Call) -> Said:
             yield wrong(f"Input {index} is {dims_text(call.dims(index) or ())}, needed: a scalar")
 
 
-def texts(call: Call) -> Said:
+def string_normalizer(call: Call) -> Problems:
     """Yield texts of StringNormalizer that are no row of one or more."""
     dims = call.dims(0)
     if dims is not None and (len(dims) not in (1, 2) or dims[-1] == 0 or dims[0] == 0):
         yield wrong(f"The texts are {dims_text(dims)}, they must be a row")
 
 
-def complex_or_real(call: Call) -> Said:
+def dft_data(call: Call) -> Problems:
     """Yield data of DFT that are neither real nor complex."""
     if call.dim(0, -1) not in (None, 1, 2):
         yield wrong(f"The data is {dims_text(call.dims(0) or ())}, the last must be 1 or 2")
 
 
-def not_empty_bool(call: Call) -> Said:
+def bool_reduction(call: Call) -> Problems:
     """Yield truths of which there are none along an axis that is reduced."""
     dims, axes = call.dims(0), call.value(1) if call.has(1) else call.attribute("axes")
     if dims is None or call.input(0).dtype != TensorProto.BOOL or (call.has(1) and axes is None):
@@ -428,14 +428,14 @@ def not_empty_bool(call: Call) -> Said:
         yield wrong(f"{dims_text(dims)} has nothing along {sizes_text(places)}")
 
 
-def kept(call: Call) -> Said:
+def keepdims_number(call: Call) -> Problems:
     """Yield keepdims of another number after a Transpose, which is moved behind the reduction."""
     keep = call.attribute("keepdims", 1)
     if keep not in (0, 1) and "Transpose" in call.neighbours()[0]:
         yield VALUE, f"Attribute keepdims is {keep}, after a Transpose it takes 0 and 1"
 
 
-def parts(call: Call) -> Said:
+def split_count(call: Call) -> Problems:
     """Yield more outputs of Split than there are elements."""
     count, axis = call.attribute("num_outputs"), axis_of(call, call.rank(0) or 0)
     size = None if axis is None else call.dim(0, axis)
@@ -443,12 +443,12 @@ def parts(call: Call) -> Said:
         yield VALUE, f"Attribute num_outputs is {count}, there are {size} elements"
 
 
-def flattened(call: Call) -> Said:
+def flatten_axis(call: Call) -> Problems:
     """Yield an axis of Flatten that is outside."""
-    yield from axis_said(call, call.rank(0), 1, 1)
+    yield from axis_attribute(call, call.rank(0), 1, 1)
 
 
-def batched(call: Call) -> Said:
+def gather_nd_batches(call: Call) -> Problems:
     """Yield batch_dims of GatherND that data and indices do not share."""
     count, data, indices = call.attribute("batch_dims", 0), call.dims(0), call.dims(1)
     if data is None or indices is None:
@@ -461,7 +461,7 @@ def batched(call: Call) -> Said:
             yield wrong(f"The batches of {dims_text(indices)} do not fit {dims_text(data)}")
 
 
-def n_grams(call: Call) -> Said:
+def n_grams(call: Call) -> Problems:
     """Yield what is wrong with the lengths of TfIdfVectorizer."""
     least, most = call.attribute("min_gram_length"), call.attribute("max_gram_length")
     counts = call.attribute("ngram_counts")
@@ -477,15 +477,15 @@ def n_grams(call: Call) -> Said:
                 return
 
 
-def features(call: Call) -> Said:
+def feature_indices(call: Call) -> Problems:
     """Yield an index of ArrayFeatureExtractor that is outside."""
     yield from in_range(call, 1, call.dim(0, -1), negative=False)
 
 
-def of_second(index: int, second: int) -> Rule:
+def second_factor_scales(index: int, second: int) -> Rule:
     """Return the rule for scales and zero points of the second factor of a product."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         dims, b = call.dims(index), call.dims(second)
         if dims is None or b is None or None in dims or None in b or len(b) < 2:
             return
@@ -496,7 +496,7 @@ def of_second(index: int, second: int) -> Rule:
     return check
 
 
-def classes(call: Call) -> Said:
+def loss_labels(call: Call) -> Problems:
     """Yield labels of losses that are no numbers of classes, or of weights of classes."""
     labels, ignored = call.value(1), call.attribute("ignore_index")
     sizes = [size for size in (call.dim(0, 1), call.dim(2, 0)) if size is not None]
@@ -508,7 +508,7 @@ def classes(call: Call) -> Said:
             return
 
 
-def axes_of_data(call: Call) -> Said:
+def crop_axes(call: Call) -> Problems:
     """Yield axes that are outside of the data."""
     rank = call.rank(0)
     for axis in call.attribute("axes") or ():
@@ -516,14 +516,14 @@ def axes_of_data(call: Call) -> Said:
             yield VALUE, f"Axis {axis} is outside of {fmt.plural(rank, 'dimension')}"
 
 
-def sequence_lengths(call: Call) -> Said:
+def sequence_lengths(call: Call) -> Problems:
     """Yield lengths of sequences that are outside of the data."""
     yield from like(call, 4, "Input sequence_lens", (call.dim(0, 1),))
     size = call.dim(0, 0)
     yield from in_range(call, 4, None if size is None else size + 1, negative=False)
 
 
-def transform(call: Call) -> Said:
+def stft(call: Call) -> Problems:
     """Yield what is wrong with STFT."""
     dims, window = call.dims(0), call.dim(2, 0)
     frame = call.value(3)
@@ -539,7 +539,7 @@ def transform(call: Call) -> Said:
         yield wrong(f"A frame of {length} does not fit into a signal of {dims[1]}")
 
 
-def mel_bins(call: Call) -> Said:
+def mel_bins(call: Call) -> Problems:
     """Yield edges of MelWeightMatrix where there are no frequencies."""
     values = [call.value(index) for index in range(5)]
     if any(value is not None and value.size != 1 for value in values):
@@ -567,7 +567,7 @@ _MOST_ELEMENTS = 1 << 40
 """Elements that no memory holds."""
 
 
-def channels_norm(call: Call) -> Said:
+def group_norm(call: Call) -> Problems:
     """Yield what is wrong with GroupNormalization."""
     groups = call.attribute("num_groups")
     data = call.dims(0)
@@ -587,14 +587,14 @@ def channels_norm(call: Call) -> Said:
             yield wrong(f"Input {index} is {dims_text(dims)}, it must be [{size}]")
 
 
-def not_empty(call: Call) -> Said:
+def pool_data(call: Call) -> Problems:
     """Yield data of a pool that are empty otherwise than by their batch."""
     dims = call.dims(0)
     if dims and 0 in dims[1:] and dims[0]:
         yield wrong(f"The data is {dims_text(dims)}, only the batch may be 0")
 
 
-def unpooled(call: Call) -> Said:
+def max_unpool(call: Call) -> Problems:
     """Yield windows of MaxUnpool that are not positive, and an output that is too small."""
     for name in ("strides", "kernel_shape"):
         if any(size < 1 for size in call.attribute(name) or ()):
@@ -622,7 +622,7 @@ def unpooled(call: Call) -> Said:
                 return
 
 
-def padded(call: Call) -> Said:
+def pad_amounts(call: Call) -> Problems:
     """Yield pads that leave nothing, or want more than there is to repeat."""
     dims, mode = call.dims(0), call.attribute("mode", "constant")
     pads = call.value(1) if call.version >= 11 else np.asarray(call.attribute("pads") or ())
@@ -645,12 +645,12 @@ def padded(call: Call) -> Said:
             return
 
 
-def regions(call: Call) -> Said:
+def roi_indices(call: Call) -> Problems:
     """Yield regions of RoiAlign that are of no image."""
     yield from in_range(call, 2, call.dim(0, 0), negative=False)
 
 
-def response(call: Call) -> Said:
+def lrn_numbers(call: Call) -> Problems:
     """Yield numbers that LRN does not take."""
     size = call.attribute("size")
     if isinstance(size, int) and size > 0 and (size % 2 == 0 or size >= 1 << 31):
@@ -661,7 +661,7 @@ def response(call: Call) -> Said:
             yield VALUE, f"Attribute {name} is {value:g}, it must be positive"
 
 
-def upsample(call: Call) -> Said:
+def upsample(call: Call) -> Problems:
     """Yield scales of Upsample that are not one for each dimension."""
     rank, dims = call.rank(0), call.dims(1)
     if call.version < 9:
@@ -672,7 +672,7 @@ def upsample(call: Call) -> Said:
         yield wrong(f"{fmt.plural(count, 'scale')} for {fmt.plural(rank, 'dimension')}")
 
 
-def resized(call: Call) -> Said:
+def resize_sizes(call: Call) -> Problems:
     """Yield sizes and scales of Resize that leave nothing."""
     dims = call.dims(0)
     if call.version >= 11 and not call.has(3) and (not call.has(2) or call.dims(2) == (0,)):
@@ -695,10 +695,10 @@ def resized(call: Call) -> Said:
         yield wrong(f"Scales of {sizes_text(scales)}: in mode cubic the first two must be 1")
 
 
-def of_filters(*indexes: int) -> Rule:
+def filter_scales(*indexes: int) -> Rule:
     """Return the rule for scales and zero points of filters."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         count = call.dim(3, 0)
         for index in indexes:
             dims = call.dims(index)
@@ -710,7 +710,7 @@ def of_filters(*indexes: int) -> Rule:
     return check
 
 
-def left_out(call: Call) -> Said:
+def nms_thresholds(call: Call) -> Problems:
     """Yield thresholds of NonMaxSuppression that are not there or out of range."""
     if call.dims(3) == (0,):
         yield wrong("Input 3 is empty")
@@ -719,7 +719,7 @@ def left_out(call: Call) -> Said:
         yield wrong(f"The IoU threshold is {threshold.ravel()[0]}, it must be between 0 and 1")
 
 
-def transposed(call: Call) -> Said:
+def conv_transpose(call: Call) -> Problems:
     """Yield paddings and an output_shape that ConvTranspose does not take."""
     x, weight, wanted = call.dims(0), call.dims(1), call.attribute("output_shape")
     if x is None or weight is None or len(x) != len(weight) or len(x) < 3:
@@ -748,14 +748,14 @@ def transposed(call: Call) -> Said:
             return
 
 
-def sampled(call: Call) -> Said:
+def grid_sample(call: Call) -> Problems:
     """Yield data of GridSample that have nothing to sample."""
     dims = call.dims(0)
     if dims and 0 in dims[2:] and 0 not in dims[:2]:
         yield wrong(f"The data is {dims_text(dims)}, there is nothing to sample")
 
 
-def grid(call: Call) -> Said:
+def affine_grid(call: Call) -> Problems:
     """Yield matrices of AffineGrid that do not fit the size."""
     size, theta = call.value(1), call.dims(0)
     count = call.dim(1, 0) if size is None else size.size
@@ -767,7 +767,7 @@ def grid(call: Call) -> Said:
         yield wrong(f"Input theta is {dims_text(theta)}, it must be {dims_text(wanted)}")
 
 
-def columns(call: Call) -> Said:
+def col2im(call: Call) -> Problems:
     """Yield blocks of Col2Im that are larger than the padded image."""
     image, block = call.value(1), call.value(2)
     if image is None or block is None or image.shape != block.shape:
@@ -798,7 +798,7 @@ def columns(call: Call) -> Said:
         yield wrong(f"The data has {given} blocks, the image has room for {blocks}")
 
 
-def deformed(call: Call) -> Said:
+def deform_conv(call: Call) -> Problems:
     """Yield what is wrong with offsets and masks of DeformConv."""
     x, weight = call.dims(0), call.dims(1)
     for index in (0, 1, 2, 4):
@@ -840,18 +840,18 @@ def deformed(call: Call) -> Said:
 _MODES = frozenset(f"BRANCH_{name}" for name in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER"))
 
 
-def classifier(call: Call) -> Said:
+def tree_classifier(call: Call) -> Problems:
     """Yield what is wrong with TreeEnsembleClassifier."""
     labels = call.attribute("classlabels_int64s") or call.attribute("classlabels_strings") or ()
     yield from _ensemble(call, "class", len(labels))
 
 
-def regressor(call: Call) -> Said:
+def tree_regressor(call: Call) -> Problems:
     """Yield what is wrong with TreeEnsembleRegressor."""
     yield from _ensemble(call, "target", call.attribute("n_targets", 0))
 
 
-def _ensemble(call: Call, leaves: str, targets: int) -> Said:
+def _ensemble(call: Call, leaves: str, targets: int) -> Problems:
     nodes = {
         name: call.attribute(f"nodes_{name}") or ()
         for name in ("treeids", "nodeids", "modes", "truenodeids", "falsenodeids", "featureids")
@@ -912,7 +912,7 @@ def _misplaced(
     trees: Sequence[int],
     modes: Sequence[str],
     sides: Sequence[Sequence[int]],
-) -> Said:
+) -> Problems:
     """Yield what keeps nodes from the order in which ONNX Runtime lays them out.
 
     The branch that is taken when the condition is false comes directly after its node (``AddNodes``
@@ -954,7 +954,7 @@ def _misplaced(
                 return
 
 
-def tree_ensemble(call: Call) -> Said:
+def tree_ensemble(call: Call) -> Problems:
     """Yield what is wrong with TreeEnsemble."""
     features, roots = call.attribute("nodes_featureids") or (), call.attribute("tree_roots") or ()
     sides = [
@@ -999,7 +999,7 @@ def _is_leaf(root: int, sides: list[tuple[Sequence[int], Sequence[int]]]) -> boo
 # --- the rules by operator ------------------------------------------------------------------------
 
 
-def check_kernel(call: Call) -> Said:
+def check_kernel(call: Call) -> Problems:
     """Yield the problems for which the kernel of a call will refuse it."""
     for name, least, most in _NUMBERS.get((call.domain, call.op_type), ()):
         value = call.attribute(name)
@@ -1025,60 +1025,70 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 _LOSSES = ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
 _POOLS = ("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
-    **{("", f"Reduce{name}"): (shapes("* | _"), kept) for name in _REDUCTIONS},
-    **{("", name): (not_empty,) for name in _POOLS},
-    **{("", name): (shapes("* | _"), kept, not_empty_bool) for name in ("ReduceMax", "ReduceMin")},
+    **{("", f"Reduce{name}"): (shapes("* | _"), keepdims_number) for name in _REDUCTIONS},
+    **{("", name): (pool_data,) for name in _POOLS},
+    **{
+        ("", name): (shapes("* | _"), keepdims_number, bool_reduction)
+        for name in ("ReduceMax", "ReduceMin")
+    },
     **{("", f"{name}Window"): (single(0),) for name in ("Hann", "Hamming", "Blackman")},
     **{("", name): (needs("hidden_size"), sequence_lengths) for name in ("LSTM", "GRU", "RNN")},
-    **{("", name): (elements, shapes("* | *I | *I")) for name in ("ScatterElements", "Scatter")},
-    ("", "GatherElements"): (elements,),
-    **{("", name): (axis_given,) for name in ("CumSum", "CumProd")},
+    **{
+        ("", name): (gather_elements, shapes("* | *I | *I"))
+        for name in ("ScatterElements", "Scatter")
+    },
+    ("", "GatherElements"): (gather_elements,),
+    **{("", name): (axis_input,) for name in ("CumSum", "CumProd")},
     ("", "Gemm"): (gemm,),
-    ("", "LRN"): (shapes("_ _ _ _"), response),
-    ("", "GroupNormalization"): (channels_norm,),
-    **{("", name): (shapes("N C *D | N *D | _"), classes) for name in _LOSSES},
-    ("", "NonMaxSuppression"): (shapes("B S 4 | B _ S"), left_out),
-    ("", "MaxUnpool"): (shapes("*X | *X"), unpooled),
-    ("", "Loop"): (single(0, 1, ranks=1), carried),
-    ("", "Scan"): (scanned,),
-    ("", "Flatten"): (flattened,),
-    ("", "RoiAlign"): (regions,),
-    ("", "DFT"): (complex_or_real,),
-    ("", "ArgMax"): (not_nothing,),
-    ("", "ArgMin"): (not_nothing,),
-    ("", "Range"): (scalars,),
-    ("", "StringNormalizer"): (texts,),
-    ("", "Pad"): (padded,),
-    ("", "Div"): (divided,),
-    ("", "GatherND"): (batched,),
+    ("", "LRN"): (shapes("_ _ _ _"), lrn_numbers),
+    ("", "GroupNormalization"): (group_norm,),
+    **{("", name): (shapes("N C *D | N *D | _"), loss_labels) for name in _LOSSES},
+    ("", "NonMaxSuppression"): (shapes("B S 4 | B _ S"), nms_thresholds),
+    ("", "MaxUnpool"): (shapes("*X | *X"), max_unpool),
+    ("", "Loop"): (single(0, 1, ranks=1), loop_inputs),
+    ("", "Scan"): (scan_inputs,),
+    ("", "Flatten"): (flatten_axis,),
+    ("", "RoiAlign"): (roi_indices,),
+    ("", "DFT"): (dft_data,),
+    ("", "ArgMax"): (arg_reduction,),
+    ("", "ArgMin"): (arg_reduction,),
+    ("", "Range"): (range_scalars,),
+    ("", "StringNormalizer"): (string_normalizer,),
+    ("", "Pad"): (pad_amounts,),
+    ("", "Div"): (division_by_zero,),
+    ("", "GatherND"): (gather_nd_batches,),
     ("", "If"): (single(0),),
-    ("", "ConvTranspose"): (transposed,),
-    ("", "GridSample"): (sampled,),
+    ("", "ConvTranspose"): (conv_transpose,),
+    ("", "GridSample"): (grid_sample,),
     ("", "Trilu"): (single(1, ranks=1),),
     ("", "BitCast"): (element_type("to"),),
     ("ai.onnx.ml", "TreeEnsemble"): (tree_ensemble,),
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): (classifier,),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): (regressor,),
-    ("", "TensorScatter"): (scattered,),
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): (tree_classifier,),
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): (tree_regressor,),
+    ("", "TensorScatter"): (tensor_scatter,),
     ("", "EyeLike"): (element_type("dtype"), shapes("_ _")),
     ("", "RegexFullMatch"): (needs("pattern"),),
     ("", "TfIdfVectorizer"): (n_grams,),
     ("", "Upsample"): (upsample,),
-    ("", "Resize"): (resized,),
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): (features,),
-    ("", "QLinearConv"): (single(1, 2, 6, 7, ranks=1), of_filters(4, 5)),
+    ("", "Resize"): (resize_sizes,),
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): (feature_indices,),
+    ("", "QLinearConv"): (single(1, 2, 6, 7, ranks=1), filter_scales(4, 5)),
     ("", "ConvInteger"): (single(2, 3, ranks=1),),
-    ("", "QLinearMatMul"): (single(1, 2, 6, 7, ranks=1), of_second(4, 3), of_second(5, 3)),
-    ("", "MatMulInteger"): (single(2, ranks=1), of_second(3, 1)),
-    ("", "RotaryEmbedding"): (rotary,),
+    ("", "QLinearMatMul"): (
+        single(1, 2, 6, 7, ranks=1),
+        second_factor_scales(4, 3),
+        second_factor_scales(5, 3),
+    ),
+    ("", "MatMulInteger"): (single(2, ranks=1), second_factor_scales(3, 1)),
+    ("", "RotaryEmbedding"): (rotary_embedding,),
     ("", "Attention"): (attention_numbers, attention),
-    ("", "STFT"): (single(1, 3), positive(1, 3), transform),
-    ("", "AffineGrid"): (positive(1), grid),
-    ("", "Col2Im"): (columns,),
-    ("", "CenterCropPad"): (shapes("* | _"), axes_of_data),
-    ("", "Split"): (shapes("* | _"), parts),
+    ("", "STFT"): (single(1, 3), positive(1, 3), stft),
+    ("", "AffineGrid"): (positive(1), affine_grid),
+    ("", "Col2Im"): (col2im,),
+    ("", "CenterCropPad"): (shapes("* | _"), crop_axes),
+    ("", "Split"): (shapes("* | _"), split_count),
     ("", "SplitToSequence"): (one_axis(0),),
     ("", "TopK"): (positive(1, least=0),),
     ("", "MelWeightMatrix"): (single(0, 1, 2, 3, 4), mel_bins),
-    ("", "DeformConv"): (convolution(0, 1, 3), deformed),
+    ("", "DeformConv"): (convolution(0, 1, 3), deform_conv),
 }

@@ -21,7 +21,7 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import clip, visible
 
 VALUE, SHAPE = "attribute-value", "operand-shape"
-Said: TypeAlias = "Iterator[tuple[str, str]]"
+Problems: TypeAlias = "Iterator[tuple[str, str]]"
 """Rules and messages."""
 
 
@@ -40,7 +40,7 @@ def differ(first: int | None, second: int | None) -> bool:
     return first is not None and second is not None and first != second
 
 
-def vector(call: Call, index: int, label: str, size: int | None) -> Said:
+def vector(call: Call, index: int, label: str, size: int | None) -> Problems:
     """Yield what keeps an input from being a vector of a size."""
     dims = call.dims(index)
     if dims is None:
@@ -51,7 +51,7 @@ def vector(call: Call, index: int, label: str, size: int | None) -> Said:
         yield wrong(f"{label} has {dims[0]} elements, {size} are needed")
 
 
-def axis_said(call: Call, rank: int | None, default: int, extra: int = 0) -> Said:
+def axis_attribute(call: Call, rank: int | None, default: int, extra: int = 0) -> Problems:
     """Yield where the attribute axis is outside of a rank."""
     axis = call.attribute("axis", default)
     if rank is not None and isinstance(axis, int) and not -rank - extra <= axis < rank + extra:
@@ -63,7 +63,7 @@ def sizes_text(sizes: Iterable[int]) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def like(call: Call, index: int, label: str, wanted: Dims) -> Said:
+def like(call: Call, index: int, label: str, wanted: Dims) -> Problems:
     """Yield where an input has not the wanted dimensions."""
     dims = call.dims(index)
     if dims is None:
@@ -75,7 +75,7 @@ def like(call: Call, index: int, label: str, wanted: Dims) -> Said:
 def recurrent(gates: int, *, quantized: bool = False) -> Any:
     """Return the rule for recurrent operators with so many gates."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         hidden = call.attribute("hidden_size")
         if hidden is not None and hidden < 1:
             yield VALUE, f"Attribute hidden_size is {hidden}, it must be positive"
@@ -123,7 +123,7 @@ def recurrent(gates: int, *, quantized: bool = False) -> Any:
 # --- trees and the like -------------------------------------------------------------------------
 
 
-def scaler(call: Call) -> Said:
+def scaler(call: Call) -> Problems:
     """Yield what is wrong with Scaler."""
     features = call.dim(0, -1)
     for name in ("offset", "scale"):
@@ -134,7 +134,7 @@ def scaler(call: Call) -> Said:
             yield wrong(f"Attribute {name} has {len(values)} values for {features} features")
 
 
-def linear_classifier(call: Call) -> Said:
+def linear_classifier(call: Call) -> Problems:
     """Yield what is wrong with LinearClassifier."""
     labels = call.attribute("classlabels_ints") or call.attribute("classlabels_strings")
     factors, classes = call.attribute("coefficients") or (), len(call.attribute("intercepts") or ())
@@ -150,7 +150,7 @@ def linear_classifier(call: Call) -> Said:
         yield wrong(f"{len(factors)} coefficients for {features} features and {classes} classes")
 
 
-def linear_regressor(call: Call) -> Said:
+def linear_regressor(call: Call) -> Problems:
     """Yield what is wrong with LinearRegressor."""
     factors, targets = call.attribute("coefficients") or (), call.attribute("targets", 1)
     features = call.dim(0, -1)
@@ -160,7 +160,7 @@ def linear_regressor(call: Call) -> Said:
         yield wrong(f"{len(factors)} coefficients for {features} features and {targets} targets")
 
 
-def zip_map(call: Call) -> Said:
+def zip_map(call: Call) -> Problems:
     """Yield labels that are too many or too few."""
     labels = call.attribute("classlabels_int64s") or call.attribute("classlabels_strings")
     size = call.dim(0, -1)
@@ -171,7 +171,7 @@ def zip_map(call: Call) -> Said:
 _RESHAPES = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 
 
-def reshape(call: Call) -> Said:
+def reshape(call: Call) -> Problems:
     """Yield where a shape does not fit the data."""
     dims, rank = call.dims(0), call.rank(1)
     if rank is not None and rank != 1:
@@ -229,7 +229,7 @@ _MOST_TILED = 1 << 32
 """The most bytes of the output of Tile."""
 
 
-def tile(call: Call) -> Said:
+def tile(call: Call) -> Problems:
     """Yield repeats of Tile that are no vector or too many."""
     yield from one_dimension(1)(call)
     dims, repeats = call.dims(0), call.value(1)
@@ -243,7 +243,7 @@ def tile(call: Call) -> Said:
 def one_dimension(*indexes: int) -> Any:
     """Return the rule that inputs are vectors."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         for index in indexes:
             dims = call.dims(index)
             if dims is not None and len(dims) != 1:
@@ -252,7 +252,7 @@ def one_dimension(*indexes: int) -> Any:
     return check
 
 
-def expand(call: Call) -> Said:
+def expand(call: Call) -> Problems:
     """Yield a shape of Expand that is none; known ones need not be vectors."""
     value = call.value(1)
     if value is not None and value.size and value.min() < 0:
@@ -261,7 +261,7 @@ def expand(call: Call) -> Said:
         yield from one_dimension(1)(call)
 
 
-def slices(call: Call) -> Said:
+def slices(call: Call) -> Problems:
     """Yield what is wrong with Slice."""
     if call.version < 10:
         return
@@ -283,7 +283,7 @@ def slices(call: Call) -> Said:
         yield wrong(f"The axes {sizes_text(places)} name a dimension twice")
 
 
-def _squeeze_axes(call: Call) -> Said:
+def _squeeze_axes(call: Call) -> Problems:
     if call.version >= 13:
         dims = call.dims(1)
         if dims is not None and len(dims) > 1:
@@ -296,7 +296,7 @@ def _axes(call: Call) -> list[int] | None:
     return None if axes is None else [int(axis) for axis in np.asarray(axes).ravel()]
 
 
-def squeeze(call: Call) -> Said:
+def squeeze(call: Call) -> Problems:
     """Yield what is wrong with Squeeze."""
     yield from _squeeze_axes(call)
     if len(call.node.input) > 1 and not call.has(1):
@@ -309,7 +309,7 @@ def squeeze(call: Call) -> Said:
             yield wrong(f"Dimension {axis} of {dims_text(dims)} is not 1")
 
 
-def unsqueeze(call: Call) -> Said:
+def unsqueeze(call: Call) -> Problems:
     """Yield what is wrong with Unsqueeze."""
     yield from _squeeze_axes(call)
     rank, axes = call.rank(0), _axes(call)
@@ -325,13 +325,13 @@ def unsqueeze(call: Call) -> Said:
 def one_axis(default: int) -> Any:
     """Return the rule that an axis is one of the data."""
 
-    def check(call: Call) -> Said:
-        yield from axis_said(call, call.rank(0), default)
+    def check(call: Call) -> Problems:
+        yield from axis_attribute(call, call.rank(0), default)
 
     return check
 
 
-def transpose(call: Call) -> Said:
+def transpose(call: Call) -> Problems:
     """Yield what is wrong with Transpose."""
     perm, rank = call.attribute("perm"), call.rank(0)
     if perm is None:
@@ -345,7 +345,7 @@ def transpose(call: Call) -> Said:
         )
 
 
-def concat(call: Call) -> Said:
+def concat(call: Call) -> Problems:
     """Yield what is wrong with Concat."""
     known = [
         dims for index in range(len(call.node.input)) if (dims := call.dims(index)) is not None
@@ -368,7 +368,7 @@ def concat(call: Call) -> Said:
             return
 
 
-def clip_limits(call: Call) -> Said:
+def clip_limits(call: Call) -> Problems:
     """Yield limits that are no scalars."""
     for index, label in ((1, "min"), (2, "max")):
         dims = call.dims(index)
@@ -376,10 +376,10 @@ def clip_limits(call: Call) -> Said:
             yield wrong(f"Input {label} is {dims_text(dims or ())}, it must be a scalar")
 
 
-def gather(call: Call) -> Said:
+def gather(call: Call) -> Problems:
     """Yield where an index is outside."""
     rank = call.rank(0)
-    yield from axis_said(call, rank, 0)
+    yield from axis_attribute(call, rank, 0)
     axis = call.attribute("axis", 0)
     if rank is None or not -rank <= axis < rank:
         return
@@ -391,7 +391,7 @@ def gather(call: Call) -> Said:
             yield wrong(f"Index {worst} is outside of dimension {axis}, which has {size} elements")
 
 
-def cast_type(call: Call) -> Said:
+def cast_type(call: Call) -> Problems:
     """Yield a type that is none."""
     to = call.attribute("to")
     if isinstance(to, int):
@@ -401,7 +401,7 @@ def cast_type(call: Call) -> Said:
             yield VALUE, f"Attribute to is {to}, which is not an element type"
 
 
-def broadcast(call: Call) -> Said:
+def broadcast(call: Call) -> Problems:
     """Yield where operands cannot be broadcast."""
     if call.version and call.version < 7 and not call.domain:
         return
@@ -421,7 +421,7 @@ def broadcast(call: Call) -> Said:
 def matmul(first: int, second: int) -> Any:
     """Return the rule for a product of two inputs."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         a, b = call.dims(first), call.dims(second)
         if not a or not b:
             return
@@ -438,7 +438,7 @@ def matmul(first: int, second: int) -> Any:
     return check
 
 
-def resize(call: Call) -> Said:
+def resize(call: Call) -> Problems:
     """Yield what is wrong with Resize."""
     rank = call.rank(0)
     if call.version < 11 or rank is None:
@@ -461,7 +461,7 @@ def resize(call: Call) -> Said:
 def convolution(data: int, weight: int, bias: int | None, *, transposed: bool = False) -> Any:
     """Return the rule for convolutions with these inputs."""
 
-    def check(call: Call) -> Said:
+    def check(call: Call) -> Problems:
         group = call.attribute("group", 1)
         if group < 1:
             yield VALUE, f"Attribute group is {group}, it must be positive"
@@ -501,7 +501,7 @@ def convolution(data: int, weight: int, bias: int | None, *, transposed: bool = 
     return check
 
 
-def _window(call: Call, spatial: int, kernel: Dims | None) -> Said:
+def _window(call: Call, spatial: int, kernel: Dims | None) -> Problems:
     for name, count in (("strides", spatial), ("dilations", spatial), ("pads", 2 * spatial)):
         values = call.attribute(name)
         if not values:
@@ -513,7 +513,7 @@ def _window(call: Call, spatial: int, kernel: Dims | None) -> Said:
     del kernel
 
 
-def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Said:
+def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Problems:
     """Yield where a window does not fit into the padded data, `least` times along an axis."""
     if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         if least > 0 and 0 in sizes:
@@ -541,7 +541,7 @@ def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Said:
             return
 
 
-def pool(call: Call) -> Said:
+def pool(call: Call) -> Problems:
     """Yield what is wrong with a pool."""
     x, kernel = call.dims(0), call.attribute("kernel_shape")
     if x is None or not kernel:
@@ -562,7 +562,7 @@ def pool(call: Call) -> Said:
     yield from _room(call, x[2:], tuple(kernel), least=0)
 
 
-def global_pool(call: Call) -> Said:
+def global_pool(call: Call) -> Problems:
     """Yield what is wrong with a pool over all."""
     x = call.dims(0)
     if x is not None and len(x) < 3:
@@ -572,7 +572,7 @@ def global_pool(call: Call) -> Said:
 # --- normalization ------------------------------------------------------------------------------
 
 
-def batch_norm(call: Call) -> Said:
+def batch_norm(call: Call) -> Problems:
     """Yield what is wrong with BatchNormalization."""
     channels = call.dim(0, 1)
     rank = call.rank(0)
@@ -582,16 +582,16 @@ def batch_norm(call: Call) -> Said:
         yield from vector(call, index, f"Input {label}", channels)
 
 
-def instance_norm(call: Call) -> Said:
+def instance_norm(call: Call) -> Problems:
     """Yield what is wrong with InstanceNormalization."""
     for index, label in ((1, "scale"), (2, "B")):
         yield from vector(call, index, f"Input {label}", call.dim(0, 1))
 
 
-def layer_norm(call: Call) -> Said:
+def layer_norm(call: Call) -> Problems:
     """Yield what is wrong with LayerNormalization."""
     x = call.dims(0)
-    yield from axis_said(call, None if x is None else len(x), -1)
+    yield from axis_attribute(call, None if x is None else len(x), -1)
     if x is None:
         return
     for index, label in ((1, "Scale"), (2, "Bias")):
@@ -666,7 +666,7 @@ def attribute_words(op_type: str, domain: str, attribute: str) -> tuple[str, ...
     return _WORDS.get((domain, op_type), {}).get(attribute, ())
 
 
-def check_operands(call: Call) -> Said:
+def check_operands(call: Call) -> Problems:
     """Yield what is wrong with the attributes and operands of a call."""
     key = (call.domain, call.op_type)
     for name, words in _WORDS.get(key, {}).items():
@@ -696,7 +696,7 @@ def has_right_types(call: Call) -> bool:
     )
 
 
-def check_signature(call: Call) -> Said:
+def check_signature(call: Call) -> Problems:
     """Yield operands of a call whose inferred types its operator does not take."""
     from dld_tui.core.operators.registry import schema_for
 
@@ -727,15 +727,15 @@ def check_signature(call: Call) -> Said:
                 yield "type-conflict", f"Input {index} is {shown(known)}, another {shown(first)}"
 
 
-def _needs_input(call: Call) -> Said:
+def _needs_input(call: Call) -> Problems:
     for index, name in enumerate(call.node.input):
         if not name:
             yield wrong(f"Input {index} is left out")
             return
 
 
-def _joined(*rules: Callable[[Call], Said]) -> Callable[[Call], Said]:
-    def check(call: Call) -> Said:
+def _joined(*rules: Callable[[Call], Problems]) -> Callable[[Call], Problems]:
+    def check(call: Call) -> Problems:
         for rule in rules:
             yield from rule(call)
 
@@ -766,7 +766,7 @@ _BROADCAST = [
 ]
 _MANY = ("Sum", "Max", "Min", "Mean")
 _MS = "com.microsoft"
-_RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
+_RULES: dict[tuple[str, str], Callable[[Call], Problems]] = {
     **{("", name): broadcast for name in _BROADCAST},
     **{("", name): _joined(_needs_input, broadcast) for name in _MANY},
     ("", "Conv"): convolution(0, 1, 2),

@@ -30,7 +30,7 @@ from dld_tui.core.checks.findings import (
     without_repeats,
 )
 from dld_tui.core.checks.kernel_rules import check_kernel
-from dld_tui.core.checks.operands import Said, check_operands, check_signature, has_right_types
+from dld_tui.core.checks.operands import Problems, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.types.inference import Inference, ToldTypes, infer
@@ -488,7 +488,7 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
         rules = (check_operands, check_kernel, _too_large) if verdict.is_typed and call.runs else ()
-        for rule, message in (*verdict.said, *_said_by(call, rules)):
+        for rule, message in (*verdict.said, *_problems_of(call, rules)):
             remark = _remark(inference.labels, call, message)
             if _place(remark) not in blamed:
                 predictions.append(Prediction(rule, remark))
@@ -505,7 +505,7 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
     return predictions
 
 
-def _said_by(call: Call, rules: Iterable[Callable[[Call], Said]]) -> list[tuple[str, str]]:
+def _problems_of(call: Call, rules: Iterable[Callable[[Call], Problems]]) -> list[tuple[str, str]]:
     """Return the problems that rules find in a call; a rule that raises adds none."""
     problems: list[tuple[str, str]] = []
     for rule in rules:
@@ -518,7 +518,7 @@ _MOST_ELEMENTS = 1 << 40
 """Elements that no memory holds."""
 
 
-def _too_large(call: Call) -> Said:
+def _too_large(call: Call) -> Problems:
     """Yield outputs that are larger than any memory."""
     for name in call.node.output:
         dims = call.names.operand(text_of(name)).dims or ()
@@ -642,16 +642,16 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     from dld_tui.core.checks import check
     from dld_tui.core.checks.findings import by_severity
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.types.inference import take_in_small_data, take_types
+    from dld_tui.core.document.types.inference import inline_small_data, store_types
 
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     home = home or document.path
     if home is not None:
-        take_in_small_data(model, home)
+        inline_small_data(model, home)
     inferred, predictions = predict(model)
     document.forget_types()  # those of before a conversion may be other ones
     with contextlib.suppress(KeyError):
-        take_types(document, inferred)
+        store_types(document, inferred)
     findings = predicted_findings(document, predictions)
     known = check(document)
     return by_severity([*known, *without_repeats(findings, known)])
@@ -682,10 +682,10 @@ def require_sound(before: Document, after: Document) -> None:
     added = [finding for finding in errors if finding.rule not in known]
     if added:
         more = f" (and {len(added) - 1} more)" if added[1:] else ""
-        raise ActivityError(f"the result is not valid: {_said(added[0])}{more}")
+        raise ActivityError(f"the result is not valid: {_described(added[0])}{more}")
 
 
-def _said(finding: Finding) -> str:
+def _described(finding: Finding) -> str:
     name = name_of(finding.node.ref) if finding.node is not None else ""
     return finding.message if name in finding.message else f"{name}: {finding.message}"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of, names_of
+from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of, names_of
 from dld_tui.core.checks.signatures import UNLIMITED, Key, Root, Signature, Taken, function_key
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope, Tensor
@@ -48,18 +48,18 @@ def check_model(
     yield from _check_versions(document, roots[0])
     yield from _check_imports(roots)
     if not document.main.proto.name:
-        yield found("graph-name", "The graph has no name", repair=Repair("name_graph"))
+        yield make_finding("graph-name", "The graph has no name", repair=Repair("name_graph"))
     main = document.main
     if not (main.nodes or main.inputs or main.outputs or main.records["initializer"]):
-        yield found("empty-graph", "The graph has no nodes, inputs, outputs and weights")
+        yield make_finding("empty-graph", "The graph has no nodes, inputs, outputs and weights")
     size = sum(sum(state.inline.values()) for state in every)
     if size > LARGEST_FILE:
         text = f"{fmt.size(size)} of weights are in the model's file; more than 2 GiB cannot be"
-        yield found("model-size", text)
+        yield make_finding("model-size", text)
     for state in every:
         if state.depth == DEEPEST + 1:
             text = f"Subgraphs are nested more than {DEEPEST} deep; protobuf may refuse the file"
-            yield found("nesting-depth", text, state.scope)
+            yield make_finding("nesting-depth", text, state.scope)
     yield from _check_functions(roots)
 
 
@@ -71,10 +71,10 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
 
         repair = _set_ir(max([4, *(least_ir_version({d: v}) for d, v in root.entries)]))
         level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
-        yield found("ir-missing", "ir_version missing", repair=repair, level=level)
+        yield make_finding("ir-missing", "ir_version missing", repair=repair, level=level)
     elif model.ir_version > newest_ir:
         text = f"IR version {model.ir_version} unsupported: newer than {newest_ir}"
-        yield found("ir-unsupported", text)
+        yield make_finding("ir-unsupported", text)
     elif model.ir_version < 4:
         names = set(document.main.named("initializer")) - set(document.main.inputs)
         if names:
@@ -82,14 +82,14 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
                 f"{fmt.plural(len(names), 'initializer')} not among the graph inputs, as IR version"
                 f" {model.ir_version} wants it"
             )
-            yield found("initializer-not-input", text, repair=_set_ir(4))
+            yield make_finding("initializer-not-input", text, repair=_set_ir(4))
     if not root.entries:
-        yield found("opset-missing", "No opset_import: invalid for IR >= 3")
+        yield make_finding("opset-missing", "No opset_import: invalid for IR >= 3")
     newest = onnx.defs().schema_version_map()[""][1]
     version = root.imports.get("", 0)
     if version > newest:
         text = f"Opset {version} is newer than this tool knows ({newest})"
-        yield found("opset-future", text)
+        yield make_finding("opset-future", text)
 
 
 def _set_ir(version: int) -> Repair:
@@ -109,7 +109,7 @@ def _check_imports(roots: list[Root]) -> Iterator[Finding]:
         for domain, count in Counter(domain for domain, _ in root.entries).items():
             if count > 1:
                 text = f"Operator set {name_of(domain or 'ai.onnx')} is imported {count} times"
-                yield found("duplicate-opset", text, scope)
+                yield make_finding("duplicate-opset", text, scope)
         for (domain, op_type), count in root.calls.items():
             if domain not in known and (domain, op_type) not in functions:
                 counts[domain] += count
@@ -118,7 +118,7 @@ def _check_imports(roots: list[Root]) -> Iterator[Finding]:
             f"{fmt.plural(count, 'node')} of the operator set {name_of(domain)}"
             f" {'is' if count == 1 else 'are'} not checked: it is not known here"
         )
-        yield found("unknown-domain", text)
+        yield make_finding("unknown-domain", text)
     called = {domain for domain, _ in roots[0].calls}
     for domain in roots[0].imports:
         if domain and domain not in called:
@@ -126,7 +126,7 @@ def _check_imports(roots: list[Root]) -> Iterator[Finding]:
             text = f"Operator set {name_of(domain)} is imported and never used"
             # The edit looks at functions too, which have imports of their own.
             in_functions = any(domain == key[0] for root in roots[1:] for key in root.calls)
-            yield found("unused-opset", text, repair=None if in_functions else repair)
+            yield make_finding("unused-opset", text, repair=None if in_functions else repair)
 
 
 def _check_functions(roots: list[Root]) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
         full = (*function_key(root.scope), text_of(getattr(proto, "overload", "")))
         if full in seen:
             text = f"Function {_title(root.scope)} is defined more than once"
-            yield found("duplicate-function", text, root.scope)
+            yield make_finding("duplicate-function", text, root.scope)
         seen.add(full)
     used = _reached(roots[0].calls, callers)
     for key, found_roots in callers.items():
@@ -147,9 +147,13 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
             calls += root.calls
         scope = found_roots[0].scope
         if key in _reached(calls, callers):
-            yield found("recursive-function", f"Function {_title(scope)} calls itself", scope)
+            yield make_finding(
+                "recursive-function", f"Function {_title(scope)} calls itself", scope
+            )
         if key not in used:
-            yield found("unused-function", f"Function {_title(scope)} is never called", scope)
+            yield make_finding(
+                "unused-function", f"Function {_title(scope)} is never called", scope
+            )
 
 
 def _reached(calls: Counter[Key], functions: dict[Key, list[Root]]) -> set[Key]:
@@ -182,7 +186,7 @@ def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]
         text = f"{subject} name {name_of(name)} has control or invisible characters"
     else:
         return []
-    return [found("odd-name", text, scope, node, value=value)]
+    return [make_finding("odd-name", text, scope, node, value=value)]
 
 
 def check_node_name(state: ScopeState, name: str) -> None:
@@ -197,7 +201,9 @@ def check_node_name(state: ScopeState, name: str) -> None:
     others = sum(node.op_type != "Constant" for node in nodes)
     level: Level = "error" if others > 1 else "warning"
     state.name_findings[name] = [
-        found("duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level)
+        make_finding(
+            "duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level
+        )
     ]
 
 
@@ -279,13 +285,13 @@ def _problems(
         unknown = sorted(set(tensor.external_entries) - KNOWN_ENTRIES)
         if unknown:
             text = f"{subject}: unknown external_data key {name_of(unknown[0])} is ignored"
-            findings.append(found("external-keys", text, scope, node, value=value))
+            findings.append(make_finding("external-keys", text, scope, node, value=value))
     problem = tensor.problem
     if problem is not None:
         rule = next((rule for text, rule in _RULES if text in problem), "tensor-data")
         level: Level | None = "warning" if "has both" in problem else None  # readers take one
         text = f"{subject}: {problem}"
-        findings.append(found(rule, text, scope, node, value=value, level=level))
+        findings.append(make_finding(rule, text, scope, node, value=value, level=level))
     return findings
 
 
@@ -296,7 +302,7 @@ def check_sparse(proto: onnx.SparseTensorProto, scope: Scope) -> list[Finding]:
     findings = _problems(Tensor(proto.values, scope.document), subject, scope, None, name)
     if not findings and proto.indices.data_type != onnx.TensorProto.INT64:
         text = f"{subject}: its indices are not int64"
-        findings.append(found("tensor-data", text, scope, value=name))
+        findings.append(make_finding("tensor-data", text, scope, value=name))
     return findings
 
 
@@ -339,16 +345,16 @@ def _check_definitions(
     if producers and len(producers) > 1:
         ordered = sorted(producers, key=lambda node: state.positions.get(node, 0))
         text = f"Value {name_of(name)} is produced {len(producers)} times"
-        findings.append(found("duplicate-producer", text, scope, ordered[1], value=name))
+        findings.append(make_finding("duplicate-producer", text, scope, ordered[1], value=name))
     if producers and name in state.declared:
         kind = "a graph input" if name in state.inputs else "an initializer"
         text = f"Value {name_of(name)} is {kind} and also the output of a node"
         first = state.first_producer(name)
-        findings.append(found("duplicate-producer", text, scope, first, value=name))
+        findings.append(make_finding("duplicate-producer", text, scope, first, value=name))
     if state.parent is not None and state.defines(name) and state.parent.sees(name):
         text = f"Value {name_of(name)} has the name of a value of the scope around it"
         findings.append(
-            found(
+            make_finding(
                 "shadowed-value",
                 text,
                 scope,
@@ -360,7 +366,9 @@ def _check_definitions(
         )
     if not name and records:
         lists = ", ".join(records)
-        findings.append(found("empty-name", f"A record of {lists} has no name", scope, value=name))
+        findings.append(
+            make_finding("empty-name", f"A record of {lists} has no name", scope, value=name)
+        )
 
 
 def _check_initializer(
@@ -391,12 +399,12 @@ def _check_initializer(
         repair = unused_repair if unused else same if _are_equal(dense) else None
         text += f"defined {times}{tail}"
         findings.append(
-            found("duplicate-initializer", text, state.scope, value=name, repair=repair)
+            make_finding("duplicate-initializer", text, state.scope, value=name, repair=repair)
         )
     else:
         text += "never used"
         findings.append(
-            found("unused-initializer", text, state.scope, value=name, repair=unused_repair)
+            make_finding("unused-initializer", text, state.scope, value=name, repair=unused_repair)
         )
 
 
@@ -409,30 +417,30 @@ def _check_input(findings: list[Finding], state: ScopeState, name: str) -> None:
     count = state.inputs[name]
     if count > 1:
         text = f"{count} inputs are called {name_of(name)}"
-        findings.append(found("duplicate-input", text, scope, value=name))
+        findings.append(make_finding("duplicate-input", text, scope, value=name))
     is_weight = not scope.is_function and name in scope.named("initializer")
     # Subgraphs and functions have the inputs that their node gives, used or not.
     if scope.kind == "graph" and not state.uses(name) and not is_weight:
         text = f"Input {name_of(name)} is never used"
-        findings.append(found("unused-input", text, scope, value=name))
+        findings.append(make_finding("unused-input", text, scope, value=name))
 
 
 def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None:
     scope, shown_name = state.scope, name_of(name)
     if state.outputs[name] > 1:
         text = f"{state.outputs[name]} outputs are called {shown_name}"
-        findings.append(found("duplicate-output", text, scope, value=name))
+        findings.append(make_finding("duplicate-output", text, scope, value=name))
     if not name or state.defines(name):
         return
     if not state.sees(name):
         text = f"Graph output {shown_name} is never produced"
-        findings.append(found("missing-output", text, scope, value=name))
+        findings.append(make_finding("missing-output", text, scope, value=name))
     else:
         text = (
             f"Output {shown_name} is a value of an outer scope, which cannot be an output directly"
         )
         repair = Repair("own_outputs", {"values": [name]})
-        findings.append(found("outer-output", text, scope, value=name, repair=repair))
+        findings.append(make_finding("outer-output", text, scope, value=name, repair=repair))
 
 
 # --- types and shapes ---------------------------------------------------------------------------
@@ -467,7 +475,7 @@ def _check_value_types(
     if records.get("value_info") and not state.defines(name) and name not in state.outputs:
         text = f"value_info describes {name_of(name)}, which is not in the graph"
         findings.append(
-            found("unused-value-info", text, state.scope, value=name, repair=_forget(name))
+            make_finding("unused-value-info", text, state.scope, value=name, repair=_forget(name))
         )
 
 
@@ -497,7 +505,9 @@ def _check_declared(
         f"The graph {list_name} {name_of(name)} has no {difference}, which onnx's checker refuses"
     )
     findings.append(
-        found("missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level)
+        make_finding(
+            "missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level
+        )
     )
 
 
@@ -505,13 +515,13 @@ def _check_dims(findings: list[Finding], state: ScopeState, name: str, dims: Dim
     sizes = [dim for dim in dims or () if isinstance(dim, int)]
     if any(dim < 0 for dim in sizes):
         text = f"Value {name_of(name)} has a negative dimension"
-        findings.append(found("negative-dimension", text, state.scope, value=name))
+        findings.append(make_finding("negative-dimension", text, state.scope, value=name))
         return
     count = math.prod(sizes)
     if count > MAX_DIMENSION_PRODUCT:
         power = count.bit_length() - 1
         text = f"Value {name_of(name)}: element count overflows (about 2^{power})"
-        findings.append(found("shape", text, state.scope, value=name))
+        findings.append(make_finding("shape", text, state.scope, value=name))
 
 
 def _compare_with_declared(
@@ -534,7 +544,7 @@ def _compare_with_declared(
             )
             kind_level: Level = "warning" if state.is_constant(name) else "error"
             findings.append(
-                found(
+                make_finding(
                     "type-conflict", text, state.scope, value=name, repair=repair, level=kind_level
                 )
             )
@@ -551,7 +561,9 @@ def _compare_with_declared(
             if state.is_constant(name):
                 level = "info"  # the shape is that of its data, whatever else is declared
             findings.append(
-                found("shape-conflict", text, state.scope, value=name, repair=repair, level=level)
+                make_finding(
+                    "shape-conflict", text, state.scope, value=name, repair=repair, level=level
+                )
             )
             return
 
@@ -602,7 +614,7 @@ def _compare_with_body(node: Node, scope: Scope, inputs: int, outputs: int) -> l
                 f"Subgraph {name_of(scope.title)} has {len(names)} {label}{plural}, the node needs"
                 f" {wanted}"
             )
-            findings.append(found("subgraph-signature", message, node.scope, node))
+            findings.append(make_finding("subgraph-signature", message, node.scope, node))
     return findings
 
 
@@ -635,7 +647,7 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
         # Readers take it for a constant, whatever its operator set.
         level: Level | None = "warning" if state.keys[node][1] == "Constant" else signature.level
         findings.append(
-            found(rule, message, node.scope, node, repair=signature.repair, level=level)
+            make_finding(rule, message, node.scope, node, repair=signature.repair, level=level)
         )
     if signature.checked:
         if (
@@ -660,7 +672,7 @@ def _undefined(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> Findin
     missing = [name for name in inputs if name and not state.sees(name)]
     noun, verb = ("Input", "has") if len(missing) == 1 else ("Inputs", "have")
     message = f"{noun} {names_of(missing)} {verb} no producer"
-    return found("undefined-input", message, node.scope, node, value=missing[0])
+    return make_finding("undefined-input", message, node.scope, node, value=missing[0])
 
 
 def _check_counts(
@@ -686,7 +698,7 @@ def _count(
     names = node.inputs if side == "input" else node.outputs
     filled = next((i + 1 for i in reversed(range(count)) if names[i]), 0)
     can_trim = filled < count and least <= filled <= most
-    return found("arity", message, node.scope, node, repair=_CUT if can_trim else None)
+    return make_finding("arity", message, node.scope, node, repair=_CUT if can_trim else None)
 
 
 def _check_left_out(
@@ -695,7 +707,7 @@ def _check_left_out(
     for index, name in enumerate(inputs):
         if not name and index < len(signature.inputs) and signature.inputs[index].required:
             message = f"{signature.title} needs its input {index}, which is left out"
-            findings.append(found("missing-input", message, node.scope, node))
+            findings.append(make_finding("missing-input", message, node.scope, node))
 
 
 def _check_unused(
@@ -706,7 +718,7 @@ def _check_unused(
             continue
         if not state.uses(name):
             message = f"Output {name_of(name)} of {signature.title} is optional and never used"
-            findings.append(found("unused-output", message, node.scope, node, value=name))
+            findings.append(make_finding("unused-output", message, node.scope, node, value=name))
 
 
 # --- types --------------------------------------------------------------------------------------
@@ -759,7 +771,7 @@ def _compare_types(
                 continue  # before opset 9 it is for floats only, and runtimes take any
             rule = "input-type" if is_input else "output-type"
             text = f"{_terminal(node, entry)} is {shown(type_name)}, it takes {_accepted(taken)}"
-            findings.append(found(rule, text, node.scope, node))
+            findings.append(make_finding(rule, text, node.scope, node))
         elif taken.variable:
             first = bound.setdefault(taken.variable, entry)
             if first[2] != type_name:
@@ -767,7 +779,7 @@ def _compare_types(
                     f"{_terminal(node, entry)} is {shown(type_name)}, but"
                     f" {_terminal(node, first)} is {shown(first[2])}"
                 )
-                findings.append(found("type-conflict", text, node.scope, node))
+                findings.append(make_finding("type-conflict", text, node.scope, node))
                 return
 
 
@@ -786,7 +798,9 @@ def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
             f"Cast outputs {shown(output_type)}, but its output {name_of(node.outputs[0])} is"
             f" declared {shown(declared)}"
         )
-        findings.append(found("type-conflict", message, node.scope, node, value=node.outputs[0]))
+        findings.append(
+            make_finding("type-conflict", message, node.scope, node, value=node.outputs[0])
+        )
 
 
 def _accepted(taken: Taken) -> str:
@@ -810,7 +824,7 @@ def _check_attributes(
         name = text_of(proto.name)
         if name in seen:
             message = f"Attribute {name_of(name)} is set more than once"
-            findings.append(found("duplicate-attribute", message, node.scope, node))
+            findings.append(make_finding("duplicate-attribute", message, node.scope, node))
         seen.add(name)
         kind = proto.type or attribute_type(proto)
         if known is not None:
@@ -820,16 +834,16 @@ def _check_attributes(
                 repair = Repair("remove_attribute", {"attribute": name}, node=True)
                 level: Level | None = "warning" if signature.title in _LENIENT else None
                 findings.append(
-                    found(
+                    make_finding(
                         "unknown-attribute", message, node.scope, node, repair=repair, level=level
                     )
                 )
             elif wanted and kind != wanted:
                 message = f"Attribute {name_of(name)} is {_kind(kind)}, it takes {_kind(wanted)}"
-                findings.append(found("attribute-type", message, node.scope, node))
+                findings.append(make_finding("attribute-type", message, node.scope, node))
         elif not kind:
             message = f"Attribute {name_of(name)} has no type and no value"
-            findings.append(found("attribute-type", message, node.scope, node))
+            findings.append(make_finding("attribute-type", message, node.scope, node))
         if proto.ref_attr_name:
             _check_reference(findings, state, node, text_of(proto.ref_attr_name))
         elif kind in _TENSORS:
@@ -837,7 +851,7 @@ def _check_attributes(
     missing = [name for name in signature.required if name not in seen]
     if missing:
         message = f"{signature.title} needs the attribute {names_of(missing)}"
-        findings.append(found("missing-attribute", message, node.scope, node))
+        findings.append(make_finding("missing-attribute", message, node.scope, node))
 
 
 def _check_reference(
@@ -849,7 +863,7 @@ def _check_reference(
         message = f"An attribute refers to the parameter {name_of(parameter)} outside a function"
     else:
         message = f"The function has no parameter {name_of(parameter)} that an attribute refers to"
-    findings.append(found("attribute-reference", message, node.scope, node))
+    findings.append(make_finding("attribute-reference", message, node.scope, node))
 
 
 def _kind(number: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dld_tui.core.checks.findings import Finding, Repair, found, name_of
+from dld_tui.core.checks.findings import Finding, Repair, make_finding, name_of
 from dld_tui.core.checks.signatures import Key, Root
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.types.value_types import tensor_type, type_of_proto, type_of_value
@@ -16,7 +16,7 @@ _TYPED_LISTS = ("value_info", "output", "input")
 
 
 @dataclass
-class Due:
+class DueChecks:
     """What is to be looked at again in a scope."""
 
     nodes: dict[Node, None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class ScopeState:
         """Nodes whose findings come from inferred types, which an edit may make stale."""
         self.inferred_values: set[str] = set()
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.due = Due()
+        self.due = DueChecks()
         self._positions: dict[Node, int] | None = None
         self.read_terminals()
 
@@ -265,10 +265,10 @@ def search_order(state: ScopeState) -> Iterator[None]:
     state.cycle = []
     if state.late:
         state.cycle = yield from _find_cycle(state)
-    say_order(state)
+    report_order(state)
 
 
-def say_order(state: ScopeState) -> None:
+def report_order(state: ScopeState) -> None:
     """Make the finding about the order; the refs in it change with other edits."""
     if state.cycle:
         cycle = state.cycle
@@ -276,7 +276,7 @@ def say_order(state: ScopeState) -> None:
         if len(cycle) > _MOST_SHOWN:
             path += f" -> … ({len(cycle) - 1} nodes)"
         state.order_findings = [
-            found("graph-cycle", f"Graph has a cycle: {path}", state.scope, cycle[0])
+            make_finding("graph-cycle", f"Graph has a cycle: {path}", state.scope, cycle[0])
         ]
     elif state.late:
         state.order_findings = [_unsorted(state)]
@@ -287,7 +287,7 @@ def say_order(state: ScopeState) -> None:
 def _unsorted(state: ScopeState) -> Finding:
     first = min(state.late, key=lambda node: state.positions[node])
     text = f"Nodes are not topologically sorted: {name_of(first.ref)} comes before its input"
-    return found("unsorted-nodes", text, state.scope, first, repair=_SORT)
+    return make_finding("unsorted-nodes", text, state.scope, first, repair=_SORT)
 
 
 def _sources(state: ScopeState, node: Node) -> list[Node]:
@@ -358,7 +358,7 @@ _LIVENESS_SLICE = 512
 _REMOVE = Repair("remove_unused", {"initializers": False})
 
 
-def say_unused(state: ScopeState) -> Iterator[tuple[int, Finding]]:
+def report_unused(state: ScopeState) -> Iterator[tuple[int, Finding]]:
     """Yield the findings about nodes that no output depends on, with their places."""
     if not state.dead:
         return
@@ -368,14 +368,14 @@ def say_unused(state: ScopeState) -> Iterator[tuple[int, Finding]]:
         text = f"and {len(state.dead) - 1} other nodes are not on the way to any output"
         yield (
             positions.get(last, 0),
-            found("unused-node", text, state.scope, last, repair=_REMOVE),
+            make_finding("unused-node", text, state.scope, last, repair=_REMOVE),
         )
         return
     text = "is not on the way to any output"
     for node in state.dead:
         yield (
             positions.get(node, 0),
-            found("unused-node", text, state.scope, node, repair=_REMOVE),
+            make_finding("unused-node", text, state.scope, node, repair=_REMOVE),
         )
 
 

@@ -27,8 +27,8 @@ from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.inference import (
     ToldTypes,
     infer_types,
-    take_in_small_data,
-    take_types,
+    inline_small_data,
+    store_types,
 )
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
@@ -152,12 +152,12 @@ def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> l
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if path is not None:
-        take_in_small_data(model, path)
+        inline_small_data(model, path)
     try:
         inferred, remarks = infer_types(model, path, told)
     except DldError as error:
         return [error.message]  # the types that the file declares may be enough
-    take_types(copy, inferred)
+    store_types(copy, inferred)
     return [remark.message for remark in remarks]
 
 

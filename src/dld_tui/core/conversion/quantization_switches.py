@@ -14,7 +14,7 @@ from onnx import helper
 
 from dld_tui.core.conversion.copies import infer, relink, working_copy
 from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Scale
-from dld_tui.core.document.casting import FreshNames, Switched, choice
+from dld_tui.core.document.casting import FreshNames, SwitchedCopy, choice
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.transactions import Splice, Transaction
@@ -25,7 +25,7 @@ _FLOATS = ("float32", "float64")
 """Types that can be switched: those that ONNX Runtime's ``Where`` takes on a CPU."""
 
 
-def quantization_switches(prepared: Document, plan: QuantizationPlan) -> Switched:
+def quantization_switches(prepared: Document, plan: QuantizationPlan) -> SwitchedCopy:
     """Return a copy in which a switch decides for each tensor of a plan whether it is quantized.
 
     Runs onnx's shape inference: call it in a child process.
@@ -44,7 +44,7 @@ def quantization_switches(prepared: Document, plan: QuantizationPlan) -> Switche
         chosen = plan.chosen({node.name for node in kept}).items()
         return {switches[choice] for choice in chosen if choice in switches}
 
-    return Switched(copy, nodes, [*switches.values()], on)
+    return SwitchedCopy(copy, nodes, [*switches.values()], on)
 
 
 class _Insertion:

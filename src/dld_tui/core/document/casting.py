@@ -431,7 +431,7 @@ _SELECTED = ("float32", "float64")
 
 
 @dataclass(frozen=True)
-class Switched:
+class SwitchedCopy:
     """A model in which inputs turn the rounding of nodes on and off."""
 
     document: Document

@@ -317,10 +317,10 @@ def reference(
         data = payload.read() if isinstance(payload, Blob) else payload
         return {"raw": base64.b64encode(data).decode("ascii"), **tail}
     parts = payload.chunks(CHUNK) if isinstance(payload, Blob) else iter((payload,))
-    return written(document, parts, length, progress=progress, cancelled=cancelled) | tail
+    return write_payload(document, parts, length, progress=progress, cancelled=cancelled) | tail
 
 
-def written(
+def write_payload(
     document: PayloadOwner,
     parts: Iterator[bytes],
     length: int = 0,
@@ -342,7 +342,9 @@ def written(
     return {"file": str(source.path), "offset": 0, "length": source.size, "sha256": sha256}
 
 
-def kept_file(document: PayloadOwner, path: Path, *, cancelled: CancelCheck | None = None) -> JSON:
+def journaled_file(
+    document: PayloadOwner, path: Path, *, cancelled: CancelCheck | None = None
+) -> JSON:
     """Move a file to where the files of payloads are and return the reference to all of it.
 
     Raises:

@@ -243,7 +243,7 @@ def save(
 
 
 @dataclass(frozen=True)
-class DataToBring:
+class DataToCopy:
     """Data files that are elsewhere than a model at its new place looks for them."""
 
     size: int = 0
@@ -254,14 +254,14 @@ class DataToBring:
     """Whether copies there can share their blocks."""
 
 
-def data_to_bring(document: Document, target: Path) -> DataToBring:
+def data_to_copy(document: Document, target: Path) -> DataToCopy:
     """Return the data files that a save at `target` copies."""
     away = [
         (source, place) for source, place in _data_files(document, target) if not place.exists()
     ]
     sizes = [source.stat() for source, _ in away]
     folder = target.absolute().parent
-    return DataToBring(
+    return DataToCopy(
         sum(status.st_size for status in sizes),
         sum(status.st_blocks * 512 for status in sizes),
         bool(away) and all(can_clone(source, folder) for source, _ in away),

@@ -45,11 +45,11 @@ from dld_tui.core.files.wire import MAX_MESSAGE, THRESHOLD, pieces_length, splic
 from dld_tui.core.files.writer import (
     PREFIX,
     Output,
-    explained,
     hold_file,
     hold_folder,
-    let_go,
+    release,
     require_distinct,
+    save_errors,
     sweep,
     write_set,
 )
@@ -151,7 +151,7 @@ class ModelSet:
         ]
         require_distinct([output.path for output in outputs])  # before a folder is made
         for data in self.named:
-            with explained(self._path(data)):
+            with save_errors(self._path(data)):
                 self._path(data).parent.mkdir(parents=True, exist_ok=True)
         return [*self.remarks, *write_set(outputs, progress=progress, cancelled=cancelled)]
 
@@ -435,7 +435,7 @@ def external_view(
         for tensor in dense_tensors(model):
             view.refer(tensor)
         if view.hole:
-            with explained(path), open(path.parent / _HOLE, "wb") as file:
+            with save_errors(path), open(path.parent / _HOLE, "wb") as file:
                 file.truncate(view.hole)
         if view.data.pieces:
             _write(path.with_name(view.data.name), view.data.pieces, cancelled)
@@ -448,7 +448,7 @@ def external_view(
 
 
 def _write(path: Path, pieces: Sequence[bytes | Blob], cancelled: CancelCheck | None) -> None:
-    with explained(path), open(path, "wb", buffering=0) as file:
+    with save_errors(path), open(path, "wb", buffering=0) as file:
         stream(file.fileno(), pieces, ByteCount(pieces_length(pieces), None, cancelled))
 
 
@@ -458,7 +458,7 @@ def _beside(folder: Path | None) -> Path | None:
         return None
     home = Path(os.path.realpath(folder))
     sweep(home)
-    with explained(home):
+    with save_errors(home):
         try:
             return hold_file(home, ".onnx")
         except PermissionError:  # by other rules than its mode
@@ -469,7 +469,7 @@ def _elsewhere(*, on_disk: bool) -> Path:
     """Return a file, which is not there yet, in a new temporary folder."""
     parent = spill_folder() if on_disk else Path(tempfile.gettempdir())
     sweep(parent)
-    with explained(parent):
+    with save_errors(parent):
         return hold_folder(parent) / "model.onnx"
 
 
@@ -477,12 +477,12 @@ def discard_view(path: Path) -> None:
     """Remove a view and what was made for it; what is already gone is no error."""
     if path.parent.name.startswith(PREFIX):
         shutil.rmtree(path.parent, ignore_errors=True)
-        let_go(path.parent)
+        release(path.parent)
     elif path.name.startswith(PREFIX):
         for view_file in (path, path.with_name(f"{path.name}.data")):
             with suppress(FileNotFoundError):
                 view_file.unlink()
-        let_go(path)
+        release(path)
 
 
 class _View:

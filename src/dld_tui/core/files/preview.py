@@ -91,7 +91,7 @@ def _of_tuning(path: str) -> Preview:
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
-    from dld_tui.core.tables.names import aliases_in, said_aliases
+    from dld_tui.core.tables.names import alias_legend, aliases_in
 
     document = Document.open(path, cancelled=cancelled)
     try:
@@ -103,7 +103,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
         lines = [
             *_terminal_lines("in", inputs, aliases),
             *_terminal_lines("out", summary.outputs, aliases),
-            *([("dims", said_aliases(aliases))] if aliases else ()),
+            *([("dims", alias_legend(aliases))] if aliases else ()),
             ("nodes", _counted(summary.nodes_total, summary.op_types)),
             ("weights", _weights(document, summary)),
         ]

@@ -69,7 +69,7 @@ def hold_folder(parent: Path, prefix: str = PREFIX) -> Path:
                 return path
 
 
-def let_go(path: Path) -> None:
+def release(path: Path) -> None:
     """Stop holding what this process made; nothing is removed."""
     descriptor = _held.pop(path, None)
     if descriptor is not None:
@@ -173,7 +173,7 @@ class StagedFile:
         self._descriptor = -1
         self._temporary: Path | None = None
         self._unnamed = False
-        with explained(self.path):
+        with save_errors(self.path):
             try:
                 self._target = Path(os.path.realpath(path))
                 self._existing = self._examine()
@@ -186,7 +186,7 @@ class StagedFile:
         # What replaces a private file is private from its first byte; else the umask decides.
         mode = 0o666 if self._existing is None else 0o600
         folder = self._target.parent
-        with explained(self.path):
+        with save_errors(self.path):
             try:
                 if not _HAS_UNNAMED:
                     raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
@@ -227,7 +227,7 @@ class StagedFile:
             SaveError: The disk is full or fails.
             CancelledError: The count says so.
         """
-        with explained(self.path):
+        with save_errors(self.path):
             stream(self._descriptor, pieces, count)
 
     def seal(self, verify: Callable[[Path], None] | None = None) -> None:
@@ -236,7 +236,7 @@ class StagedFile:
         Raises:
             SaveError: One of these failed.
         """
-        with explained(self.path):
+        with save_errors(self.path):
             self._copy_mode()
             if self._durable:
                 with suppress_unsupported():
@@ -262,7 +262,7 @@ class StagedFile:
             FileChangedError: The target was changed by another program.
         """
         self._require_unchanged()
-        with explained(self.path):
+        with save_errors(self.path):
             if self._unnamed:
                 self._give_name()
             self._close()
@@ -388,7 +388,7 @@ def suppress_unsupported() -> Iterator[None]:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def save_errors(path: Path) -> Iterator[None]:
     """Turn errors of the operating system into a SaveError for `path`.
 
     Raises:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dld_tui.core.graph.edge_routes import join, split
+from dld_tui.core.graph.edge_routes import join_edges, split_edges
 from dld_tui.core.graph.placement import Layers
 
 _ROUNDS = 4
@@ -403,13 +403,13 @@ def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
     count = len(layers.rank)
     together = _Search(layers)
     if together.sweep():
-        apart = split(layers)
+        apart = split_edges(layers)
         if len(apart.rank) > count:
             other = _Search(apart)
             if other.sweep() <= together.best:
                 other.improve(_PASSING)
                 other.finish()
-                joined, items = join(apart, count)
+                joined, items = join_edges(apart, count)
                 polished = _Search(joined)
                 polished.improve(_POLISHING)
                 polished.finish()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dld_tui.core.graph.placement import Layers
 
 
-def split(layers: Layers) -> Layers:
+def split_edges(layers: Layers) -> Layers:
     """Return layers in which each link of a tensor has its own chain.
 
     Lines that share a chain can only pass others together. Apart from each other they find better
@@ -78,11 +78,11 @@ def _link(layers: Layers, upper: int, lower: int, net: int) -> None:
     layers.above[lower].append(upper)
 
 
-def join(layers: Layers, count: int) -> tuple[Layers, list[int]]:
+def join_edges(layers: Layers, count: int) -> tuple[Layers, list[int]]:
     """Make one line of those that carry one tensor side by side, from where they start.
 
     Args:
-        layers: Layers as :func:`split` returns them, in a good order.
+        layers: Layers as :func:`split_edges` returns them, in a good order.
         count: The items of the layers that were split.
 
     Returns:

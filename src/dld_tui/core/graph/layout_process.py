@@ -36,7 +36,7 @@ _START = (
 )
 
 
-class ArrangingChild:
+class LayoutProcess:
     """A child process that arranges one graph; without a process where none can be started.
 
     Close it, whatever happens.

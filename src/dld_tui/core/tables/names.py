@@ -32,7 +32,7 @@ class SharedEnds(NamedTuple):
         return mark + (bare[len(self.front) : len(bare) - len(self.back)] or bare) + more
 
     @property
-    def said(self) -> str:
+    def gapped(self) -> str:
         """Both with a gap between them, for a title; empty when there are none."""
         return f"{self.front}…{self.back}" if self.front or self.back else ""
 
@@ -148,7 +148,7 @@ def aliases_in(scope: _Typed) -> dict[str, str]:
     return dimension_aliases(dim for dim in dims if isinstance(dim, str))
 
 
-def said_aliases(aliases: Mapping[str, str]) -> str:
+def alias_legend(aliases: Mapping[str, str]) -> str:
     """Return the legend of aliases, as ``B batch  S sequence``; fit for a terminal.
 
     A long prefix shared with the name before, up to a separator, is abbreviated.

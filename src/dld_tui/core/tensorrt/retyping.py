@@ -17,7 +17,7 @@ from dld_tui.core.document.casting import (
     Cast,
     CastPlan,
     FreshNames,
-    Switched,
+    SwitchedCopy,
     add_switches,
     plan_casts,
     plan_rounding,
@@ -367,7 +367,7 @@ _SWITCH = "dld.switch"
 """The entry of ``metadata_props`` that names a node's switch."""
 
 
-def switchable(document: Document, precision: str) -> Switched:
+def switchable(document: Document, precision: str) -> SwitchedCopy:
     """Return a copy of a model whose nodes round values to a precision if extra inputs say so.
 
     As :func:`~dld_tui.core.tensorrt.retyping.lowered` with `rounded`, for any choice of nodes.
@@ -407,7 +407,7 @@ def switchable(document: Document, precision: str) -> Switched:
         switched = add_switches(copy, {node: precisions[node] for node in rounded}, rounded)
     layer_precision = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
     inputs = [*dict.fromkeys(layer_precision.values())]
-    return Switched(
+    return SwitchedCopy(
         copy,
         [*layer_precision],
         inputs,

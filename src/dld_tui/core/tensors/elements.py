@@ -90,7 +90,7 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
         raise EditError(f"elements of type {dtype} need a newer onnx package") from None
 
 
-def of_numpy(kind: np.dtype[Any]) -> bool:
+def is_numpy_type(kind: np.dtype[Any]) -> bool:
     """Return whether a type is numpy's own; those of ml_dtypes do not tell by their kind."""
     return kind.num < 256
 
@@ -113,7 +113,7 @@ def float_limit(dtype: str) -> float:
     import ml_dtypes
 
     kind = numpy_type(dtype)
-    module: Any = np if of_numpy(kind) else ml_dtypes
+    module: Any = np if is_numpy_type(kind) else ml_dtypes
     return float(module.finfo(kind).max)
 
 
@@ -384,7 +384,7 @@ def _real(values: Array, source: str) -> Array:
 
 def _to_float(values: Array, target: str, saturate: bool) -> Array:
     kind = numpy_type(target)
-    if not of_numpy(values.dtype):
+    if not is_numpy_type(values.dtype):
         # The types of ml_dtypes do not all know each other; float32 holds all of them exactly.
         values = values.astype(np.float32)
     if target == "float8e8m0":
@@ -475,7 +475,7 @@ def _wide(values: Array, source: str, target: str) -> Array:
     # 64-bit integers need more digits than float64 has.
     exact = any(dtype in ("int64", "uint64") for dtype in (source, target))
     wide: Any = np.longdouble if exact else np.float64
-    if of_numpy(values.dtype):
+    if is_numpy_type(values.dtype):
         return values.astype(wide)
     return values.astype(np.float64).astype(wide)
 

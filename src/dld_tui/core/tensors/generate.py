@@ -67,7 +67,7 @@ def uniform_range(dtype: str, sign: int) -> tuple[float, float]:
     return (0, min(high, 127)) if sign > 0 else (max(low, -128), 0)
 
 
-def filled(
+def fill_payload(
     document: Document, dtype: str, dims: tuple[int, ...], fill: Mapping[str, JSON]
 ) -> bytes | Blob | Iterator[bytes]:
     """Return the payload that a ``fill`` describes, as ``raw_data`` has it; not for strings.
@@ -93,7 +93,7 @@ def filled(
     if kind == "values":
         return encoded(_values(fill.get("values"), dtype, count), dtype)
     if kind == "payload":
-        return given(document, fill.get("payload"), dtype, dims)
+        return referenced_payload(document, fill.get("payload"), dtype, dims)
     if kind in ("normal", "uniform"):
         if kind not in random_kinds(dtype):
             raise EditError(f"{dtype} cannot be filled from a {kind} distribution")
@@ -122,7 +122,9 @@ def require_room(document: Document, length: int) -> None:
     document.new_data += length
 
 
-def given(document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]) -> bytes | Blob:
+def referenced_payload(
+    document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]
+) -> bytes | Blob:
     """Return the payload of a reference, or of ``{"values": [...]}``, for a type and dimensions.
 
     Raises:
@@ -140,7 +142,7 @@ def given(document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]) 
     return data
 
 
-def given_strings(values: JSON, dims: tuple[int, ...]) -> list[bytes]:
+def string_elements(values: JSON, dims: tuple[int, ...]) -> list[bytes]:
     """Return the elements of a tensor of strings.
 
     Raises:

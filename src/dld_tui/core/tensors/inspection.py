@@ -36,7 +36,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Typed:
+class ParsedElement:
     """Text typed into a cell, and its value."""
 
     value: JSON
@@ -85,7 +85,7 @@ class TensorWindow:
         """Return the literal of an element; a string is quoted and escaped."""
         return element_text(value, self.dtype)
 
-    def parse(self, text: str) -> Typed:
+    def parse(self, text: str) -> ParsedElement:
         """Return the element that a text typed into a cell means.
 
         A string may be typed in quotes with escapes, or without quotes.
@@ -96,13 +96,13 @@ class TensorWindow:
         try:
             if self.dtype == "string":
                 value = _string(text)
-                return Typed(
+                return ParsedElement(
                     to_json(_array([value], "string"), "string")[0], self.text(value), False
                 )
             value = parse_element(text, self.dtype)
             native = _array([value], self.dtype)
             shown = self.text(native[0])
-            return Typed(to_json(native, self.dtype)[0], shown, _differs(text, shown))
+            return ParsedElement(to_json(native, self.dtype)[0], shown, _differs(text, shown))
         except LiteralError as error:
             raise EditError(error.message) from None
 

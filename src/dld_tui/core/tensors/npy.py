@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.document.payloads import INLINE_LIMIT, reference, written
+from dld_tui.core.document.payloads import INLINE_LIMIT, reference, write_payload
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.files.blobs import Blob, SpillFile
@@ -89,25 +89,25 @@ def header_of(source: Source) -> NpyHeader:
     path = source.path
     start = source.read(0, min(source.size, 12))
     if not start.startswith(_MAGIC) or len(start) < 10:
-        raise refused(path, _what_instead(start))
+        raise npy_error(path, _what_instead(start))
     version = start[6]
     if version not in (1, 2, 3):
-        raise refused(path, f"is a .npy file of version {version}, which is not known")
+        raise npy_error(path, f"is a .npy file of version {version}, which is not known")
     wide = version > 1
     size = int.from_bytes(start[8:12] if wide else start[8:10], "little")
     begin = 12 if wide else 10
     if size > _LONGEST_HEADER:
-        raise refused(path, f"has a header of {size} B")
+        raise npy_error(path, f"has a header of {size} B")
     if begin + size > source.size:
-        raise refused(path, "is cut short in its header")
+        raise npy_error(path, "is cut short in its header")
     text = source.read(begin, size).decode("utf-8" if version == 3 else "latin-1", "replace")
     descr, fortran, shape = _parsed(path, text)
     length = math.prod(shape) * np.dtype(descr).itemsize
     available = source.size - begin - size
     if available < length:
-        raise refused(path, f"is cut short: {available} B of {length} B of elements are there")
+        raise npy_error(path, f"is cut short: {available} B of {length} B of elements are there")
     if available > length:
-        raise refused(path, f"has {available - length} B behind its last element")
+        raise npy_error(path, f"has {available - length} B behind its last element")
     return NpyHeader(path, descr, shape, fortran and len(shape) > 1, begin + size, length)
 
 
@@ -123,12 +123,12 @@ def _parsed(path: Path, text: str) -> tuple[str, bool, tuple[int, ...]]:
     try:
         header = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise refused(path, "has a header that cannot be read") from None
+        raise npy_error(path, "has a header that cannot be read") from None
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
-        raise refused(path, "has a header that cannot be read")
+        raise npy_error(path, "has a header that cannot be read")
     descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     if isinstance(descr, list):
-        raise refused(path, "holds records of several fields, not one element type")
+        raise npy_error(path, "holds records of several fields, not one element type")
     if descr == "<f1":  # what numpy writes for ml_dtypes' float8_e5m2, and cannot read
         descr = "|V1"
     try:
@@ -136,20 +136,20 @@ def _parsed(path: Path, text: str) -> tuple[str, bool, tuple[int, ...]]:
     except (TypeError, ValueError):
         kind = None
     if kind is None:
-        raise refused(path, f"has elements of an unknown type {clip(visible(str(descr)), 40)}")
+        raise npy_error(path, f"has elements of an unknown type {clip(visible(str(descr)), 40)}")
     if kind.hasobject:
-        raise refused(path, "holds pickled objects, which could run code: they are never read")
+        raise npy_error(path, "holds pickled objects, which could run code: they are never read")
     if kind.kind not in "biufcUSV" or kind.name in ("float128", "longdouble", "complex256"):
-        raise refused(path, f"has elements of type {kind.name}, which ONNX does not have")
+        raise npy_error(path, f"has elements of type {kind.name}, which ONNX does not have")
     if not isinstance(fortran, bool) or not isinstance(shape, tuple):
-        raise refused(path, "has a header that cannot be read")
+        raise npy_error(path, "has a header that cannot be read")
     try:
         return str(descr), fortran, require_dims(shape)
     except EditError as error:
-        raise refused(path, f"has an impossible shape: {error.message}") from None
+        raise npy_error(path, f"has an impossible shape: {error.message}") from None
 
 
-def refused(path: Path, why: str, hint: str | None = None) -> InputError:
+def npy_error(path: Path, why: str, hint: str | None = None) -> InputError:
     """Return the error for a file that is refused."""
     return InputError(why, where=os.fspath(path), hint=hint)
 
@@ -210,12 +210,12 @@ def import_npy(
         if wanted == "string":
             return NpyPayload(wanted, header.shape, {"values": _strings(source, header)})
         if math.prod(header.shape) > 2**48:
-            raise refused(header.path, "has too many elements")
+            raise npy_error(header.path, "has too many elements")
         parts = _parts(source, header, wanted)
         if header.length <= INLINE_LIMIT:
             payload = reference(document, b"".join(parts))
         else:
-            payload = written(
+            payload = write_payload(
                 document, parts, header.length, progress=progress, cancelled=cancelled
             )
         return NpyPayload(wanted, header.shape, payload)
@@ -228,15 +228,15 @@ def _require_match(header: NpyHeader, dtype: str, dims: Sequence[int] | None) ->
     numpy_type(dtype)
     if not _fits(kind, header.dtype, dtype):
         if kind.kind == "V":
-            raise refused(
+            raise npy_error(
                 header.path, f"holds {kind.itemsize} B elements of an unnamed type, not {dtype}"
             )
-        raise refused(header.path, f"holds {header.dtype}, the tensor is {dtype}")
+        raise npy_error(header.path, f"holds {header.dtype}, the tensor is {dtype}")
     if dims is not None and tuple(dims) != header.shape:
         present, wanted = fmt.shape(header.shape), fmt.shape(tuple(dims))
-        raise refused(header.path, f"has shape {present}, the tensor has {wanted}")
+        raise npy_error(header.path, f"has shape {present}, the tensor has {wanted}")
     if header.fortran and header.length > _FORTRAN_LIMIT:
-        raise refused(
+        raise npy_error(
             header.path,
             f"is in column (Fortran) order and larger than {fmt.size(_FORTRAN_LIMIT)}",
             hint="Save it again with numpy.ascontiguousarray",
@@ -273,12 +273,12 @@ def _raw(values: Array, dtype: str, path: Path) -> bytes:
             return encoded(values.view(NARROW_INTEGERS[dtype]), dtype)
         low, high = integer_limits(dtype)
         if len(values) and (int(values.min()) < low or int(values.max()) > high):
-            raise refused(path, f"has numbers that {dtype} cannot hold: it holds {low} to {high}")
+            raise npy_error(path, f"has numbers that {dtype} cannot hold: it holds {low} to {high}")
         return encoded(values, dtype)
     if dtype in _NARROW_FLOATS:
         codes = values.view(np.uint8)
         if len(codes) and int(codes.max()) >= 1 << _NARROW_FLOATS[dtype]:
-            raise refused(path, f"has codes that {dtype} does not have")
+            raise npy_error(path, f"has codes that {dtype} does not have")
         return encoded(codes.view(numpy_type(dtype)), dtype)
     if values.dtype.kind == "V":
         return values.tobytes()
@@ -289,14 +289,14 @@ def _raw(values: Array, dtype: str, path: Path) -> bytes:
 
 def _strings(source: Source, header: NpyHeader) -> list[JSON]:
     if header.length > _STRINGS_LIMIT:
-        raise refused(header.path, f"has more than {fmt.size(_STRINGS_LIMIT)} of strings")
+        raise npy_error(header.path, f"has more than {fmt.size(_STRINGS_LIMIT)} of strings")
     flat = np.frombuffer(source.read(header.offset, header.length), np.dtype(header.descr))
     try:
         if header.fortran:
             flat = flat.reshape(header.shape, order="F").ravel(order="C")
         texts = flat.tolist()
     except (UnicodeError, ValueError):
-        raise refused(header.path, "has strings that are not Unicode") from None
+        raise npy_error(header.path, "has strings that are not Unicode") from None
     return [
         text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
         for text in texts

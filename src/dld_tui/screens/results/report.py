@@ -289,7 +289,7 @@ class ReportScreen(Panes):
         report = self.report
         if report is None or index is None:
             return "Timeline"
-        shared = visible(shared_names(report.layers).said)
+        shared = visible(shared_names(report.layers).gapped)
         names = f" · {shared}" if shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
         shown_pass = next(

@@ -215,10 +215,10 @@ class TypeInference(Controller):
 
 
 def _remove(folder: Path) -> None:
-    from dld_tui.core.files.writer import let_go
+    from dld_tui.core.files.writer import release
 
     shutil.rmtree(folder, ignore_errors=True)
-    let_go(folder)
+    release(folder)
 
 
 @dataclass

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.document.scripting.journal import LeftJournal, left_journals, sweep_journals
+from dld_tui.core.document.scripting.journal import CrashJournal, crash_journals, sweep_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
-from dld_tui.core.graph.layout_process import ArrangingChild
+from dld_tui.core.graph.layout_process import LayoutProcess
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.state import ExplorerModel
@@ -49,7 +49,7 @@ class OpenedModel:
     """Names and links of the nodes of the main graph when it was opened."""
     early: EarlyGraph | None = None
     """The graph of a large model, which is being made meanwhile."""
-    left: list[LeftJournal] = field(default_factory=list)
+    left: list[CrashJournal] = field(default_factory=list)
     """Journals of sessions that were killed."""
     findings: list[Finding] = field(default_factory=list)
 
@@ -149,7 +149,7 @@ def _with_rows(
     if cancelled():
         raise CancelledError
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
-    left = left_journals(path) if path is not None else []
+    left = crash_journals(path) if path is not None else []
     return OpenedModel(document, explorer, summarise(document, op_types), main, early, left)
 
 
@@ -178,7 +178,7 @@ def make_graph(
     if len(scope.nodes) < CHILD_FROM:
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
         return _made(scope, constants, exceptions, drawn, lambda graph: None)
-    with closing(ArrangingChild()) as child:  # it starts while the model is read
+    with closing(LayoutProcess()) as child:  # it starts while the model is read
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
         return _made(
             scope, constants, exceptions, drawn, lambda graph: child.arrange(graph, cancelled)
@@ -218,7 +218,7 @@ class EarlyGraph:
         self._dropped = False
         self._model: GraphModel | None = None
         self._done = Event()
-        child = ArrangingChild()
+        child = LayoutProcess()
         try:
             drawn = graph_of(scope, constants=constants, texts=texts)
             arguments = (scope, constants, drawn, child)
@@ -227,9 +227,7 @@ class EarlyGraph:
             child.close()
             raise
 
-    def _make(
-        self, scope: Scope, constants: bool, drawn: ScopeGraph, child: ArrangingChild
-    ) -> None:
+    def _make(self, scope: Scope, constants: bool, drawn: ScopeGraph, child: LayoutProcess) -> None:
         try:
             with closing(child):
                 self._model = _made(

@@ -17,7 +17,7 @@ from dld_tui.commands import Command
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Change, Document, Node
-from dld_tui.core.document.scripting.journal import LeftJournal, discard
+from dld_tui.core.document.scripting.journal import CrashJournal, discard_journal
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.home.palette import conversion_commands
@@ -325,7 +325,7 @@ class WorkspaceScreen(Page):
 
     # --- journals -------------------------------------------------------------------------------
 
-    def _ask_restore(self, left: LeftJournal) -> None:
+    def _ask_restore(self, left: CrashJournal) -> None:
         steps = fmt.plural(len(left.lines), "edit")
         message = f"The last session ended without saving this model: {steps} can be restored."
         if not left.matches:
@@ -335,12 +335,12 @@ class WorkspaceScreen(Page):
             message,
             [
                 ("r", "restore them", partial(self._restore, left)),
-                ("d", "discard them", partial(discard, left)),
+                ("d", "discard them", partial(discard_journal, left)),
                 ("l", "ask me next time", None),
             ],
         )
 
-    def _restore(self, left: LeftJournal) -> None:
+    def _restore(self, left: CrashJournal) -> None:
         from dld_tui.core.document.scripting.scripts import replay
 
         document = self.document
@@ -356,7 +356,7 @@ class WorkspaceScreen(Page):
             if error is not None:
                 host(self).show_error(error)
                 return
-            discard(left)
+            discard_journal(left)
             self._say_restored(results[0])
 
         self.work.run("Restoring the edits", task, ended)

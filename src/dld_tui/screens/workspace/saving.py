@@ -86,10 +86,10 @@ class Saving(Controller):
 
     async def _ask_data(self, path: Path, done: Callable[[], None]) -> None:
         """Ask whether large data files of another folder are copied or linked, and save."""
-        from dld_tui.core.document.serialise import data_to_bring
+        from dld_tui.core.document.serialise import data_to_copy
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
-        data = await on_thread(partial(data_to_bring, self.document, path))
+        data = await on_thread(partial(data_to_copy, self.document, path))
         answer: str | None = "copy"
         if data.size >= _ASK_BYTES:
             choices = [

@@ -22,7 +22,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
-from dld_tui.core.tables.names import said_aliases
+from dld_tui.core.tables.names import alias_legend
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
@@ -229,7 +229,7 @@ class Explorer(Framed, Vertical):
             "" if root is self.model.document.main else f" {glyphs.current().crumb} {root.title}"
         )
         filters = self.node_filter.active if self.node_filter is not None else 0
-        aliases = said_aliases(root.document.shown_types.aliases(root))
+        aliases = alias_legend(root.document.shown_types.aliases(root))
         self.border_subtitle = Content(glyphs.shown(aliases))
         self.frame.show(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
 

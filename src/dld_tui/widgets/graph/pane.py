@@ -21,7 +21,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.layout import Link, links_at
-from dld_tui.core.tables.names import said_aliases
+from dld_tui.core.tables.names import alias_legend
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
@@ -638,7 +638,7 @@ class GraphPane(Framed, Commands, Vertical):
         if self.list.display and model.name_ends.said:
             place += f" · {visible(model.name_ends.said)}"
         said = (
-            said_aliases(model.aliases) if self.link is None else self._link_text(model, self.link)
+            alias_legend(model.aliases) if self.link is None else self._link_text(model, self.link)
         )
         self.border_subtitle = Content(glyphs.shown(said))
         count = fmt.plural(model.total, model.noun)

@@ -14,7 +14,7 @@ from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.document import Document
 from dld_tui.core.document.edits.registry import EDITS
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.errors import EditError
 from tests.core.document.edits.properties import PROPERTIES, Property
 from tests.oracles import edited_models as oracle
@@ -61,7 +61,7 @@ def check(prop: Property, subject: Subject, dice: random.Random, size: int, fold
     source.write_bytes(subject.model)
     document = Document.open(source)
     try:
-        take_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
+        store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
         arguments = prop.draw(document, dice, size)
         if arguments is None:
             return False

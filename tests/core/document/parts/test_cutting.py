@@ -7,14 +7,16 @@ import onnx
 from dld_tui.core.conversion.reduction import extract_kept, reached
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, store_types
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.models import parse
 
 
 def without(text: str, *names: str) -> onnx.ModelProto:
     document = Document(parse(text), path=None)
-    take_types(document, infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)[0])
+    store_types(
+        document, infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)[0]
+    )
     kept = {node for node in reached(document, document.main.nodes) if node.name not in names}
     part = extract_kept(document, kept)
     assert part is not None

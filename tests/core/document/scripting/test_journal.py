@@ -13,9 +13,9 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.scripting.journal import (
-    discard,
+    crash_journals,
+    discard_journal,
     journal_dir,
-    left_journals,
     sweep_journals,
 )
 from dld_tui.core.document.scripting.scripts import parse_script, replay
@@ -68,15 +68,15 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
         check=False,
     )
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
-    (left,) = left_journals(path)
+    (left,) = crash_journals(path)
     assert left.matches
     document = Document.open(path, journaled=True)
     result = replay(document, left.lines)
     assert result.refused == []
     restored = bytes_of(document)
     assert restored == run.stdout
-    discard(left)
-    assert [found for found in left_journals(path) if found.journal == left.journal] == []
+    discard_journal(left)
+    assert [found for found in crash_journals(path) if found.journal == left.journal] == []
     document.close()
 
 
@@ -86,7 +86,7 @@ def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) ->
     assert not journal_dir().exists(), "looking at a model writes nothing"
     document.apply("rename_node", scope=[], node="first", name="other")
     assert len(list(journal_dir().iterdir())) == 1
-    assert left_journals(path) == []
+    assert crash_journals(path) == []
     save(document)
     assert list(journal_dir().iterdir()) == []
     document.apply("rename_node", scope=[], node="other", name="again")
@@ -113,7 +113,7 @@ def test_a_save_that_is_killed_around_its_rename(tmp_path: Path, moment: str, of
     run = subprocess.run([sys.executable, "-c", SAVED_AND_KILLED, str(path), moment], check=False)
     assert run.returncode == -signal.SIGKILL
     assert (onnx.load(path).graph.node[0].name == "one") is (moment == "after")
-    assert [len(left.lines) for left in left_journals(path)] == [1] * offered
+    assert [len(left.lines) for left in crash_journals(path)] == [1] * offered
     sweep_journals()
     assert len(list(journal_dir().iterdir())) == offered
 
@@ -142,7 +142,7 @@ def test_a_line_that_is_nested_too_deep_is_refused_and_the_others_are_offered(
             file.write('{"edit": "set_metadata", "key": "k", "value": ')
             file.write('{"a": ' * depth + "1" + "}" * depth + "}\n")
         file.write('{"edit": "rename_node", "scope": [], "node": "pre", "name": "two"}\n')
-    (left,) = left_journals(path)
+    (left,) = crash_journals(path)
     fresh = Document.open(path)
     result = replay(fresh, left.lines)
     assert [number for number, _ in result.refused] == [2, 3, 4]
@@ -157,7 +157,7 @@ def test_a_changed_model_and_a_torn_last_line_are_noticed(tmp_path: Path) -> Non
     with journal.open("a") as file:
         file.write('{"edit": "rename_val')
     os.utime(path, ns=(1, 1))
-    (left,) = left_journals(path)
+    (left,) = crash_journals(path)
     assert not left.matches
     assert [line["name"] for line in left.lines] == ["one"]
 

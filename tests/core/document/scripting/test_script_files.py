@@ -13,10 +13,10 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.scripting.scripts import (
     export_script,
-    located,
+    locate_files,
+    map_payload_files,
     parse_script,
     replay,
-    with_files,
 )
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -25,7 +25,7 @@ from tests.support.sessions import bytes_of
 
 def replayed(model: Path, script: Path) -> bytes:
     document = Document.open(model)
-    result = replay(document, located(parse_script(script.read_text()), script.parent))
+    result = replay(document, locate_files(parse_script(script.read_text()), script.parent))
     assert not result.refused
     return bytes_of(document)
 
@@ -69,13 +69,13 @@ def test_large_payloads_lie_beside_the_script(tmp_path: Path) -> None:
 
 def test_only_payloads_are_renamed() -> None:
     payload: dict[str, JSON] = {"file": "a", "offset": 0, "length": 3, "sha256": "0"}
-    found = with_files({"file": "a", "deep": [payload]}, str.upper)
+    found = map_payload_files({"file": "a", "deep": [payload]}, str.upper)
     assert found == {"file": "a", "deep": [{**payload, "file": "A"}]}
 
 
 @pytest.mark.parametrize("name", ["/abs/p", "rel/p"])
 def test_names_are_relative_to_the_script(name: str) -> None:
     payload: dict[str, JSON] = {"file": name, "length": 1, "sha256": "0"}
-    (found,) = located([{"edit": "x", "p": payload}], Path("/home"))
+    (found,) = locate_files([{"edit": "x", "p": payload}], Path("/home"))
     expected = "/abs/p" if name[0] == "/" else "/home/rel/p"
     assert found["p"] == {**payload, "file": expected}

@@ -49,12 +49,12 @@ def delete_from(
     """Delete nodes of a scope; see :func:`delete_nodes`."""
     if reconnect:
         for node in nodes:
-            take_over(transaction, scope, node)
+            reconnect_users(transaction, scope, node)
     if len(nodes) == 1:
         remove_node(transaction, scope, nodes[0])
         return
     names = dict.fromkeys(name for node in nodes for name in node.outputs if name)
-    splice_out_all(transaction, scope, "node", nodes)
+    remove_records(transaction, scope, "node", nodes)
     kept = set(scope.outputs)
     index = scope.named("value_info")
     untold = [
@@ -63,7 +63,7 @@ def delete_from(
         if name in index and name not in kept and scope.definition(name) is None
         for record in index.all(name)
     ]
-    splice_out_all(transaction, scope, "value_info", untold)
+    remove_records(transaction, scope, "value_info", untold)
 
 
 def bypass_source(node: Node) -> str | None:
@@ -79,7 +79,9 @@ def bypass_source(node: Node) -> str | None:
     return None
 
 
-def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool = False) -> None:
+def reconnect_users(
+    transaction: Transaction, scope: Scope, node: Node, *, keep: bool = False
+) -> None:
     """Give the users of a node's output its first data input instead.
 
     Args:
@@ -132,7 +134,7 @@ def remove_node(
         transaction.drop(scope, "value_info", name)
 
 
-def splice_out_all(
+def remove_records(
     transaction: Transaction, scope: Scope, list_name: str, records: Sequence[Any]
 ) -> None:
     """Remove many records from their list, one step for each run of adjacent ones."""

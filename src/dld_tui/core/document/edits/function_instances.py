@@ -15,7 +15,7 @@ from dld_tui.core.document.edits.functions import (
     require_new_function,
 )
 from dld_tui.core.document.edits.imports import ensure_import, versions_by_domain
-from dld_tui.core.document.edits.nodes import boundary, in_order, new_proto, require_convex
+from dld_tui.core.document.edits.nodes import boundary, file_order, new_proto, require_convex
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.subgraphs import (
     Names,
@@ -82,7 +82,7 @@ def make_function(
     key = (plain_domain(domain), name, "")
     require_new_function(document, key, unused=True)
     home = targets[0].scope
-    ordered = in_order(home, targets)
+    ordered = file_order(home, targets)
     taken, outputs = boundary(home, ordered)
     require_convex(home, ordered, outputs)
     if not outputs:

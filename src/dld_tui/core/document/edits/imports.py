@@ -26,7 +26,7 @@ FIRST_IR_WITH_FUNCTIONS = 8
 """The IR version from which on a model may have local functions."""
 
 
-def bring_opsets(
+def import_opsets(
     document: Document, transaction: Transaction, home: Scope, model: onnx.ModelProto
 ) -> None:
     """Import the operator sets of a small model that are not imported in a scope.
@@ -50,7 +50,7 @@ def bring_opsets(
         _import(transaction, function, "", function.proto, missing)
 
 
-def bring_functions(
+def copy_functions(
     document: Document, transaction: Transaction, home: Scope, model: onnx.ModelProto
 ) -> None:
     """Add the local functions of a small model that the document does not have.

@@ -31,7 +31,7 @@ from dld_tui.core.tensors.elements import (
     require_dims,
     require_dtype,
 )
-from dld_tui.core.tensors.generate import filled, given_strings
+from dld_tui.core.tensors.generate import fill_payload, string_elements
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -61,8 +61,8 @@ def add_initializer(
         name: Its name: a free one, that of an input without a value, or one that nodes use
             without a source.
         dims: The dimensions.
-        fill: The values; see :func:`dld_tui.core.tensors.generate.filled`. For values that are in
-            a data file already: ``{"kind": "external", "location", "offset", "length"}``.
+        fill: The values; see :func:`dld_tui.core.tensors.generate.fill_payload`. For values in an
+            existing data file: ``{"kind": "external", "location", "offset", "length"}``.
     """
     home = document.scope_at(scope)
     require_new_initializer(home, name)
@@ -78,9 +78,9 @@ def add_initializer(
     elif dtype == "string":
         if fill.get("kind") != "values":
             raise EditError("strings are given as values")
-        proto.string_data.extend(given_strings(fill.get("values"), shape))
+        proto.string_data.extend(string_elements(fill.get("values"), shape))
     else:
-        put_payload(document, proto, filled(document, dtype, shape, fill))
+        put_payload(document, proto, fill_payload(document, dtype, shape, fill))
     enter_initializer(transaction, home, "initializer", proto)
     return f"add initializer {quoted(name)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edits.deletion import take_over
+from dld_tui.core.document.edits.deletion import reconnect_users
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
@@ -163,7 +163,7 @@ def bypass_nodes(
     """Give the users of each node's output the node's first data input instead; the node stays."""
     for ref in strings(nodes, "nodes"):
         node = node_at(document, scope, ref)
-        take_over(transaction, node.scope, node, keep=True)
+        reconnect_users(transaction, node.scope, node, keep=True)
     return f"bypass {subject(nodes, 'node')}"
 
 

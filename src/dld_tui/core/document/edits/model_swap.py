@@ -13,11 +13,11 @@ from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.payloads import (
     CHUNK,
     INLINE_LIMIT,
-    kept_file,
+    journaled_file,
     reference,
     resolve,
     scratch_folder,
-    written,
+    write_payload,
 )
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import save, skeleton_bytes
@@ -135,7 +135,7 @@ def keep_model(
         skeleton = skeleton_bytes(kept_document)
         size = path.stat().st_size
         if move and size > INLINE_LIMIT and not _has_data_files(skeleton):
-            return kept_file(document, path, cancelled=cancelled)
+            return journaled_file(document, path, cancelled=cancelled)
         pieces = splice(_with_external(kept_document, skeleton, path.name), kept_document.blobs)
         return _kept(document, pieces, cancelled)
     finally:
@@ -229,7 +229,7 @@ def _kept(
     length = pieces_length(pieces)
     if length <= INLINE_LIMIT:
         return reference(document, b"".join(_chunks(pieces)))
-    return written(document, _chunks(pieces), length, cancelled=cancelled)
+    return write_payload(document, _chunks(pieces), length, cancelled=cancelled)
 
 
 def _chunks(pieces: Sequence[bytes | Blob]) -> Iterator[bytes]:

@@ -167,7 +167,7 @@ def replace_nodes(
     if not targets:
         raise EditError("there are no nodes to replace")
     home = targets[0].scope
-    ordered = in_order(home, targets)
+    ordered = file_order(home, targets)
     node_inputs, outputs = boundary(home, ordered)
     require_convex(home, ordered, outputs)
     place = home.index_of(ordered[-1]) - len(ordered) + 1
@@ -215,7 +215,7 @@ def place_after(scope: Scope, inputs: Sequence[str]) -> int:
     return max((scope.index_of(node) + 1 for node in producers), default=0)
 
 
-def in_order(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
+def file_order(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
     """Return nodes of one scope in the order of the file, each once."""
     place = places(scope, list(nodes))
     return sorted(place, key=place.__getitem__)

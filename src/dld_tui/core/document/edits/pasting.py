@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
-from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
+from dld_tui.core.document.edits.imports import copy_functions, import_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import require_visible
@@ -62,8 +62,8 @@ def paste_nodes(
     model, constants, shared = read_fragment(document, fragment)
     if index is not None and not 0 <= index <= len(home.nodes):
         raise EditError(f"there is no place {index} among {len(home.nodes)} nodes")
-    bring_opsets(document, transaction, home, model)
-    bring_functions(document, transaction, home, model)
+    import_opsets(document, transaction, home, model)
+    copy_functions(document, transaction, home, model)
     return _Paste(document, transaction, home, model, constants, shared).run(connect or {}, index)
 
 

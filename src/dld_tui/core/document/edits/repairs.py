@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
-from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
+from dld_tui.core.document.edits.deletion import delete_from, remove_records
 from dld_tui.core.document.edits.imports import ensure_known_import
 from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
@@ -227,10 +227,10 @@ def remove_unused(
             if apart and given:  # without its value the input would have to be fed
                 unwanted = [record for record in unwanted if record not in given]
                 given = []
-            splice_out_all(transaction, home, list_name, unwanted)
+            remove_records(transaction, home, list_name, unwanted)
             for record in given:
                 name = record_name(list_name, record)
-                splice_out_all(transaction, home, "input", home.named("input").all(name))
+                remove_records(transaction, home, "input", home.named("input").all(name))
             count += len(unwanted)
         removed += [fmt.plural(count, "unused initializer")] if count else []
     return f"remove {' and '.join(removed) or 'nothing'}"

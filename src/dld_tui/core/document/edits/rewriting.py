@@ -13,7 +13,7 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, set_attribute
 from dld_tui.core.document.edits.batch import cast_nodes
-from dld_tui.core.document.edits.deletion import splice_out_all
+from dld_tui.core.document.edits.deletion import remove_records
 from dld_tui.core.document.edits.functions import enter_function, new_function, require_new_function
 from dld_tui.core.document.edits.imports import (
     ensure_import,
@@ -65,7 +65,7 @@ MOST_GENERATIONS = 4
 
 
 @dataclass
-class Rewritten:
+class RewriteResult:
     """What rules did."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def rewrite_document(
     *,
     at: Sequence[Sequence[JSON]] | None = None,
     lines: bool = False,
-) -> Rewritten:
+) -> RewriteResult:
     """Carry out rules in a transaction; see :func:`rewrite`.
 
     Args:
@@ -151,7 +151,7 @@ def _endless() -> EditError:
 
 def preview(
     document: Document, rules: str, at: Sequence[Sequence[JSON]] | None = None
-) -> Rewritten:
+) -> RewriteResult:
     """Return what rules would do; the document is unchanged and no listener is notified."""
     scratch = Transaction("rewrite", {})
     try:
@@ -160,7 +160,9 @@ def preview(
         scratch.roll_back()
 
 
-def planned(document: Document, hit: Hit, rewrite_rule: Rewrite) -> tuple[list[str], list[str]]:
+def planned_lines(
+    document: Document, hit: Hit, rewrite_rule: Rewrite
+) -> tuple[list[str], list[str]]:
     """Return lines of the nodes that would go and come at one place; nothing is changed.
 
     Raises:
@@ -182,7 +184,7 @@ class _Work:
         self._document = document
         self._transaction = transaction
         self._lines = lines
-        self.done = Rewritten()
+        self.done = RewriteResult()
         self._made: dict[Node, tuple[str, int, int]] = {}
         """By which rewrite and in which application a node was made, and its generation."""
         self._applications = 0
@@ -351,7 +353,7 @@ class _Work:
             if list_name in scope.records:
                 index = scope.named(list_name)
                 records = [r for n in lost if n not in outputs for r in index.all(n)]
-                splice_out_all(self._transaction, scope, list_name, records)
+                remove_records(self._transaction, scope, list_name, records)
 
     def _drop_unused(self, scope: Scope, values: Sequence[str]) -> list[str]:
         """Remove the producers of values of this scope or an outer one that are now unused.
@@ -375,10 +377,10 @@ class _Work:
                 ):
                     nodes.setdefault(home, {})[node] = None
             for home, records in weights.items():
-                splice_out_all(self._transaction, home, "initializer", records)
+                remove_records(self._transaction, home, "initializer", records)
             waiting = []
             for home, unused in nodes.items():
-                splice_out_all(self._transaction, home, "node", list(unused))
+                remove_records(self._transaction, home, "node", list(unused))
                 for node in unused:
                     lost += (output for output in node.outputs if home is scope)
                     waiting += ((home, name) for name in names_taken(node))
@@ -972,7 +974,7 @@ class _Plan:
         if not self._needs_copy(value, instead):
             rename_everywhere(transaction, home, instead, value)
             records = [r for n in ("value_info",) for r in home.named(n).all(value)]
-            splice_out_all(transaction, home, "value_info", records)
+            remove_records(transaction, home, "value_info", records)
             return
         node = home.new_node(node_proto("Identity", [instead], [value]))
         place = max([home.index_of(other) + 1 for other in self._makers(instead)], default=0)

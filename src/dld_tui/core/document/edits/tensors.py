@@ -40,7 +40,7 @@ from dld_tui.core.tensors.elements import (
     raw_payload,
     require_dims,
 )
-from dld_tui.core.tensors.generate import given, given_strings
+from dld_tui.core.tensors.generate import referenced_payload, string_elements
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -318,9 +318,9 @@ def replace_tensor(
     proto = emptied(old.proto, dtype, shape)
     if dtype == "string":
         texts = payload.get("values") if isinstance(payload, dict) else None
-        proto.string_data.extend(given_strings(texts, shape))
+        proto.string_data.extend(string_elements(texts, shape))
     else:
-        data = given(document, payload, dtype, shape)
+        data = referenced_payload(document, payload, dtype, shape)
         put_payload(document, proto, data, location=location_of(old.proto))
     if proto == old.proto:
         return "replace nothing"

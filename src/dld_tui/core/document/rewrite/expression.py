@@ -154,7 +154,7 @@ Names: TypeAlias = "Callable[[str], Any]"
 Work: TypeAlias = "Callable[[Names], Any]"
 
 
-class Thing(ABC):
+class Subject(ABC):
     """What has fields: a node or a value."""
 
     @abstractmethod
@@ -431,13 +431,13 @@ def _joined(parts: list[Work], *, decides: bool) -> Work:
 
 def plain(value: Any) -> Any:
     """Return an operand for a calculation: the elements of a value, other operands unchanged."""
-    return value.field("value") if isinstance(value, Thing) else value
+    return value.field("value") if isinstance(value, Subject) else value
 
 
 def _field(value: Any, name: str) -> Any:
     if value is UNKNOWN or value is None:
         return UNKNOWN
-    if isinstance(value, Thing):
+    if isinstance(value, Subject):
         return value.field(name)
     raise UsageError(f"a {type(value).__name__} has no field {name!r:.40}")
 
@@ -486,7 +486,7 @@ def _calculated(function: Callable[[Any, Any], Any], left: Work, right: Work) ->
 def _compared(sign: str, left: Work, right: Work) -> Work:
     def compared(names: Names) -> Any:
         first, second = left(names), right(names)
-        if sign in ("=", "==", "!=") and isinstance(first, Thing) and isinstance(second, Thing):
+        if sign in ("=", "==", "!=") and isinstance(first, Subject) and isinstance(second, Subject):
             same = first.field("name") == second.field("name")
             return same is not (sign == "!=")
         return compare(sign, plain(first), plain(second))

@@ -20,7 +20,7 @@ from dld_tui.core.document.index import Definition
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.rewrite.expression import Thing
+from dld_tui.core.document.rewrite.expression import Subject
 from dld_tui.core.document.rewrite.functions import FUNCTIONS, MOST_ELEMENTS, UNKNOWN
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
@@ -142,7 +142,7 @@ def dims_remembered() -> Iterator[None]:
         _remembered.reset(token)
 
 
-class ValueView(Thing):
+class ValueView(Subject):
     """A value of a model in an expression.
 
     Args:
@@ -346,7 +346,7 @@ VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
 }
 
 
-class ValuesView(Thing):
+class ValuesView(Subject):
     """The inputs or the outputs of a node: fields are those of the first one."""
 
     def __init__(self, scope: Scope, names: tuple[str, ...]) -> None:
@@ -363,7 +363,7 @@ class ValuesView(Thing):
         return ValueView(self._scope, first).field(name) if first else UNKNOWN
 
 
-class NodeView(Thing):
+class NodeView(Subject):
     """A node in an expression; names that are not its fields are attributes."""
 
     def __init__(self, node: Node) -> None:

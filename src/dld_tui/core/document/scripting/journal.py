@@ -49,7 +49,7 @@ def _stem(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class LeftJournal:
+class CrashJournal:
     """A journal that a crashed program left behind."""
 
     journal: Path
@@ -162,7 +162,7 @@ class Journal:
             self._closed.wait(SYNC_SECONDS)
 
 
-def left_journals(model: Path) -> list[LeftJournal]:
+def crash_journals(model: Path) -> list[CrashJournal]:
     """Return journals of this model that no running program holds, the newest first."""
     journals = []
     for path in sorted(journal_dir().glob(f"{_stem(model)}-*.jsonl")):
@@ -172,7 +172,7 @@ def left_journals(model: Path) -> list[LeftJournal]:
     return sorted(journals, key=lambda left: left.written, reverse=True)
 
 
-def discard(left: LeftJournal) -> None:
+def discard_journal(left: CrashJournal) -> None:
     """Remove a journal that has been replayed or is not wanted."""
     left.journal.unlink(missing_ok=True)
     sweep()
@@ -188,7 +188,7 @@ def sweep_journals() -> None:
                 path.unlink()
 
 
-def _read(path: Path, model: Path) -> LeftJournal | None:
+def _read(path: Path, model: Path) -> CrashJournal | None:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             try:
@@ -203,7 +203,7 @@ def _read(path: Path, model: Path) -> LeftJournal | None:
     if header is None or header.get("journal") != _FORMAT or not edits:
         return None
     matches = FileState.said_by(header) == FileState.of(model)
-    return LeftJournal(path, model, edits, modified, matches)
+    return CrashJournal(path, model, edits, modified, matches)
 
 
 def _entries(text: str) -> list[Entry]:

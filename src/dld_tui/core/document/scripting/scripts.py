@@ -176,7 +176,7 @@ def export_script(document: Document, path: Path) -> int:
     lines: list[str] = []
     for transaction in document.history.done:
         entry = entry_of(transaction.edit, transaction.arguments)
-        kept = with_files(entry, lambda name: _kept(Path(name), path))
+        kept = map_payload_files(entry, lambda name: _copy_payload(Path(name), path))
         if not lines and isinstance(kept, dict) and document.history.saved_at is None:
             base = _base(document, path)
             kept = kept if base is None else {**kept, MADE_ON: base}
@@ -185,9 +185,9 @@ def export_script(document: Document, path: Path) -> int:
     return len(lines)
 
 
-def located(entries: Iterable[Entry], folder: Path) -> list[Entry]:
+def locate_files(entries: Iterable[Entry], folder: Path) -> list[Entry]:
     """Return the entries of a script with the files that they name in the script's folder."""
-    changed = (with_files(entry, lambda name: str(folder / name)) for entry in entries)
+    changed = (map_payload_files(entry, lambda name: str(folder / name)) for entry in entries)
     return [entry for entry in changed if isinstance(entry, dict)]
 
 
@@ -224,18 +224,18 @@ def _base(document: Document, script: Path) -> JSON:
     return {"model": os.path.relpath(os.path.realpath(path), folder), **encode(state)}
 
 
-def with_files(value: JSON, change: Callable[[str], str]) -> JSON:
+def map_payload_files(value: JSON, change: Callable[[str], str]) -> JSON:
     """Return arguments with the name of each payload file changed."""
     if isinstance(value, list):
-        return [with_files(item, change) for item in value]
+        return [map_payload_files(item, change) for item in value]
     if not isinstance(value, dict):
         return value
     if isinstance(value.get("file"), str) and "sha256" in value and "length" in value:
         return {**value, "file": change(str(value["file"]))}
-    return {key: with_files(item, change) for key, item in value.items()}
+    return {key: map_payload_files(item, change) for key, item in value.items()}
 
 
-def _kept(payload: Path, script: Path) -> str:
+def _copy_payload(payload: Path, script: Path) -> str:
     """Copy a payload beside a script and return its name, relative to the script."""
     folder = script.with_name(script.name + DATA_SUFFIX)
     target = folder / payload.name

@@ -64,7 +64,7 @@ _MOST_CONFLICTS = 8
 """How often declared shapes are left out: what follows from one comes to light without it."""
 
 
-def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
+def inline_small_data(model: onnx.ModelProto, home: Path) -> None:
     """Make small external data inline: onnx computes sizes from inline data only.
 
     Args:
@@ -546,7 +546,7 @@ def infer_types(
     )
 
 
-def take_types(document: Document, inferred: onnx.ModelProto) -> None:
+def store_types(document: Document, inferred: onnx.ModelProto) -> None:
     """Give a document the types that inference found in a copy of it."""
     in_file_order(inferred)
     for place, body in bodies(inferred):

@@ -73,7 +73,7 @@ class Card:
 
 
 @dataclass(slots=True)
-class Strand:
+class TensorLines:
     """The lines of a tensor."""
 
     title: str
@@ -89,7 +89,7 @@ class Scene:
     height: int = 0
     crossings: int = 0
     cards: list[Card] = field(default_factory=list)
-    strands: list[Strand] = field(default_factory=list)
+    strands: list[TensorLines] = field(default_factory=list)
     arrows: list[Point] = field(default_factory=list)
     """The tips."""
     links: list[Line] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _Builder:
         """For each net whose type stands beside its line: column, room in pixels, text."""
         self._add_types_to_boxes()
         self._add_cards(top)
-        self._strands: dict[int, Strand] = {}
+        self._strands: dict[int, TensorLines] = {}
         self._add_lines()
         self._finish()
 
@@ -250,12 +250,12 @@ class _Builder:
             return self.cards[boxes[low - 1].vertex]
         return None
 
-    def _strand(self, net: int) -> Strand:
+    def _strand(self, net: int) -> TensorLines:
         strand = self._strands.get(net)
         if strand is None:
             content = self.content
             title = f"{visible(content.graph.nets[net].name)}  {content.type_of(net)}".rstrip()
-            strand = self._strands[net] = Strand(clip(title, LONGEST_TOOLTIP, keep="middle"))
+            strand = self._strands[net] = TensorLines(clip(title, LONGEST_TOOLTIP, keep="middle"))
             self.scene.strands.append(strand)
         return strand
 

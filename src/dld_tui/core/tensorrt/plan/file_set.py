@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from dld_tui.core.errors import CorruptFileError, InputError, UsageError
-from dld_tui.core.files.writer import Output, explained, write_set
+from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
@@ -232,7 +232,7 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
         if not overwrite and os.path.lexists(path):
             raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
         outputs.append(Output(path, [text.encode()], overwrite))
-    with explained(prefix.parent):
+    with save_errors(prefix.parent):
         prefix.parent.mkdir(parents=True, exist_ok=True)
     write_set(outputs)
     return [output.path for output in outputs]
