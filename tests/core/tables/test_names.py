@@ -71,8 +71,8 @@ def test_different_names_stay_different_and_nothing_is_lost(seed: int) -> None:
 
 
 def test_what_is_said() -> None:
-    assert SharedEnds("/model/", ".weight").said == "/model/….weight"
-    assert SharedEnds().said == ""
+    assert SharedEnds("/model/", ".weight").gapped == "/model/….weight"
+    assert SharedEnds().gapped == ""
 
 
 def test_long_dimensions_have_aliases() -> None:

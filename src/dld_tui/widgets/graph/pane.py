@@ -635,8 +635,8 @@ class GraphPane(Framed, Commands, Vertical):
             return
         crumb = glyphs.current().crumb
         place = f" {crumb} {visible(model.place)}" if model.place else ""
-        if self.list.display and model.name_ends.said:
-            place += f" · {visible(model.name_ends.said)}"
+        if self.list.display and model.name_ends.gapped:
+            place += f" · {visible(model.name_ends.gapped)}"
         said = (
             alias_legend(model.aliases) if self.link is None else self._link_text(model, self.link)
         )

@@ -319,7 +319,7 @@ class TableView(LineView):
             longest = max(cell_width(visible(name)) for name in names)
             found = self._ends[column.key] = shared_ends(names, MOST_SHARE), longest
         ends, longest = found
-        return ends if longest > cells and ends.said else None
+        return ends if longest > cells and ends.gapped else None
 
     def row_at_cursor(self) -> int | None:
         """Return the place of the row under the cursor, or None when there are no rows."""
@@ -473,7 +473,7 @@ class TableView(LineView):
                 pieces.append((" " * GAP, ""))
             align = "right" if column.is_right else "left"
             ends = self.ends(column, cells)
-            title = f"{column.title}  {visible(ends.said)}" if ends else column.title
+            title = f"{column.title}  {visible(ends.gapped)}" if ends else column.title
             if column.key != self.sort_column:
                 pieces.append((fit(title, cells, align=align), ""))
                 continue

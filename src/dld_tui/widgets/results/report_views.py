@@ -246,7 +246,7 @@ class SummaryView(LaidOutView):
     ) -> None:
         """Show a report's summary; `gpu` is of its median pass."""
         self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
-        shared = shared_names(report.layers).said
+        shared = shared_names(report.layers).gapped
         self.frame.show(f"Summary · {shared}" if shared else "Summary", "{report.card} share")
         self.draw()
 
