@@ -1,10 +1,9 @@
-"""Every command of the TUI, one row each.
+"""The table of all commands of the TUI.
 
-Key bindings, the command palette, the help screen and the greyed state all come from this table. A
-row names facts that must hold (``needs``); a screen says which facts hold now, so a command that
-cannot run shows why. To add a command: one row in `table.py` and one method: that
-of the controller which the row names, or ``action_…`` on the object whose ``SCOPE`` is the row's
-scope.
+Key bindings, the command palette, the help screen and availability come from this table. A row
+names the facts that it needs; a screen tells which facts hold, so that an unavailable command shows
+the reason. To add a command, add a row to `command_table.py` and a method: of the controller in the
+row, or ``action_…`` on the object whose ``SCOPE`` is the row's scope.
 """
 
 from __future__ import annotations

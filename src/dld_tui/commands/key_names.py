@@ -1,4 +1,4 @@
-"""How keys are written for people, and what is wrong with a user's key table."""
+"""Display names of keys, and validation of a user's key table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _CHARACTERS = {
     for char in map(chr, range(ord("!"), 0x7F))
     if not char.isalnum()
 }
-"""By the names that the library makes of Unicode's, such as ``less_than_sign``."""
+"""Textual's name of a character, derived from Unicode's, such as ``less_than_sign``."""
 _COMMAND = re.compile(r"\{([a-z_]+(?:\.[a-z_0-9]+)+)\}")
 _ALIASES = {"ctrl+@": "ctrl+space", "ctrl+at": "ctrl+space", "ctrl+i": "tab", "ctrl+m": "enter",
             "ctrl+left_square_bracket": "escape"}  # fmt: skip
-"""What a terminal sends alike; the other is what people press."""
+"""Key that terminals cannot distinguish, to the key that users press."""
 
 
 def key_name(key: str) -> str:
-    """Return a key as people write it: ``ctrl+s`` is ``^S``, ``question_mark`` is ``?``."""
+    """Return the display name of a key: ``^S`` for ``ctrl+s``, ``?`` for ``question_mark``."""
     key = _ALIASES.get(key.strip(), key.strip())
     *modifiers, base = key.replace("++", "+plus").split("+")
     name = _KEY_NAMES.get(base) or _other_name(base)
@@ -44,11 +44,11 @@ def key_name(key: str) -> str:
 
 
 def with_keys(text: str, keymap: Mapping[str, str]) -> str:
-    """Return a hint with the first key of each command that it names, as ``{job.again} again``.
+    """Replace command ids in a hint, such as ``{job.again} again``, by the first key of each.
 
     Args:
         text: The hint.
-        keymap: The user's keys, by the ids of the commands.
+        keymap: Command id to the user's keys.
 
     Raises:
         KeyError: There is no such command.
@@ -61,7 +61,7 @@ def with_keys(text: str, keymap: Mapping[str, str]) -> str:
 
 
 def _other_name(base: str) -> str:
-    """Return ``F5`` for ``f5``, ``<`` for ``less_than_sign``, and what is no name as it is."""
+    """Return ``F5`` for ``f5``, ``<`` for ``less_than_sign``, and other names unchanged."""
     if base[:1] == "f" and base[1:].isdecimal():
         return base.upper()
     if base.startswith("upper_"):
@@ -70,10 +70,9 @@ def _other_name(base: str) -> str:
 
 
 def unknown_and_clashing(keys: Mapping[str, str]) -> list[str]:
-    """Return what is wrong with a user's key table, one line each.
+    """Return the problems of a user's key table, one line each.
 
-    A clash is two commands that one focused pane could see under the same key: of one scope, or one
-    of them of the scope ``app``.
+    Two commands clash if they share a key and a scope, or a key and one has the scope ``app``.
     """
     known = by_id()
     problems = [f"keys: no command {name!r}" for name in keys if name not in known]
