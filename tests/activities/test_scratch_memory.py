@@ -14,6 +14,7 @@ from dld_tui.activities.memory import Request, run
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines
 from dld_tui.core.events import Finished
 from tests.support.arena import measured_apart
+from tests.support.models import write
 from tests.support.runtime import needs_onnxruntime
 
 pytest.importorskip("onnxruntime")
@@ -198,6 +199,43 @@ def test_threads_have_buffers_of_their_own(name: str, tmp_path: Path) -> None:
         measured_apart(path, fed, 2).with_scratch, rel=0.02
     )
     assert any("(2 threads)" in line for line in memory_lines(plan))
+
+
+WEIGHTS = ", ".join(["0.01"] * 320)
+LOOP = f"""
+<ir_version: 9, opset_import: ["" : 18]>
+m (float[1, 8, 500] x) => (float[1, 8, 500] y)
+<int64 trips = {{3}}, bool go = {{1}}, float[8, 8, 5] k = {{{WEIGHTS}}}>
+{{
+    y = Loop (trips, go, x) <
+        body = b (int64 i, bool c, float[1, 8, 500] h) => (bool d, float[1, 8, 500] t)
+        {{ d = Identity (c)  v = Conv <pads = [2, 2]> (h, k)  t = Sin (v) }}
+    >
+}}
+"""
+BRANCH = f"""
+<ir_version: 9, opset_import: ["" : 18]>
+m (float[1, 8, 500] x, bool c) => (float[1, 8, 500] y)
+<float[8, 8, 5] k = {{{WEIGHTS}}}>
+{{
+    y = If (c) <
+        then_branch = t () => (float[1, 8, 500] p) {{ p = Conv <pads = [2, 2]> (x, k) }},
+        else_branch = e () => (float[1, 8, 500] q) {{ q = Sin (x) }}
+    >
+}}
+"""
+
+
+@pytest.mark.parametrize("text", [LOOP, BRANCH], ids=["Loop", "If"])
+def test_a_kernel_in_a_body_raises_what_is_alive_then(text: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    fed: dict[str, Any] = {"x": floats(1, 8, 500)}
+    if "bool c)" in text.partition("=>")[0]:
+        fed["c"] = np.array(True)
+    plan = plan_of(path, 1, {"x": fed["x"]})
+    assert plan.scratch
+    peak = measured_apart(path, fed).with_scratch
+    assert plan.peak + plan.scratch == pytest.approx(peak, rel=0.02)
 
 
 def test_what_is_not_known_counts_as_nothing_and_is_named(tmp_path: Path) -> None:

@@ -179,16 +179,20 @@ class _Graph:
             scratch = self.scratch(node)
             if node.children:
                 inside, after, scratch = self._inside(node)
-            # A Loop makes its outputs when its trips are over.
+            # A Loop makes its outputs when its trips are over, and asks for no more then.
             height, held = now + inside, [*alive.values()]
+            raised = height + scratch
             for buffer in starting.get(at, ()):
                 alive[id(buffer)] = buffer
                 now += buffer.bytes
             if node.op_type != "Loop" or now + after >= height:
                 inside = after if node.op_type == "Loop" else inside
                 height, held = now + inside, [*alive.values()]
+            if node.op_type != "Loop":
+                raised = height + scratch
             self.steps.append(Step(node.ref, height))
-            self.highest = max(self.highest, (height + scratch, node.ref), key=itemgetter(0))
+            highest = max(height, raised), node.ref
+            self.highest = max(self.highest, highest, key=itemgetter(0))
             if height > most:
                 most = height
                 best = most, node.ref, held, inside
