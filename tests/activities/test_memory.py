@@ -128,6 +128,27 @@ def test_what_a_loop_carries_is_there_twice(tmp_path: Path) -> None:
     assert plan.peak > 5 * 1024
 
 
+UNREAD = (
+    HEAD
+    + """
+m (float[1, 4, 16, 16] x) => (float[1, 4, 16, 16] y)
+{
+    a, i = MaxPool <kernel_shape = [1, 1]> (x)
+    b = Sin(a)
+    c, j = MaxPool <kernel_shape = [1, 1]> (b)
+    y = Sin(c)
+}
+"""
+)
+
+
+@told
+def test_an_output_that_nobody_reads_takes_no_free_buffer(tmp_path: Path) -> None:
+    plan, peak = planned(write(tmp_path, UNREAD))
+    # Both lists of indices, of 8 bytes, and two of the four values.
+    assert plan.peak == peak == 1024 * (8 + 8 + 4 + 4)
+
+
 @told
 def test_what_is_dequantized_in_each_run_is_no_weight(tmp_path: Path) -> None:
     numbers = np.arange(64 * 64, dtype=np.int32) % 15 - 7

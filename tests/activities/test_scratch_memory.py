@@ -92,6 +92,8 @@ CASES = {
     "symmetric weights": quantized(16, 8, 3, 3),
     "symmetric pointwise": quantized(16, 8, 1, 1),
     "symmetric depthwise": quantized(16, 1, 3, 3, group=16),
+    "twenty filters": quantized(20, 8, 3, 3),
+    "twelve filters": quantized(12, 8, 3, 3),
     "weights of uint8": quantized(16, 8, 3, 3, dtype="uint8"),
     "three channels": quantized(16, 3, 3, 3),
     "other depthwise": quantized(12, 1, 3, 3, group=12),

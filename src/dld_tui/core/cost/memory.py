@@ -212,7 +212,10 @@ class _Graph:
         for at, node in enumerate(order):
             taken = [*taken_by(node)]
             for name in filter(None, node.outputs):
-                buffer = None if name in outputs else self._shared(node, name, of, free)
+                # An output that nobody reads hands its buffer on, and takes no other one.
+                is_read = uses[name] > 1
+                shares = name not in outputs and (is_read or _is_view(node))
+                buffer = self._shared(node, name, of, free) if shares else None
                 if buffer is None:
                     if name not in outputs and node.inputs and _is_view(node):
                         continue  # of what is not ours: an input, or a weight

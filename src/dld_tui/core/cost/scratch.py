@@ -210,8 +210,8 @@ def _integer_convolution(kernel: KernelCall) -> int:
     return aligned(math.prod(weights[1:]) * math.prod(kernel.written()[2:]))
 
 
-_SYMMETRIC_INPUTS, _SYMMETRIC_OUTPUTS = 4, 16
-"""Channels that kernels for symmetric weights take at once."""
+_AT_ONCE, _FEWEST = 4, 16
+"""Channels that kernels for symmetric weights take at once, and the fewest that they make."""
 
 
 def _quantized_convolution(kernel: KernelCall) -> int:
@@ -224,9 +224,9 @@ def _quantized_convolution(kernel: KernelCall) -> int:
     places, sides = math.prod(y[2:]), math.prod(weights[2:])
     is_depthwise = weights[1] == 1 and filters == group
     fits = (
-        group % _SYMMETRIC_OUTPUTS == 0
+        group % _FEWEST == 0
         if is_depthwise
-        else group == 1 and not (channels % _SYMMETRIC_INPUTS or filters % _SYMMETRIC_OUTPUTS)
+        else group == 1 and filters >= _FEWEST and not (channels % _AT_ONCE or filters % _AT_ONCE)
     )
     is_symmetric = fits and kernel.is_one_of(3, "int8")
     total = 0 if last else aligned(inputs) + aligned(outputs)
