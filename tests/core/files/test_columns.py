@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from mmap import MAP_PRIVATE, mmap
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -28,6 +29,7 @@ from dld_tui.core.files.columns import (
     items_of_each,
     nodes_apart,
 )
+from dld_tui.core.files.source import FileContent
 from tests.support import models
 
 NODE_TEXTS = (1, 2, 3, 4, 7)
@@ -78,14 +80,19 @@ def model_of(nodes: list[bytes], *, padding: int = 0, apart: int | None = None) 
     return head + field(7, b"".join(fields[:apart]) + weight) + field(7, b"".join(fields[apart:]))
 
 
-def check_columns(data: bytes) -> None:
-    """Hold a document whose nodes nobody has touched against one that protobuf reads alone."""
+def check_columns(data: bytes, content: FileContent | None = None) -> None:
+    """Hold a document whose nodes nobody has touched against one that protobuf reads alone.
+
+    Args:
+        data: A model.
+        content: The same as it is read from a file.
+    """
     plain = Document(onnx.ModelProto.FromString(data)).main
     nodes = plain.nodes
     asked = LinkIndex([])
     for node in nodes:
         asked.add(node)
-    lazy = untouched(data)
+    lazy = untouched(data if content is None else content)
     read = NodeTexts(lazy.main.nodes)
     for index, own in (
         (LinkIndex(lazy.main.nodes), lazy.main.nodes),
@@ -106,7 +113,7 @@ def check_columns(data: bytes) -> None:
     assert [node.proto for node in lazy.main.nodes] == [node.proto for node in nodes]
 
 
-def untouched(data: bytes) -> Document:
+def untouched(data: FileContent) -> Document:
     """Return a document as it is made of the bytes of a large file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_LARGE", 1)
@@ -141,15 +148,22 @@ def test_columns_say_what_protobuf_says_of_each_node(nodes: list[bytes]) -> None
     check_columns(data)
 
 
-@given(NODES, st.integers(0, 2), st.none() | st.integers(0, 5), st.integers(1, 3))
+def mapped(data: bytes) -> mmap:
+    """Return the content of a large file as it is read."""
+    content = mmap(-1, len(data), flags=MAP_PRIVATE)
+    content[:] = data
+    return content
+
+
+@given(NODES, st.integers(0, 2), st.none() | st.integers(0, 5), st.integers(1, 3), st.booleans())
 @settings(deadline=None)
 def test_odd_files_are_read_as_protobuf_reads_them(
-    nodes: list[bytes], padding: int, apart: int | None, at_once: int
+    nodes: list[bytes], padding: int, apart: int | None, at_once: int, is_large: bool
 ) -> None:
     data = model_of(nodes, padding=padding, apart=apart)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_AT_ONCE", at_once)
-        check_columns(data)
+        check_columns(data, mapped(data) if is_large else data)
 
 
 def test_nodes_one_after_the_other_are_not_asked() -> None:
@@ -323,6 +337,7 @@ def test_a_node_that_ends_in_a_field_is_told_wherever_it_stands(
     with pytest.raises(DecodeError):
         onnx.ModelProto.FromString(data)
     assert nodes_apart(data) is None
+    assert nodes_apart(mapped(data)) is None
     (tmp_path / "m.onnx").write_bytes(data)
     monkeypatch.setattr(columns, "_LARGE", 1)
     with pytest.raises(CorruptFileError, match="not an ONNX protobuf"):

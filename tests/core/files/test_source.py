@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import FileChangedError, InputError
+from dld_tui.core.files import source as source_module
 from dld_tui.core.files.source import Source
 
 
@@ -24,6 +25,21 @@ def test_reads_ranges(tmp_path: Path) -> None:
     assert source.size == 100
     assert source.read(10, 5) == bytes(range(10, 15))
     assert source.read(100, 0) == b""
+
+
+@pytest.mark.parametrize("huge", [1 << 30, 1])
+def test_reads_a_whole_file(huge: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_module, "_HUGE", huge)
+    path = tmp_path / "m.bin"
+    path.write_bytes(bytes(range(256)) * 100)
+    source = Source.open(path)
+    content = source.read_whole()
+    assert content[:] == path.read_bytes()
+    os.truncate(path, 1000)
+    assert content[20_000:] == bytes(range(256))[32:] + bytes(range(256)) * 21
+    with pytest.raises(FileChangedError):
+        source.read_whole()
+    source.close()
 
 
 @pytest.mark.parametrize(("offset", "length"), [(99, 2), (101, 0), (0, 2**62), (-1, 1), (5, -1)])

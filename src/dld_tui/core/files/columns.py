@@ -18,6 +18,8 @@ from dld_tui.core.files.proto_fields import (
 if TYPE_CHECKING:
     from onnx import NodeProto
 
+    from dld_tui.core.files.source import FileContent
+
 # --- Kinds of messages declared for one question about a model, so that protobuf answers it fast
 # protobuf steps over a field that a kind of message does not declare. It joins the occurrences of a
 # field that is declared as a single message, so a list in there holds the items of all of them.
@@ -170,7 +172,7 @@ class NodeBytes:
         DecodeError: They are none that protobuf reads.
     """
 
-    def __init__(self, model: bytes, start: int, stop: int, count: int, longest: int) -> None:
+    def __init__(self, model: FileContent, start: int, stop: int, count: int, longest: int) -> None:
         self._model, self._start, self._stop = model, start, stop
         self.count, self.longest = count, longest
         graph = varint(MODEL_TAGS[7]) + varint(stop - start)
@@ -223,7 +225,7 @@ class NodesApart(NamedTuple):
     """Those that follow one another in the main graph, as all exporters write them."""
 
 
-def nodes_apart(model: bytes) -> NodesApart | None:
+def nodes_apart(model: FileContent) -> NodesApart | None:
     """Take the nodes of the main graph out of a model; None where that is not possible.
 
     Args:
@@ -248,7 +250,7 @@ def nodes_apart(model: bytes) -> NodesApart | None:
     return NodesApart(b"".join((head, whole[content:first], whole[last:])), nodes)
 
 
-def _find(model: bytes, position: int, end: int, wanted: int) -> tuple[int, int, int]:
+def _find(model: FileContent, position: int, end: int, wanted: int) -> tuple[int, int, int]:
     """Return where the first field with a tag starts, where its content starts, and its end.
 
     Raises:
@@ -279,7 +281,7 @@ class _Run(NamedTuple):
     longest: int
 
 
-def _runs_of_nodes(model: bytes, position: int) -> Iterator[_Run]:
+def _runs_of_nodes(model: FileContent, position: int) -> Iterator[_Run]:
     """Yield each :data:`_AT_ONCE` nodes that follow one another, and the last ones.
 
     Args:
@@ -357,13 +359,18 @@ class NodeParts(NamedTuple):
 class ModelParts:
     """A serialised ModelProto, about which such questions are asked."""
 
-    def __init__(self, model: bytes) -> None:
-        self.model = model
+    def __init__(self, model: FileContent) -> None:
+        self._content = model
+
+    @property
+    def model(self) -> bytes:
+        """The model."""
+        return self._content[:]
 
     @cached_property
     def apart(self) -> NodesApart:
         """The model without the nodes of its main graph, and these: none of a small model."""
-        parts = nodes_apart(self.model) if len(self.model) >= _LARGE else None
+        parts = nodes_apart(self._content) if len(self._content) >= _LARGE else None
         return parts or NodesApart(self.model, [])
 
     def has_long_piece(self, length: int) -> bool:

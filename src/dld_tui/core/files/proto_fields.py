@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from dld_tui.core.files.source import FileContent
 
 # --- numbers and tags -----------------------------------------------------------------------------
 
@@ -41,7 +44,9 @@ def varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def read_varint(data: bytes, start: int, max_length: int = MAX_VARINT_LENGTH) -> tuple[int, int]:
+def read_varint(
+    data: FileContent, start: int, max_length: int = MAX_VARINT_LENGTH
+) -> tuple[int, int]:
     """Return the number at `start` and the position after it.
 
     Raises:

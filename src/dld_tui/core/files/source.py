@@ -11,14 +11,23 @@ import os
 import stat
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.errors import FileChangedError, InputError
 
+if TYPE_CHECKING:
+    from mmap import mmap
+
 _READ_SLICE = 1 << 30
 """Linux reads at most 2 GiB - 4 KiB a call."""
+_HUGE = 4 << 20
+"""Bytes from which on memory in huge pages is worth asking for: two of them on most systems."""
+
+FileContent: TypeAlias = "bytes | mmap"
+"""Bytes of a file in memory; a slice of either type is ``bytes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +124,42 @@ class Source:
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def read_whole(self) -> FileContent:
+        """Return the content of the file, for a large file in anonymous memory of huge pages.
+
+        Most of the time of a read goes into page faults of the memory that it fills.
+
+        Raises:
+            InputError: The device fails.
+            FileChangedError: The file is shorter than when it was opened.
+        """
+        import mmap
+
+        if self.size < _HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+            return self.read(0, self.size)
+        content = mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with suppress(OSError):  # this kernel has no huge pages
+            content.madvise(mmap.MADV_HUGEPAGE)
+        offset = 0
+        with memoryview(content) as memory:
+            while offset < self.size:
+                try:
+                    length = os.preadv(self.descriptor, [memory[offset:]], offset)
+                except OSError as error:
+                    raise self._failed(offset, error) from error
+                if not length:
+                    raise self.shrank()
+                offset += length
+        return content
+
     def _pread(self, length: int, offset: int) -> bytes:
         try:
             return os.pread(self.descriptor, length, offset)
         except OSError as error:
-            raise InputError(
-                f"cannot be read at byte {offset}: {reason(error)}", where=str(self.path)
-            ) from error
+            raise self._failed(offset, error) from error
+
+    def _failed(self, offset: int, error: OSError) -> InputError:
+        return InputError(f"cannot be read at byte {offset}: {reason(error)}", where=str(self.path))
 
     @contextmanager
     def reading_here_and_there(self) -> Iterator[None]:

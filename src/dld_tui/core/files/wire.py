@@ -589,7 +589,7 @@ def cut(
         try:
             skeleton_length = walk.model()
         except OnlySmallFieldsError:
-            whole = ModelParts(source.read(0, source.size))
+            whole = ModelParts(source.read_whole())
             if not whole.has_long_piece(threshold):
                 if progress is not None:
                     progress(source.size, source.size)
