@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.machine import providers
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace.inference import TypeInference
-from tests.support import style_sheets
+from tests.support import models, style_sheets
 from tests.support.ssh_fixtures import sshd
 
 __all__ = ["sshd"]
@@ -39,3 +39,21 @@ def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def type_inference(no_type_inference: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Infer types, for the tests that need them."""
     monkeypatch.setattr(TypeInference, "INFER", True)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """Return the file of a chain of four nodes."""
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    """Return the file of a model with subgraphs."""
+    return models.write(tmp_path, models.BRANCHES)
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    """Return the file of a model with twelve equal layers."""
+    return models.write(tmp_path, models.layered(12))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dld_tui.core.document import Document
 from dld_tui.screens.workspace.functions import Slot, body_slots
 from tests.support import body_models, models
-from tests.support.workspace import NARROW, WIDE, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+from tests.support.workspace import SIZES, opened
 
 
 @SIZES

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +28,9 @@ from dld_tui.widgets.dialogs.dialogs import (
     PromptDialog,
 )
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
+from dld_tui.widgets.results.report_compare import CompareAbout
 from tests.support import models
+from tests.support.compare_screen import opened, pane
 from tests.support.profiles import start_report
 from tests.support.tui import screen_text, until
 
@@ -78,19 +77,6 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     )
 
 
-@asynccontextmanager
-async def opened(
-    *paths: Path, size: tuple[int, int] = LARGE
-) -> AsyncIterator[tuple[Pilot[Any], CompareScreen]]:
-    app = DldApp([], Config())
-    async with app.run_test(size=size) as pilot:
-        screen = CompareScreen(paths)
-        app.add_page(screen)
-        await until(pilot, lambda: screen.comparison is not None and pane(screen).rows)
-        await until(pilot, lambda: len(screen.query_one(CompareAbout).lines))
-        yield pilot, screen
-
-
 async def answer(pilot: Pilot[Any], dialog: type[Dialog[Any]], path: Path) -> None:
     """Type a path into a dialog that comes up, and accept."""
     await until(
@@ -100,10 +86,6 @@ async def answer(pilot: Pilot[Any], dialog: type[Dialog[Any]], path: Path) -> No
     shown.query_one(Input).value = str(path)
     await pilot.press("enter")
     await until(pilot, lambda: pilot.app.screen is not shown)
-
-
-def pane(screen: CompareScreen) -> ComparePane:
-    return screen.query_one(ComparePane)
 
 
 def keys(screen: CompareScreen) -> list[str]:

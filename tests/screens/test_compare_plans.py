@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,10 @@ from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
+from dld_tui.widgets.results.report_compare import CompareAbout
 from tests.screens.test_compare import answer, go_to
 from tests.support import models
+from tests.support.compare_screen import opened, pane
 from tests.support.plans import write_layers, write_profile
 from tests.support.tui import screen_text, until
 
@@ -43,23 +42,6 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
         tmp_path / "fast.profile.json", [("first + second", 0.75), (COPY, 0.25), ("last", 1.0)]
     )
     return slow, fast
-
-
-@asynccontextmanager
-async def opened(
-    *paths: Path, size: tuple[int, int] = (200, 50)
-) -> AsyncIterator[tuple[Pilot[Any], CompareScreen]]:
-    app = DldApp([], Config())
-    async with app.run_test(size=size) as pilot:
-        screen = CompareScreen(paths)
-        app.add_page(screen)
-        await until(pilot, lambda: screen.comparison is not None and pane(screen).rows)
-        await until(pilot, lambda: len(screen.query_one(CompareAbout).lines))
-        yield pilot, screen
-
-
-def pane(screen: CompareScreen) -> ComparePane:
-    return screen.query_one(ComparePane)
 
 
 async def show(pilot: Pilot[Any], screen: CompareScreen, by: str) -> None:

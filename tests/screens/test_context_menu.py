@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dld_tui.commands import Command
 from dld_tui.screens.home.palette import ContextMenu, Entry, letters
 from dld_tui.widgets.lists.line_view import LineView
-from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
+from tests.support.workspace import NARROW, SIZES, Session, opened
 
 
 def uncovered(session: Session) -> bool:

@@ -11,9 +11,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.screens.model.functions import FunctionsScreen, parse_declaration
 from dld_tui.widgets.dialogs.dialogs import FieldsDialog
 from tests.support import body_models, models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+from tests.support.workspace import NARROW, SIZES, Session, opened
 
 
 @pytest.fixture

@@ -5,18 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import pytest
 from textual.widgets import Input
 
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, OpenPathDialog
 from dld_tui.widgets.graph.state import GraphView
-from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
 
 
 async def save_as(session: Session, path: Path | None = None) -> None:

@@ -18,15 +18,7 @@ from dld_tui.screens.model.metadata import (
 )
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_view import LineView
-from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
+from tests.support.workspace import SIZES, Session, opened
 
 
 def uncovered(session: Session) -> bool:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,11 @@ from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.graph.viewed import GraphView
 from dld_tui.widgets.results.plan import PlanDetails, PlanFindings, SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
+from tests.support.report_screen import until
 from tests.support.tui import flat_text, screen_text
 
 SMALL, LARGE = (80, 24), (200, 50)
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details")
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], object]) -> None:
-    for _ in range(6000):
-        if holds():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError("did not happen in time")
 
 
 @asynccontextmanager

@@ -13,19 +13,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import View
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
-
-
-@pytest.fixture
-def branches(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.BRANCHES)
+from tests.support.workspace import SIZES, WIDE, Session, opened
 
 
 @SIZES

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
 
 
 async def test_findings_are_seen_at_once_and_jump(tmp_path: Path) -> None:

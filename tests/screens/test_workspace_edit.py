@@ -11,9 +11,7 @@ from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs.dialogs import TextDialog
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+from tests.support.workspace import SIZES, Session, opened
 
 CONVOLUTION = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -26,11 +24,6 @@ convolution (float[1, 4, 8, 8] x) => (float[M] y)
     [out] y = Relu(b)
 }
 """
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
 
 
 @pytest.fixture

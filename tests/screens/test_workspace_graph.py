@@ -11,24 +11,7 @@ from dld_tui.widgets.graph.pane import AT_ONCE
 from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
-
-
-@pytest.fixture
-def layers(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.layered(12))
-
-
-@pytest.fixture
-def branches(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.BRANCHES)
+from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
 
 
 async def reset(session: Session) -> None:

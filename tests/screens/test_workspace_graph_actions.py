@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-import pytest
 from textual.geometry import Offset
 
 from dld_tui.core.document import Document, Node
@@ -18,25 +17,7 @@ from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.pages import TextPage
 from tests.support.report_files import make_report
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
-
-
-@pytest.fixture
-def layers(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.layered(12))
-
-
-@pytest.fixture
-def branches(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.BRANCHES)
-
+from tests.support.workspace import SIZES, Session, opened
 
 # --- the cursor on a link ------------------------------------------------------------------------
 

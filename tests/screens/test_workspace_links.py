@@ -11,9 +11,7 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.dialogs.wiring import AddNode, NodePicker, TerminalPicker, ValuePicker
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+from tests.support.workspace import SIZES, Session, opened
 
 JOIN = """
 <ir_version: 10, opset_import: ["" : 18]>

@@ -14,11 +14,6 @@ from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
-
-
 async def quick_add(session: Session, text: str) -> WiringDialog:
     """Open the palette, choose the best match and come to its wiring."""
     await session.press("a")

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from tests.support import models
-from tests.support.workspace import NARROW, WIDE, opened
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
+from tests.support.workspace import NARROW, SIZES, WIDE, opened
 
 
 @SIZES

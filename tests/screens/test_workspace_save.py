@@ -21,11 +21,6 @@ from tests.support.tui import flat_text
 from tests.support.workspace import NARROW, Session, opened
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
-
-
 def rename(session: Session, name: str = "renamed") -> None:
     session.screen.document.apply("rename_node", scope=[], node="second", name=name)
 

@@ -12,9 +12,7 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, opened, wait_for
-
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+from tests.support.workspace import SIZES, Session, opened, wait_for
 
 SCOPED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -27,11 +25,6 @@ scoped (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] y)
     ["/b/two"] y = Add(c, a)
 }
 """
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.CHAIN)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -20,6 +21,8 @@ from dld_tui.widgets.parameters.edit_bar import EditBar
 
 LIMIT_S = 60.0
 NARROW, WIDE = (80, 24), (200, 50)
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+"""Runs a test in both sizes."""
 
 
 @dataclass
