@@ -116,8 +116,8 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
         await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
         page = session.app.screen
         assert isinstance(page, AccuracyScreen)
-        assert page.found.first is not None
-        assert page.found.first.name == "b"
+        assert page.errors.first is not None
+        assert page.errors.first.name == "b"
         assert page.subject.path == path
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
 

@@ -40,7 +40,7 @@ async def opened(
     app = DldApp([], Config())
     app.first_comparison = (old, new, True)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.found)
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.diff)
         screen = app.screen
         assert isinstance(screen, DiffScreen)
         await until(pilot, lambda: view(screen).frame.title)
@@ -142,12 +142,12 @@ async def test_same_models(pair: tuple[Path, Path]) -> None:
 
 
 async def again_reads_the_files_anew(pilot: Pilot[Any], screen: DiffScreen) -> None:
-    first = screen.found
+    first = screen.diff
     screen.new.write_bytes(screen.old.read_bytes())
     await pilot.press("f5")
-    await until(pilot, lambda: screen.found is not None and screen.found is not first)
-    assert screen.found is not None
-    assert screen.found.same
+    await until(pilot, lambda: screen.diff is not None and screen.diff is not first)
+    assert screen.diff is not None
+    assert screen.diff.same
 
 
 async def test_filters_and_changes(pair: tuple[Path, Path]) -> None:

@@ -319,7 +319,7 @@ def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
     assert shown == [desk.node("first"), desk.node("second")]
     desk.look(Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y")))
     navigation.go_destination()
-    assert desk.said == ["Nothing is linked here"]
+    assert desk.said == ["Nothing is connected here"]
 
 
 # --- how they are put together -------------------------------------------------------------------

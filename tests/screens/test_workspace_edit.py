@@ -172,7 +172,7 @@ async def deleting_can_leave_inputs_without_a_source_or_be_given_up(session: Ses
     await session.press("d", "d")
     assert third.inputs == ("b", "b")
     await session.go("third")
-    assert any("nothing makes this value" in row for row in session.details)
+    assert any("no node produces this value" in row for row in session.details)
     await session.until(lambda: session.screen.findings.findings)
 
 

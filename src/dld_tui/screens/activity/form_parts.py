@@ -298,7 +298,7 @@ class Libraries:
         self._left = Event()
         self._asked: set[tuple[str, str]] = set()
         self._target = ""
-        self.found: list[LibraryFacts] = []
+        self.known: list[LibraryFacts] = []
         self.problem = ""
         """Why nothing is known."""
         self.waiting = False
@@ -310,7 +310,7 @@ class Libraries:
     def ask(self, target: str, path: str = "") -> None:
         """Ask a target for its libraries, and for the one of a folder; once each."""
         if target != self._target:
-            self._target, self.found, self.problem = target, [], ""
+            self._target, self.known, self.problem = target, [], ""
             self._asked.clear()
         if (target, path) in self._asked:
             return
@@ -332,15 +332,15 @@ class Libraries:
     def _answered(self, target: str, libraries: list[LibraryFacts], problem: str) -> None:
         if self._left.is_set() or target != self._target:
             return
-        self.found, self.problem, self.waiting = libraries, problem, False
+        self.known, self.problem, self.waiting = libraries, problem, False
         self._changed()
 
     def chosen(self, choice: str) -> LibraryFacts | None:
         """Return the facts of a library as the form names it; None when they are not known."""
         if choice in ("", AUTO):
-            usable = [facts for facts in self.found if facts.usable and facts.name in MODULES]
+            usable = [facts for facts in self.known if facts.usable and facts.name in MODULES]
             return usable[0] if usable else None
-        return next((facts for facts in self.found if facts.name == choice), None)
+        return next((facts for facts in self.known if facts.name == choice), None)
 
     def remark(self, choice: str, *, runs: bool = False) -> str:
         """Return what to say beside the choice of a library. Fit for a terminal.
@@ -357,7 +357,7 @@ class Libraries:
             return "looking …"
         if self.problem:
             return visible(self.problem)
-        return "none is installed on the target" if choice in ("", AUTO) and self.found else ""
+        return "none is installed on the target" if choice in ("", AUTO) and self.known else ""
 
 
 def library_folder(form: ParamForm) -> str:

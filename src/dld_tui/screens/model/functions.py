@@ -59,10 +59,10 @@ def create_dialog(edit: Edit) -> FieldsDialog:
         "New function",
         "",
         [
-            FieldSpec("name", "", "the operator that it defines"),
+            FieldSpec("name", "", "the operator it defines"),
             FieldSpec("domain", "local"),
-            FieldSpec("inputs", "", "names, with blanks between"),
-            FieldSpec("outputs", "", "names, with blanks between"),
+            FieldSpec("inputs", "", "names separated by spaces"),
+            FieldSpec("outputs", "", "names separated by spaces"),
         ],
         accept,
     )
@@ -112,7 +112,7 @@ def make_dialog(
 
     return FieldsDialog(
         "Make function",
-        "The nodes become a function. One call of it takes their place.",
+        "The nodes become a function; one call of it replaces them.",
         [
             FieldSpec("name", name),
             FieldSpec("domain", domain),

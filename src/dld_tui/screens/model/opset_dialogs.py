@@ -309,7 +309,7 @@ def _row(entry: OpsetImport) -> list[Piece]:
 
 def _domain_problem(text: str) -> str | None:
     name = text.strip()
-    return None if name and " " not in name else "a name without blanks"
+    return None if name and " " not in name else "a name without spaces"
 
 
 def _version_problem(text: str) -> str | None:

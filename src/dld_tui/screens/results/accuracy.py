@@ -91,7 +91,7 @@ class AccuracyScreen(ListPage[Row]):
     def __init__(self, result: AccuracyReport, model: Path | None = None) -> None:
         super().__init__()
         self.report = result
-        self.found = result.found
+        self.errors = result.found
         path = model or Path(result.reference.model)
         if is_engine(path) and not is_engine(result.other.model):
             path = Path(result.other.model)  # an engine has no nodes to go to
@@ -119,10 +119,10 @@ class AccuracyScreen(ListPage[Row]):
     # --- what is shown --------------------------------------------------------------------------
 
     def _head(self) -> list[Paragraph]:
-        good = self.found.is_good
-        bad = [row for row in self.found.outputs if row.problem]
+        good = self.errors.is_good
+        bad = [row for row in self.errors.outputs if row.problem]
         summary = "all outputs are within the tolerance" if good else (
-            f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
+            f"{len(bad):,} of {fmt.plural(len(self.errors.outputs), 'output')} not within tolerance"
         )  # fmt: skip
         verdict = (" ok ", "good strong") if good else (" differs ", "bad strong")
         paragraphs = [Paragraph(f"{summary}  {self.report.tolerance}", "strong", verdict)]
@@ -137,7 +137,7 @@ class AccuracyScreen(ListPage[Row]):
             Paragraph(side_text(self.report.other), "", (" other      ", "dim")),
         ]
         paragraphs += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
-        return paragraphs + [Paragraph(remark, "dim") for remark in self.found.remarks]
+        return paragraphs + [Paragraph(remark, "dim") for remark in self.errors.remarks]
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Say whether the model was edited while another tab was seen."""
@@ -149,7 +149,7 @@ class AccuracyScreen(ListPage[Row]):
 
     def table(self) -> Table[Row]:
         """Return the tensors that pass the filter, in the order that was chosen."""
-        rows = self.found.rows if self.by_order else self.found.worst()
+        rows = self.errors.rows if self.by_order else self.errors.worst()
         shown = [row for row in rows if _FILTERS[self.filter](row)]
         order = "in order" if self.by_order else "largest errors first"
         title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
@@ -161,7 +161,7 @@ class AccuracyScreen(ListPage[Row]):
         row = self.row
         return super().facts() | holding(
             tensor_node=row is not None and bool(row.node),
-            diverges=self.found.first is not None,
+            diverges=self.errors.first is not None,
         )
 
     def node_errors(self, document: Document) -> NodeErrors | None:
@@ -170,7 +170,7 @@ class AccuracyScreen(ListPage[Row]):
             return None
 
         def values() -> Mapping[Node, float]:
-            errors = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
+            errors = ((document.main.find(ref), error) for ref, error in self.errors.growth.items())
             return {node: error for node, error in errors if node is not None}
 
         return NodeErrors(self, self.tab_title, self.subject.is_outdated, values)
@@ -202,7 +202,7 @@ class AccuracyScreen(ListPage[Row]):
         self.show_rows()
 
     def action_first(self) -> None:
-        first = self.found.first
+        first = self.errors.first
         if first is None:
             return
         if not _FILTERS[self.filter](first):
@@ -212,7 +212,7 @@ class AccuracyScreen(ListPage[Row]):
 
     def action_save_csv(self) -> None:
         def write(path: Path, overwrite: bool) -> Sequence[str]:
-            return write_text(path, rows_csv(self.found.rows), overwrite=overwrite)
+            return write_text(path, rows_csv(self.errors.rows), overwrite=overwrite)
 
         name = str(self.subject.path.with_suffix(".accuracy.csv"))
         ask_where(self, "Save CSV", "Write the tensors to", name, write)

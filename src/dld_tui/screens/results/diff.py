@@ -413,7 +413,7 @@ class DiffScreen(Page):
         self.new = new
         self.weights = weights
         self.tab_title = f"{old.name} -> {new.name}"
-        self.found: ModelDiff | None = None
+        self.diff: ModelDiff | None = None
         self.status = ""
         """The status that is shown; all when empty."""
         self.with_same = False
@@ -465,7 +465,7 @@ class DiffScreen(Page):
             self._show_progress(f"comparing weights: {100 * done / total:.0f} %")
 
     def _show_progress(self, text: str) -> None:
-        if self.is_mounted and self.found is None:
+        if self.is_mounted and self.diff is None:
             self.query_one("#loading", Rows).set_rows(
                 [[(f" {text}   {hint('{diff.clear} stops')}", "dim")]]
             )
@@ -478,7 +478,7 @@ class DiffScreen(Page):
     def _compared(self, diff: ModelDiff, documents: list[Document]) -> None:
         self._close(self._documents)
         self._documents = documents
-        self.found = diff
+        self.diff = diff
         self.query_one("#loading").display = False
         self.query_one("#diff").display = True
         self._show_rows()
@@ -493,9 +493,9 @@ class DiffScreen(Page):
     @task("rows", replace=True)
     async def _show_rows(self) -> None:
         """Make the rows, on a thread: there may be 100,000 of them."""
-        if self.found is None:
+        if self.diff is None:
             return
-        lines, title = await on_thread(_lines, self.found, self.status, self.with_same)
+        lines, title = await on_thread(_lines, self.diff, self.status, self.with_same)
         view = self.query_one(DiffView)
         view.set_lines(lines)
         view.frame.show(
@@ -529,7 +529,7 @@ class DiffScreen(Page):
     def facts(self) -> set[str]:
         row = self.row()
         return super().facts() | holding(
-            compared=self.found is not None,
+            compared=self.diff is not None,
             old_node=row is not None and row.old_node is not None,
             new_node=row is not None and row.new_node is not None,
         )
@@ -544,9 +544,9 @@ class DiffScreen(Page):
     # Commands
 
     def action_filter_status(self) -> None:
-        if self.found is None:
+        if self.diff is None:
             return
-        present = {status for counts in self.found.counts().values() for status in counts}
+        present = {status for counts in self.diff.counts().values() for status in counts}
         choices = ["", *(status for status in STATUSES if status in present)]
         at = choices.index(self.status) if self.status in choices else 0
         self.status = choices[(at + 1) % len(choices)]
@@ -583,13 +583,13 @@ class DiffScreen(Page):
             host(self).reveal(path, node.scope.path, node.ref)
 
     def action_again(self) -> None:
-        self.found = None
+        self.diff = None
         self.query_one("#diff").display = False
         self.query_one("#loading").display = True
         self._start()
 
     def action_clear(self) -> None:
-        if self.found is None:
+        if self.diff is None:
             self.tasks.cancel("load")
         elif self.status or self.with_same:
             self.status, self.with_same = "", False

@@ -74,22 +74,22 @@ class ResultHead(Rows):
         super().__init__(id="head")
         self._paragraphs = list(paragraphs)
         self._keys, self._below = keys, below
-        self._made: tuple[tuple[int, int], list[list[Piece]]] | None = None
+        self._rendered: tuple[tuple[int, int], list[list[Piece]]] | None = None
 
     def set_paragraphs(self, paragraphs: Sequence[Paragraph]) -> None:
         """Show other text."""
         if list(paragraphs) != self._paragraphs:
-            self._paragraphs, self._made = list(paragraphs), None
+            self._paragraphs, self._rendered = list(paragraphs), None
             self.refresh(layout=True)
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
         room = max(4, min(_MOST, self.app.size.height - _LEAST_TABLE - self._below))
-        if self._made is None or self._made[0] != (width, room):
+        if self._rendered is None or self._rendered[0] != (width, room):
             rows = paragraph_rows(self._paragraphs, width)
             if len(rows) > room:
                 rows[room - 1 :] = [[(f" {glyphs.current().ellipsis} {hint(self._keys)}", "dim")]]
-            self._made = ((width, room), rows)
-        return self._made[1]
+            self._rendered = ((width, room), rows)
+        return self._rendered[1]
 
 
 def paragraph_rows(paragraphs: Iterable[Paragraph], width: int) -> list[list[Piece]]:
@@ -223,13 +223,13 @@ class TableResult(ListPage[Any]):
         super().__init__()
         self._plot = plot
         self.tab_title = title
-        self.said = tuple(summary)
+        self.summary = tuple(summary)
         self._rows = rows
         self.LIST_TITLE = rows.title  # type: ignore[misc]
 
     def body(self) -> Iterable[Widget]:
-        styles = ["strong", *[""] * len(self.said)]
-        paragraphs = [Paragraph(*pair) for pair in zip(self.said, styles, strict=False)]
+        styles = ["strong", *[""] * len(self.summary)]
+        paragraphs = [Paragraph(*pair) for pair in zip(self.summary, styles, strict=False)]
         below = _LOW_PLOT if self._plot is not None and self.app.size.height < _LOW else 0
         yield ResultHead(paragraphs, keys="{result.about} whole summary", below=below)
         if self._plot is not None:
@@ -252,11 +252,11 @@ class TableResult(ListPage[Any]):
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
-        paragraphs = [Paragraph(text) for text in self.said]
+        paragraphs = [Paragraph(text) for text in self.summary]
         self.app.push_screen(ParagraphsDialog(self.tab_title, paragraphs))
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard("\n".join(self.said))
+        self.app.copy_to_clipboard("\n".join(self.summary))
 
     def action_save_csv(self) -> None:
         def write(path: Path, overwrite: bool) -> Sequence[str]:

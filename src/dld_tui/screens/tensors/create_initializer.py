@@ -228,7 +228,7 @@ class CreateInitializer(FormPage):
         super().__init__()
         self.edits = PageEdits(self, workspace, self._failed)
         self.scope = scope
-        self.made = created
+        self.created = created
 
     def body(self) -> Iterable[Widget]:
         title = f"New initializer · {visible(' › '.join(self.scope.path)) or 'main'}"
@@ -306,7 +306,7 @@ class CreateInitializer(FormPage):
             )
 
         def done() -> None:
-            self.made(asked.name)
+            self.created(asked.name)
             self.dismiss(None)
 
         self.edits.edit_on_thread("Making the initializer", steps, done)

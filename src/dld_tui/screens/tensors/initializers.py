@@ -398,7 +398,7 @@ class InitializersScreen(Page):
         if rows:
             self._for_scopes("Moving into the model", "set_inline", rows)
         else:
-            self.notify("It is in the model file already", timeout=3)
+            self.notify("It is already in the model file", timeout=3)
 
     def action_sparse(self) -> None:
         rows = self._initializers(self.chosen, "sparse")

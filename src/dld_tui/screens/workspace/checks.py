@@ -76,7 +76,7 @@ class Checks(Controller):
     """Whether the findings are of the current model."""
     _checker: Checker | None = None
     _external: dict[str, list[Finding]] = field(default_factory=dict)
-    _found: list[Finding] = field(default_factory=list)
+    _findings: list[Finding] = field(default_factory=list)
     _full: dict[str, list[Finding]] = field(default_factory=dict)
     """The findings of each external check on the current model."""
     _checks_run: bool = False
@@ -87,7 +87,7 @@ class Checks(Controller):
         finding = cursor.finding
         return holding(
             fixable=finding is not None and bool(finding.repair or finding.rules),
-            repairs=any(item.repair is not None for item in self._found),
+            repairs=any(item.repair is not None for item in self._findings),
         )
 
     # --- checking -------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Checks(Controller):
             self._checks_run = False
         if not self.model.is_closed and self.page.is_attached:
             self.is_checked = True
-            self._found = [*checker.findings(), *(speed or ())]
+            self._findings = [*checker.findings(), *(speed or ())]
             self._show_all()
 
     async def _look_for_speed(self, checker: Checker) -> list[Finding] | None:
@@ -228,8 +228,8 @@ class Checks(Controller):
             for findings_of_source in self._external.values()
             for finding in findings_of_source
         ]
-        external = without_repeats(external, self._found)
-        findings = [*self.notices, *self._found, *external]
+        external = without_repeats(external, self._findings)
+        findings = [*self.notices, *self._findings, *external]
         if self.document.journal_error:
             message = visible(self.document.journal_error)
             findings.insert(0, Finding("warning", "journal", message))
@@ -245,7 +245,9 @@ class Checks(Controller):
     def repair_asked(self, event: Findings.FixAsked) -> None:
         """Repair a finding, or all of its rule."""
         rule = event.finding.rule
-        self._repair([f for f in self._found if f.rule == rule] if event.every else [event.finding])
+        self._repair(
+            [f for f in self._findings if f.rule == rule] if event.every else [event.finding]
+        )
 
     def fix(self) -> None:
         """Repair what the finding under the cursor is about."""
@@ -261,7 +263,7 @@ class Checks(Controller):
 
     def fix_all(self) -> None:
         """Make every repair that is safe."""
-        self._when_checked(lambda: self._repair(self._found))
+        self._when_checked(lambda: self._repair(self._findings))
 
     def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.findings import repair_steps

@@ -270,7 +270,7 @@ class _Types:
     """Puts the parts together; equal types are one object."""
 
     def __init__(self, inferred: InferredTypes) -> None:
-        self._found = inferred
+        self._inferred = inferred
         self._known: dict[ValueType, ValueType] = {}
 
     def take(self, event: Event) -> None:
@@ -284,7 +284,7 @@ class _Types:
         part = decode(InferredPart, event.data)
         kinds = [self._known.setdefault(kind, kind) for kind in part.kinds]
         key = json.dumps(part.place), part.variant
-        types = self._found.scopes.setdefault(key, ScopeTypes())
+        types = self._inferred.scopes.setdefault(key, ScopeTypes())
         types.values.update((name, kinds[number]) for name, number in part.types.items())
         types.called.update(part.called)
         sleep(0.001)  # this thread holds the interpreter otherwise

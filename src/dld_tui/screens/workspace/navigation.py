@@ -217,7 +217,7 @@ class Navigation(Controller):
     def _go_one_of(self, title: str, nodes: Sequence[Node]) -> None:
         nodes = list(dict.fromkeys(nodes))
         if not nodes:
-            self.say("Nothing is linked here")
+            self.say("Nothing is connected here")
         elif len(nodes) == 1:
             self.go_to(nodes[0])
         else:

@@ -380,7 +380,7 @@ class Wiring(Controller):
                     self.operators.add_wired(wiring)
 
         palette = operator_palette(scope, self.model.listing.count_kinds())
-        self.ask(AddNode(palette, f"Insert behind {value}"), chosen)
+        self.ask(AddNode(palette, f"Insert after {value}"), chosen)
 
     def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""

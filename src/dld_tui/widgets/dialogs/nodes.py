@@ -359,11 +359,11 @@ class ExtractDialog(Dialog[Path]):
 
     def __init__(self, extraction: Extraction, start: str) -> None:
         super().__init__()
-        self._found = extraction
+        self._extraction = extraction
         self._start = start
 
     def body(self) -> Iterable[Widget]:
-        main = self._found.document.main
+        main = self._extraction.document.main
         stored = main.initializers
         size = fmt.size(sum(tensor.nbytes or 0 for tensor in stored))
         weights = f", {fmt.plural(len(stored), 'initializer')} of {size}" if stored else ""
@@ -371,10 +371,10 @@ class ExtractDialog(Dialog[Path]):
         most = max(1, min(_MOST_LISTED, (self.app.size.height - _OTHER_ROWS) // 2))
         rows += self._listed("input", main, main.inputs, most)
         rows += self._listed("output", main, main.outputs, most)
-        if self._found.untyped:
-            count = fmt.plural(len(self._found.untyped), "type")
+        if self._extraction.untyped:
+            count = fmt.plural(len(self._extraction.untyped), "type")
             rows.append([(f"{count} unknown: declare them later, or run shape inference", "warn")])
-        rows += [[(visible(remark), "warn")] for remark in self._found.remarks[:2]]
+        rows += [[(visible(remark), "warn")] for remark in self._extraction.remarks[:2]]
         yield Rows([*rows, []])
         yield PathInput(self._start, "path of the model", rows=4)
 

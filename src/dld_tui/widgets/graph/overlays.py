@@ -74,17 +74,17 @@ class PrecisionOverlay(Overlay):
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of the precision; of several, of the most common one."""
-        precision = self._found(start, end)
-        return precision.most_common(1)[0][0][1] if precision else "faint"
+        counts = self._counts(start, end)
+        return counts.most_common(1)[0][0][1] if counts else "faint"
 
     def text(self, start: int, end: int) -> str:
-        precision = self._found(start, end)
-        if not precision:
+        counts = self._counts(start, end)
+        if not counts:
             return ""
-        more = f" +{len(precision) - 1}" if len(precision) > 1 else ""
-        return precision.most_common(1)[0][0][0][: 9 - len(more)] + more
+        more = f" +{len(counts) - 1}" if len(counts) > 1 else ""
+        return counts.most_common(1)[0][0][0][: 9 - len(more)] + more
 
-    def _found(self, start: int, end: int) -> Counter[Piece]:
+    def _counts(self, start: int, end: int) -> Counter[Piece]:
         known = self._known.get((start, end))
         if known is None:
             model = self.model

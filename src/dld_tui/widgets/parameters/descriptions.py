@@ -74,7 +74,7 @@ def describe_source(
     shown = glyphs.current()
     if definition is None:
         row.glyph, row.value, row.value_style = shown.error, visible(name), "bad"
-        row.extra = "nothing makes this value"
+        row.extra = "no node produces this value"
         return
     if definition.kind == "node" and definition.node is not None:
         _link_to(row, definition.node, shown.left)
@@ -606,7 +606,7 @@ class ScopeRows:
                 copied=name, name_of="value", indent=0,
             )  # fmt: skip
             if definition is None:
-                row.value_style, row.extra = "bad", "nothing makes this value"
+                row.value_style, row.extra = "bad", "no node produces this value"
             else:
                 row.node, row.extra = definition.node, f"from {visible(definition.scope.title)}"
                 row.value_style = "link" if definition.node is not None else ""
