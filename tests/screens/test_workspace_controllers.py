@@ -367,7 +367,7 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     document = Document.open(tmp_path / "m.onnx")
     desk = Desk(document)
-    answers: list[Any] = [tmp_path / "out.engine", ""]
+    answers: list[Any] = [tmp_path / "out.engine", "1"]  # the file, and to stay here
     asked: list[Any] = []
 
     def push(dialog: Any, then: Callable[[Any], None]) -> None:

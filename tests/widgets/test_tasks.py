@@ -135,7 +135,7 @@ async def test_work_is_one_at_a_time_and_esc_stops_it() -> None:
     first = asyncio.ensure_future(tasks.work(copy, lambda *parts: told.append(parts)))
     while not told:
         await asyncio.sleep(0.001)
-    with pytest.raises(DldError, match="wait until"):
+    with pytest.raises(DldError, match="wait for"):
         await tasks.work(copy)
     assert [tasks.is_working, tasks.cancel_work()] == [True, True]
     assert await first == "stopped"
