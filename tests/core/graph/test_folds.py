@@ -161,6 +161,25 @@ def test_layers_with_two_streams_repeat() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("dotted", [False, True])
+def test_layers_of_several_kinds_repeat_by_their_period(dotted: bool) -> None:
+    """As of LFM2 and Qwen3.5: two layers of one kind, then one of another."""
+    names = ["/stem/In", "/stem/Pad"]
+    for at in range(2, 17):
+        kinds = ("Query", "Key", "Attend", "Out") if at % 3 == 2 else ("Conv", "Gate", "Mul")
+        names += [f"/layers.{at}/{part}{at}" for part in ("Norm", *kinds, "Add")]
+    names += ["/Head", "/Argmax"]
+    if dotted:
+        names = [name.strip("/").replace("/", ".") for name in names]
+    graph = graph_of_links([*itertools.pairwise(names)])
+    graph.labels = [name.replace(".", "/").rpartition("/")[2].rstrip("0123456789")
+                    for name in names]  # fmt: skip
+    _rails, folds = folded(graph)
+    [repeat] = [fold for fold in folds if fold.count > 2]
+    assert (repeat.count, repeat.title) == (5, "layers.2 … layers.16")
+    assert repeat.children[1].title == "layers.5 … layers.7"
+
+
 def test_a_chain_repeats_in_long_cycles() -> None:
     names = [f"Op{at % 50}x{at}" for at in range(500)]
     graph = graph_of_links([*itertools.pairwise(["Input", *names])])

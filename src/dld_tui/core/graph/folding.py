@@ -244,7 +244,7 @@ def _snapped(
     A repeat may begin anywhere within its first time. Where names do not help, it begins as early
     as possible.
     """
-    best, chosen = -1, part
+    best, chosen = (-1, -1), part
     for shift in range(period):
         start = part + shift
         times = _times(tokens, start, period)
@@ -254,12 +254,26 @@ def _snapped(
             common_scope(scopes[cuts[start + time * period] : cuts[start + (time + 1) * period]])
             for time in range(min(times, 3))
         ]
-        score = sum(len(scope) for scope in blocks) * (len(set(blocks)) == len(blocks))
-        if score > best:
-            best, chosen = score, start
+        is_named = len(set(blocks)) == len(blocks)
+        score = sum(len(scope) for scope in blocks) * is_named
+        edges = 0
+        if not is_named and blocks[0] == blocks[-1]:  # such as a block of three layers
+            edges = sum(
+                _changes(scopes, cuts[start + time * period], len(blocks[0])) for time in range(3)
+                if start + time * period < len(cuts)
+            )  # fmt: skip
+        if (score, edges) > best:
+            best, chosen = (score, edges), start
     return chosen
 
 
+def _changes(scopes: Sequence[Scope], row: int, depth: int) -> bool:
+    """Return whether the next part of the scope is another one than in the row before."""
+    here = scopes[row][: depth + 1] if row < len(scopes) else ()
+    return row > 0 and len(here) > depth and scopes[row - 1][: depth + 1] != here
+
+
+_RANGE = " … "
 FEWEST_SCOPE_ROWS = 3
 """Rows of the smallest scope that is folded."""
 _DEEPEST = 24
@@ -274,7 +288,14 @@ class Fold:
     """
 
     def __init__(
-        self, folder: _Folder, start: int, end: int, outer: Scope, repeat: Repeat | None = None
+        self,
+        folder: _Folder,
+        start: int,
+        end: int,
+        outer: Scope,
+        repeat: Repeat | None = None,
+        *,
+        spans: bool = False,
     ) -> None:
         self.start = start
         """The first row."""
@@ -286,6 +307,8 @@ class Fold:
         self._outer = outer
         """The scope that contains all of it, which titles leave out."""
         self._repeat = repeat
+        self._spans = spans
+        """Whether it is one time of a block that holds several scopes, such as three layers."""
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -306,22 +329,37 @@ class Fold:
         Empty without. Foreign text.
         """
         if self._repeat is not None:
-            return _range_title(self.children[0].title, self.children[-1].title)
+            first_part = self.children[0].title.partition(_RANGE)[0]
+            return _range_title(first_part, self.children[-1].title.rpartition(_RANGE)[2])
+        if self._spans:
+            depth = len(self._scope) + 1
+            rows = self._folder.scopes[self.start : self.end]
+            parts = [scope[:depth] for scope in rows if len(scope) >= depth]
+            if parts:
+                return _range_title(self._shown(parts[0]), self._shown(parts[-1]))
+        return self._shown(self._scope)
+
+    def _shown(self, scope: Scope) -> str:
+        """Return a scope inside of this one without what all rows share."""
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         shown = len(self._outer) if is_all else max(len(self._outer), len(shared))
         separator = self._folder.separator
-        is_number = shown < len(self._scope) and self._scope[shown].isdecimal()
+        is_number = shown < len(scope) and scope[shown].isdecimal()
         if separator == "." and shown and is_number:
             shown -= 1  # the 3 of layers.3 is no name
-        return separator.join(self._scope[shown:])
+        return separator.join(scope[shown:])
 
     @cached_property
     def children(self) -> list[Fold]:
         """The folds inside, in the order of their rows; other rows inside are in none of them."""
         if self._repeat is not None:
-            starts = pairwise(self._repeat.starts)
-            return [Fold(self._folder, start, end, self._outer) for start, end in starts]
+            times = [*pairwise(self._repeat.starts)]
+            scopes = {common_scope(self._folder.scopes[start:end]) for start, end in times}
+            spans = len(scopes) == 1
+            return [
+                Fold(self._folder, start, end, self._outer, spans=spans) for start, end in times
+            ]
         return self._folder.folds(self.start, self.end, self._scope)
 
     def complete(self) -> None:
@@ -471,7 +509,7 @@ class _Folder:
 
 def _range_title(first: str, last: str) -> str:
     """Return the scopes of a repeat's first and last time as one text."""
-    return first if first == last else f"{first} … {last}" if first and last else first or last
+    return first if first == last else f"{first}{_RANGE}{last}" if first and last else first or last
 
 
 # --- What is seen of a folded graph, or of a part of it around vertices or between two ------------
