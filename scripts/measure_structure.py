@@ -202,13 +202,13 @@ def measures(source: Source) -> list[tuple[str, str]]:
         ("files in src", str(len(source.trees))),
         ("lines in src", f"{lines:,}"),
         (
-            "modules in the fullest room",
+            "most modules in a package",
             f"{rooms.most_common(1)[0][1]} ({rooms.most_common(1)[0][0]})",
         ),
-        ("own ancestors of a screen or widget, the most", f"{len(face[deepest])} ({deepest[1]})"),
+        ("most own ancestors of a screen or widget", f"{len(face[deepest])} ({deepest[1]})"),
         ("actions defined twice among ancestors", str(len(doubled))),
         (
-            "largest ring of imports, deferred and typing ones counted",
+            "largest import cycle, including deferred and typing imports",
             str(len(found[0]) if found else 0),
         ),
         ("classes called Column", str(len(columns))),
@@ -217,8 +217,8 @@ def measures(source: Source) -> list[tuple[str, str]]:
             str(sum("dict[str, JSON]" in text for text in signatures)),
         ),
         ("casts", str(casts)),
-        ("functions inside functions", str(nested)),
-        ("modules of screens and widgets that start work by themselves", str(len(starters))),
+        ("nested functions", str(nested)),
+        ("modules of screens and widgets that start work themselves", str(len(starters))),
     ]
 
 
