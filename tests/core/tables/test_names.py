@@ -6,13 +6,8 @@ import random
 
 import pytest
 
-from dld_tui.core.tables.names import (
-    SharedEnds,
-    alias_legend,
-    dimension_aliases,
-    shared_ends,
-    with_aliases,
-)
+from dld_tui.core.document.types.value_types import alias_legend, dimension_aliases, with_aliases
+from dld_tui.core.tables.table import SharedEnds, shared_ends
 
 
 @pytest.mark.parametrize(

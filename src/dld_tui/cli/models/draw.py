@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.machine.terminal import is_terminal
-from dld_tui.core.tables.names import aliases_in
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan

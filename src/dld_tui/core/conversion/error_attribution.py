@@ -16,7 +16,7 @@ from dld_tui.core.conversion.agreement import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.batch import carry_out
+from dld_tui.core.document.edits.nodes import carry_out
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Transaction

@@ -30,9 +30,8 @@ from dld_tui.core.conversion.copies import (
 from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of, plan_casts
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.batch import carry_out
 from dld_tui.core.document.edits.initializers import list_as_input
-from dld_tui.core.document.edits.nodes import free_node_name, new_cast
+from dld_tui.core.document.edits.nodes import carry_out, free_node_name, new_cast
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node, node_proto

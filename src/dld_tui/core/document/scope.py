@@ -539,7 +539,7 @@ class ShownTypes:
 
     def aliases(self, scope: Scope) -> Mapping[str, str]:
         """Return the short names of a scope's long dimensions. Foreign text."""
-        from dld_tui.core.tables.names import aliases_in
+        from dld_tui.core.document.types.value_types import aliases_in
 
         if scope not in self._aliases and not self.is_held:
             self._aliases[scope] = aliases_in(scope)

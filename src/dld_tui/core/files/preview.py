@@ -91,7 +91,7 @@ def _of_tuning(path: str) -> Preview:
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
-    from dld_tui.core.tables.names import alias_legend, aliases_in
+    from dld_tui.core.document.types.value_types import alias_legend, aliases_in
 
     document = Document.open(path, cancelled=cancelled)
     try:
@@ -122,7 +122,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
 def _terminal_lines(
     title: str, terminals: Sequence[Terminal], aliases: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    from dld_tui.core.tables.names import with_aliases
+    from dld_tui.core.document.types.value_types import with_aliases
 
     types = [
         with_aliases(terminal.type.short, aliases) if terminal.type else "–"

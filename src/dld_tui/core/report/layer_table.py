@@ -15,13 +15,13 @@ from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, with_costs
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
-from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
 from dld_tui.core.tables.table import (
     BAR,
     COUNT,
     FINE_MS,
     FLAG,
     MEAN,
+    MOST_SHARE,
     MS,
     NAMES,
     NOTE,
@@ -30,8 +30,10 @@ from dld_tui.core.tables.table import (
     SHORT,
     SIZE,
     Column,
+    SharedEnds,
     Table,
     Unit,
+    shared_ends,
 )
 from dld_tui.core.text import visible
 

@@ -357,7 +357,7 @@ def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
 
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
-    from dld_tui.core.document.edits.batch import carry_out
+    from dld_tui.core.document.edits.nodes import carry_out
     from dld_tui.core.document.transactions import Transaction
 
     carry_out(plan, Transaction("cast_to_precisions", {}))

@@ -7,6 +7,7 @@ Such text is never markup and never reaches a terminal raw. Everything that is s
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 
 _UNSAFE = re.compile(
@@ -100,3 +101,12 @@ def fit(text: str, cells: int, *, align: str = "left", keep: str = "start") -> s
     cut = clip(text, cells, keep=keep)
     padding = " " * (cells - cell_width(cut))
     return padding + cut if align == "right" else cut + padding
+
+
+def common_prefix(texts: Collection[str]) -> str:
+    """Return the characters that all texts begin with."""
+    low, high = min(texts), max(texts)  # these two differ first
+    for at, (first, second) in enumerate(zip(low, high, strict=False)):
+        if first != second:
+            return low[:at]
+    return low

@@ -22,7 +22,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
-from dld_tui.core.tables.names import alias_legend
+from dld_tui.core.document.types.value_types import alias_legend
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (

@@ -23,7 +23,7 @@ from dld_tui.core.graph.folding import (
     part_of,
 )
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.tables.names import SharedEnds, shared_ends
+from dld_tui.core.tables.table import SharedEnds, shared_ends
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import Piece
 

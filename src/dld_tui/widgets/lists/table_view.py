@@ -22,8 +22,15 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
-from dld_tui.core.tables.table import BAR, Column, Table, sort_places
+from dld_tui.core.tables.table import (
+    BAR,
+    MOST_SHARE,
+    Column,
+    SharedEnds,
+    Table,
+    shared_ends,
+    sort_places,
+)
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import HEATS, bar, bar_ramp, heat, hottest
 from dld_tui.widgets.lists.line_source import Piece

@@ -13,10 +13,10 @@ from dld_tui.core import fmt
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.settings.paths import short
-from dld_tui.core.tables.names import aliases_in, with_aliases
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.styled import operator_style, wrap
 from dld_tui.widgets.parameters.rows import ParameterRow, section, shown_type, wrapped

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dld_tui.core.document.edits import (
     attributes,
-    batch,
     deletion,
     function_instances,
     functions,
@@ -34,7 +33,6 @@ __all__ = [
     "EDITS",
     "EditFunction",
     "attributes",
-    "batch",
     "deletion",
     "function_instances",
     "functions",

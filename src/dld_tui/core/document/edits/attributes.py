@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at
+from dld_tui.core import fmt
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, subject
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
@@ -143,3 +144,47 @@ def _tensor(value: JSON) -> onnx.TensorProto:
     proto = onnx.TensorProto(data_type=number, raw_data=base64.b64decode(raw, validate=True))
     proto.dims.extend(dims)  # type: ignore[arg-type]
     return proto
+
+
+@edit
+def set_attributes(
+    document: Document, transaction: Transaction, *, changes: Sequence[Mapping[str, JSON]]
+) -> str:
+    """Give the same attributes to many nodes, others to others.
+
+    Args:
+        changes: ``[{"nodes": [[SCOPE, NODE], …], "attributes": {NAME: {"kind", "value"}}}, …]``,
+            nodes as in ``delete_many``, values as in ``set_attribute``; null removes an attribute
+            where it is set.
+    """
+    names: dict[str, None] = {}
+    touched: dict[Node, None] = {}
+    for change in changes if isinstance(changes, (list, tuple)) else ():
+        if not isinstance(change, dict) or not isinstance(change.get("attributes"), dict):
+            raise EditError("a change needs nodes and attributes")
+        attributes = change["attributes"]
+        for node in nodes_at(document, change.get("nodes")):
+            for name, about in attributes.items():
+                _set_one(document, transaction, node, name, about)
+            touched[node] = None
+        names.update(dict.fromkeys(attributes))
+    if not names:
+        raise EditError("there are no attributes to set")
+    subject_text = subject([*names], "attribute")
+    return f"set {subject_text} of {fmt.plural(len(touched), 'node')}"
+
+
+def _set_one(
+    document: Document, transaction: Transaction, node: Node, name: str, about: JSON
+) -> None:
+    path, ref = list(node.scope.path), node.ref
+    if about is None:
+        if find_attribute(node, name)[1] is not None:
+            remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
+        return
+    if not isinstance(about, dict) or "kind" not in about:
+        raise EditError(f"attribute {quoted(name)} must have a kind and a value")
+    kind, value = str(about["kind"]), about.get("value")
+    set_attribute(
+        document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
+    )

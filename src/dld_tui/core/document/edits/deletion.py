@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -149,3 +150,38 @@ def remove_records(
             first = places.pop()
         run = present[first : last + 1]
         transaction.do(Splice(scope, list_name, first, run, []))
+
+
+@edit
+def delete_many(
+    document: Document,
+    transaction: Transaction,
+    *,
+    nodes: Sequence[Sequence[JSON]],
+    reconnect: bool = False,
+) -> str:
+    """Delete nodes of any scopes.
+
+    Args:
+        nodes: ``[[SCOPE, NODE], …]``: the path of a scope and a ref of a node of it.
+        reconnect: As in ``delete_nodes``.
+    """
+    targets = dict.fromkeys(nodes_at(document, nodes))
+    by_scope: dict[Scope, list[Node]] = {}
+    for node in targets:
+        if not _is_inside(node.scope.owner, targets):  # else it goes with the node it is in
+            by_scope.setdefault(node.scope, []).append(node)
+    for scope, members in by_scope.items():
+        delete_from(transaction, scope, members, reconnect=reconnect)
+    count = sum(map(len, by_scope.values()))
+    subject_text = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
+    return f"delete {subject_text}" + (" and reconnect" if reconnect else "")
+
+
+def _is_inside(node: Node | None, chosen: Mapping[Node, None]) -> bool:
+    """Return whether a node, or one that it is nested in, is among the chosen."""
+    while node is not None:
+        if node in chosen:
+            return True
+        node = node.scope.owner
+    return False

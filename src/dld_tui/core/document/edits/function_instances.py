@@ -7,7 +7,6 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document.edits.batch import nodes_at
 from dld_tui.core.document.edits.functions import (
     NEW_DOMAIN,
     enter_function,
@@ -16,7 +15,7 @@ from dld_tui.core.document.edits.functions import (
 )
 from dld_tui.core.document.edits.imports import ensure_import, versions_by_domain
 from dld_tui.core.document.edits.nodes import boundary, file_order, new_proto, require_convex
-from dld_tui.core.document.edits.registry import edit, node_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings
 from dld_tui.core.document.edits.subgraphs import (
     Names,
     all_names,

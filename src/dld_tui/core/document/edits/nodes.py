@@ -1,16 +1,18 @@
-"""Adds nodes, alone or on a link, and replaces several nodes by one."""
+"""Adds nodes, alone or on a link, replaces several nodes by one, and adds casts around nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core import fmt
+from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_ir, ensure_known_import
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.links import MOST_LINKS, move_behind, replace_uses, with_item
-from dld_tui.core.document.edits.registry import edit, node_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings
 from dld_tui.core.document.edits.renaming import (
     feeds_output,
     free_name,
@@ -19,6 +21,7 @@ from dld_tui.core.document.edits.renaming import (
     require_visible,
 )
 from dld_tui.core.document.edits.subgraphs import add_subgraph
+from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
@@ -30,6 +33,7 @@ from dld_tui.core.document.traversal import (
     outer_node,
     places,
 )
+from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.registry import least_ir_version
@@ -395,3 +399,60 @@ def added_node(transaction: Transaction) -> Node | None:
             assert isinstance(node, Node)
             return node
     return None
+
+
+@edit
+def cast_nodes(
+    document: Document,
+    transaction: Transaction,
+    *,
+    nodes: Sequence[Sequence[JSON]],
+    precision: str,
+) -> str:
+    """Add casts so that nodes compute in another type; other nodes see the same types.
+
+    Weights keep their type: they are cast, too. Types have to be known where the casts are to be.
+    Precisions that need a scale, such as int8 for floating point values, are refused.
+
+    Args:
+        nodes: ``[[SCOPE, NODE], …]``: the path of a scope and the ref of a node in it.
+        precision: One of :data:`~dld_tui.core.document.metadata.PRECISIONS`.
+    """
+    if precision not in PRECISIONS:
+        raise EditError(
+            f"there is no precision {precision!r:.40}", hint=f"Known: {', '.join(PRECISIONS)}"
+        )
+    targets = nodes_at(document, nodes)
+    plan = plan_casts(document, dict.fromkeys(targets, precision))
+    if plan.refused:
+        first, more = plan.refused[0], len(plan.refused) - 1
+        also = f" (and {fmt.plural(more, 'more node')})" if more else ""
+        reason = f"{quoted(first.node.ref)} cannot run in {precision}{also}: {first.reason}"
+        raise EditError(reason)
+    carry_out(plan, transaction)
+    subject_text = quoted(targets[0].ref) if len(targets) == 1 else fmt.plural(len(targets), "node")
+    return f"cast {subject_text} to {precision}"
+
+
+def carry_out(plan: CastPlan, transaction: Transaction) -> None:
+    """Make the changes of a plan for the present state of its document."""
+    before: dict[Node, list[Cast]] = {}
+    after: dict[Node, list[Cast]] = {}
+    for cast in plan.casts:
+        (after if cast.after else before).setdefault(cast.node, []).append(cast)
+    for relink in plan.relinks:
+        home, node = relink.node.scope, relink.node
+        for side, new in (("input", relink.inputs), ("output", relink.outputs)):
+            if new != (node.inputs if side == "input" else node.outputs):
+                transaction.do(SetLinks(home, node, side, new))
+    for node in dict.fromkeys((*before, *after)):
+        home, place = node.scope, node.scope.index_of(node)
+        for casts, index in ((after.get(node, []), place + 1), (before.get(node, []), place)):
+            for at, cast in enumerate(casts, index):  # one by one: each takes a free name
+                transaction.do(Splice(home, "node", at, [], [_cast_node(cast)]))
+
+
+def _cast_node(cast: Cast) -> Node:
+    number = dtype_number(cast.dtype)
+    assert number is not None
+    return new_cast(cast.scope, cast.source, cast.target, number)

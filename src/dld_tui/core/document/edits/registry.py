@@ -76,3 +76,18 @@ def strings(value: object, label: str) -> list[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
         raise EditError(f"{label} must be a list of strings")
     return [str(item) for item in value]
+
+
+def nodes_at(document: ScopeOwner, pairs: object) -> list[Node]:
+    """Return the nodes that pairs of a scope's path and a ref name."""
+    nodes = []
+    for pair in pairs if isinstance(pairs, (list, tuple)) else ():
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise EditError("nodes must be a list of [scope, node]")
+        path, ref = pair
+        if not isinstance(path, (list, tuple)) or not isinstance(ref, str):
+            raise EditError("nodes must be a list of [scope, node]")
+        nodes.append(node_at(document, [str(step) for step in path], ref))
+    if not nodes:
+        raise EditError("there are no nodes")
+    return nodes

@@ -12,7 +12,6 @@ import onnx
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, set_attribute
-from dld_tui.core.document.edits.batch import cast_nodes
 from dld_tui.core.document.edits.deletion import remove_records
 from dld_tui.core.document.edits.functions import enter_function, new_function, require_new_function
 from dld_tui.core.document.edits.imports import (
@@ -22,7 +21,7 @@ from dld_tui.core.document.edits.imports import (
 )
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.metadata import set_precision
-from dld_tui.core.document.edits.nodes import require_convex
+from dld_tui.core.document.edits.nodes import cast_nodes, require_convex
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
@@ -124,7 +123,7 @@ def rewrite_document(
         UsageError: The rules are malformed.
         EditError: They do not end.
     """
-    from dld_tui.core.document.edits.batch import nodes_at
+    from dld_tui.core.document.edits.registry import nodes_at
 
     chosen = None if at is None else set(nodes_at(document, at))
     work = _Work(document, transaction, lines)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.text import common_prefix, visible
 
 Dims: TypeAlias = tuple[int | str | None, ...]
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
@@ -306,3 +307,84 @@ def format_type(value_type: ValueType | None) -> str:
     if value_type is None or value_type.container or value_type.dtype is None:
         return ""
     return value_type.text.replace("…", "...")
+
+
+# --- short names of dimensions --------------------------------------------------------------------
+
+_LONGEST_DIMENSION = 4
+"""The longest name of a dimension that needs no alias."""
+_LEAST_COMMON = 6
+"""The longest shared prefix of names in a legend that is repeated."""
+_UNKNOWN = re.compile(r"unk__\d+")
+"""Names that shape inference gives to unknown dimensions."""
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
+    """Return short names of dimensions with long ones: ``S`` for ``sequence_length``.
+
+    Names of one letter, with a number where letters are taken; sums such as ``past + 1`` have the
+    aliases of what is in them.
+    """
+    words = dict.fromkeys(word for name in names for word in _WORD.findall(name))
+    taken = {word for word in words if len(word) <= _LONGEST_DIMENSION}
+    aliases: dict[str, str] = {}
+    for word in words:
+        if len(word) <= _LONGEST_DIMENSION:
+            continue
+        letter = next(iter(word.lstrip("_")), "D").upper()
+        numbers = (f"{letter}{number}" if number > 1 else letter for number in range(1, 1000))
+        alias = next((number for number in numbers if number not in taken), word)
+        taken.add(alias)
+        aliases[word] = alias
+    return aliases
+
+
+class _Typed(Protocol):
+    """A scope."""
+
+    @property
+    def inputs(self) -> Iterable[str]: ...
+
+    @property
+    def outputs(self) -> Iterable[str]: ...
+
+    def value_type(self, name: str) -> ValueType | None: ...
+
+
+def aliases_in(scope: _Typed) -> dict[str, str]:
+    """Return the short names of the long dimensions of a graph's inputs and outputs.
+
+    Both are foreign text.
+    """
+    known = (scope.value_type(name) for name in (*scope.inputs, *scope.outputs))
+    dims = (dim for value_type in known if value_type is not None for dim in value_type.dims or ())
+    return dimension_aliases(dim for dim in dims if isinstance(dim, str))
+
+
+def alias_legend(aliases: Mapping[str, str]) -> str:
+    """Return the legend of aliases, as ``B batch  S sequence``; fit for a terminal.
+
+    A long prefix shared with the name before, up to a separator, is abbreviated.
+    """
+    parts, before = [], ""
+    for name, alias in aliases.items():
+        common = common_prefix((before, name))
+        cut = 1 + max(map(common.rfind, "._/"))
+        rest = f"…{name[cut:]}" if cut > _LEAST_COMMON else name
+        parts.append(f"{alias} {rest}")
+        before = name
+    return visible("  ".join(parts))
+
+
+def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
+    """Return the text of a type with aliases of its dimensions, and ``?`` for unknown ones."""
+    start = shape.find("[")
+    if start < 0:
+        return shape
+
+    def alias(match: re.Match[str]) -> str:
+        word = match[0]
+        return "?" if _UNKNOWN.fullmatch(word) else aliases.get(word, word)
+
+    return shape[:start] + _WORD.sub(alias, shape[start:])
