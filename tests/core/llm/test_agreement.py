@@ -85,6 +85,37 @@ def test_layers_that_keep_something_else_are_named(
     assert any(message in one for one in found), found
 
 
+def pipeline(path: Path, stage: dict[str, Any]) -> Path:
+    """Write a folder whose decoder takes embeddings, which another model makes."""
+    folder = decoders.folder(path)
+    config_path = folder / "genai_config.json"
+    config = json.loads(config_path.read_text())
+    decoder = config["model"]["decoder"]
+    name = decoder.pop("filename")
+    names = [f"{half}.{at}" for half in ("past", "present") for at in range(2)]
+    decoder["inputs"]["further_ids"] = "ids_of_the_other"
+    decoder["pipeline"] = [
+        {"embedding": {"filename": "embedding.onnx"} | stage},
+        {"decoder": {"filename": name, "inputs": ["input_ids", *names], "outputs": ["logits"]}},
+    ]
+    (folder / "embedding.onnx").touch()
+    config_path.write_text(json.dumps(config))
+    return folder
+
+
+def test_a_decoder_may_be_a_pipeline_of_models(tmp_path: Path) -> None:
+    folder = pipeline(tmp_path / "a", {"inputs": ["ids_of_the_other"], "outputs": ["embeds"]})
+    model, config = find_decoder(folder)
+    assert config is not None
+    assert (model.name, config.others) == ("model.onnx", ("embedding.onnx",))
+    assert found_in(folder) == []
+    unsaid = found_in(pipeline(tmp_path / "b", {}))
+    assert unsaid == ["genai_config.json: the model has no input ids_of_the_other (further_ids)"]
+    lost = pipeline(tmp_path / "c", {"inputs": ["ids_of_the_other"]})
+    (lost / "embedding.onnx").unlink()
+    assert found_in(lost) == ["genai_config.json: the file embedding.onnx is not there"]
+
+
 def test_a_size_may_be_written_as_16_0(tmp_path: Path) -> None:
     assert found_in(decoders.folder(tmp_path / "genai", head_size=16.0)) == []
 

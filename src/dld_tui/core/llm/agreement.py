@@ -71,7 +71,8 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
                     continue
                 numbers = kept.get(_kind_of(key), range(layers))
                 wanted = [name.replace("%d", str(at)) for at in numbers]
-            missing = [wanted_name for wanted_name in wanted if wanted_name not in there]
+            known = there | config.elsewhere
+            missing = [wanted_name for wanted_name in wanted if wanted_name not in known]
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
                 text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(key)})"

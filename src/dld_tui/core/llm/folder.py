@@ -49,6 +49,8 @@ class GenaiConfig:
     """Files of further models, as of an embedding or of images."""
     layer_types: tuple[str, ...] = ()
     """What each layer is, such as ``conv`` or ``full_attention``, where that is said."""
+    elsewhere: frozenset[str] = frozenset()
+    """Inputs and outputs of the other stages, where a decoder is a pipeline of several models."""
     session: Mapping[str, bool | int | str] = field(default_factory=dict)
     """Options of the decoder's session, such as ``intra_op_num_threads``."""
     faults: tuple[str, ...] = ()
@@ -67,7 +69,10 @@ def read_config(path: Path) -> GenaiConfig:
     data = read_json(path, _LARGEST)
     model = _object(data, "model", path)
     decoder = _object(model, "decoder", path)
+    stages = _stages(decoder)
     name = decoder.get("filename")
+    if name is None and stages:  # the stage with the caches
+        name = max(stages, key=lambda stage: len(stage.names)).file
     file = path.parent / name if isinstance(name, str) and 0 < len(name) < 256 else None
     if file is None or file.parent.resolve() != path.parent.resolve():
         raise InputError("names no decoder of its folder", where=str(path))
@@ -92,8 +97,12 @@ def read_config(path: Path) -> GenaiConfig:
         numbers,
         frozenset(token for token in tokens if isinstance(token, int)),
         shared,
-        tuple(name for name in files if isinstance(name, str)),
+        (
+            *(name for name in files if isinstance(name, str)),
+            *(stage.file for stage in stages if stage.file != name),
+        ),
         tuple(kind if isinstance(kind, str) else "" for kind in kinds),
+        frozenset(name for stage in stages if stage.file != file.name for name in stage.names),
         _plain(decoder.get("session_options")),
         (
             *_wrong_numbers(both),
@@ -102,6 +111,27 @@ def read_config(path: Path) -> GenaiConfig:
             *_too_long(search, numbers.get("context_length")),
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    file: str
+    names: frozenset[str]
+    """Of its inputs and outputs."""
+
+
+def _stages(decoder: Foreign) -> list[_Stage]:
+    """Return the models that a decoder runs one after the other; empty for a single one."""
+    listed = decoder.get("pipeline")
+    stages = []
+    for entry in listed if isinstance(listed, list) else ():
+        for stage in entry.values() if isinstance(entry, dict) else ():
+            file = stage.get("filename") if isinstance(stage, dict) else None
+            if isinstance(stage, dict) and isinstance(file, str):
+                sides = (stage.get("inputs"), stage.get("outputs"))
+                names = [name for side in sides if isinstance(side, list) for name in side]
+                stages.append(_Stage(file, frozenset(n for n in names if isinstance(n, str))))
+    return stages
 
 
 def read_json(path: Path, largest: int) -> JSON | Foreign:
