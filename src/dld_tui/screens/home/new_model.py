@@ -78,10 +78,13 @@ def _verdict(opset: JSON, room: int) -> list[Piece]:
     if opset > known[-1]:
         text = f"{glyphs.current().error} The newest known opset is {known[-1]}."
         return [(clip(text, room), "bad")]
-    names = ", ".join(runtimes_for(opset)) or "no TensorRT since version 10"
-    return [
-        (clip(f"Opset {opset} is supported according to documentation by: {names}.", room), "dim")
-    ]
+    return [(clip(f"Documented support of opset {opset}: {runtimes_text(opset)}", room), "dim")]
+
+
+def runtimes_text(opset: int) -> str:
+    """Return the runtimes whose documentation names a version of ai.onnx, such as 10.0 and 11."""
+    names = ", ".join(runtimes_for(opset)).replace(", TensorRT ", ", ")
+    return names or "no TensorRT since version 10"
 
 
 def ask_new_model(app: App[int]) -> None:

@@ -16,9 +16,9 @@ from dld_tui.core.operators.registry import (
     importable_version,
     known_domains,
     known_versions,
-    runtimes_for,
 )
 from dld_tui.core.text import clip, fit, visible
+from dld_tui.screens.home.new_model import runtimes_text
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, PromptDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -218,10 +218,8 @@ class OpsetDialog(Dialog[None]):
         if entry is not None and entry.version is None:
             rows[1] = [("Nodes use it, but the model does not import it.", "warn")]
         elif entry is not None and entry.domain == "" and entry.version is not None:
-            names = ", ".join(runtimes_for(entry.version)) or "no TensorRT since version 10"
-            rows[1] = [
-                (clip(f"Supported according to documentation by: {names}.", self.text_width), "dim")
-            ]
+            names = runtimes_text(entry.version)
+            rows[1] = [(clip(f"Documented support: {names}", self.text_width), "dim")]
         self.query_one("#opset-note", Rows).set_rows(rows)
 
     @property
