@@ -88,7 +88,7 @@ def test_an_edit_leaves_no_journal_of_its_source(
         ({"edit": "add_input", "scope": [], "name": "q", "dtype": "float32", "dims": 3},
          "dims must be a list"),
         ({"edit": "expose_input", "scope": [], "node": "first", "index": 200_000_000},
-         "'Relu' takes no input 200000000"),
+         "'Relu' does not take input 200000000"),
         ({"edit": "add_initializer", "scope": [], "name": "big", "dtype": "double",
           "dims": [2_147_483_648], "fill": {"kind": "zeros"}}, "--new-data-limit"),
         ({"edit": "add_initializer", "scope": [], "name": "big", "dtype": "float16",

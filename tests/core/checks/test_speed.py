@@ -222,6 +222,6 @@ def test_what_is_an_output_is_not_bypassed(tmp_path: Path) -> None:
 def test_only_a_transpose_behind_another_is_merged(tmp_path: Path, node: str) -> None:
     document = opened(tmp_path, models.TRANSPOSES)
     before = bytes_of(document)
-    with pytest.raises(EditError, match="no Transpose behind"):
+    with pytest.raises(EditError, match="not a Transpose behind"):
         document.apply("merge_transposes", scope=[], node=node)
     assert bytes_of(document) == before

@@ -49,16 +49,16 @@ X = ServedTensor("x", "float32", ("N", 2))
     [
         (ServedTensor("x", "float32", ()), {}, "'x' is a scalar"),
         (ServedTensor("x", "complex64", ("N",)), {}, "no type for 'x': complex64"),
-        (ServedTensor("x", "float32", ("N", 0)), {}, "no dimension of 0"),
+        (ServedTensor("x", "float32", ("N", 0)), {}, "a dimension of 0"),
         (ServedTensor("x", "float32", None), {}, "the shape of 'x' is not known"),
         (ServedTensor("x", None, None), {}, "the type of 'x' is not known"),
-        (ServedTensor("x\udcff", "float32", ("N",)), {}, "no UTF-8"),
+        (ServedTensor("x\udcff", "float32", ("N",)), {}, "not UTF-8"),
         (ServedTensor("x", "float32", (3, 2)), {"max_batch": 2}, "of 'x' is not free"),
         (ServedTensor("x", "int32", (None,), is_shape=True), {"max_batch": 2}, "'x' is a shape"),
         (ServedTensor("x", "float32", (None,), 3), {"max_batch": 4}, "at most 3"),
-        (X, {"name": "../b"}, "is no name of a model"),
-        (X, {"name": ".."}, "is no name of a model"),
-        (X, {"name": ""}, "is no name of a model"),
+        (X, {"name": "../b"}, "is not a valid model name"),
+        (X, {"name": ".."}, "is not a valid model name"),
+        (X, {"name": ""}, "is not a valid model name"),
     ],
 )  # fmt: skip
 def test_refused(tensor: ServedTensor, options: dict[str, object], said: str) -> None:

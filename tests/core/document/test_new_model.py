@@ -45,7 +45,7 @@ def test_inputs_and_outputs_are_declared(tmp_path: Path) -> None:
     ("inputs", "reason"),
     [
         (("x:float99",), "--input 'x:float99'.*no element type"),
-        ((":float32",), "is no value"),
+        ((":float32",), "is not a value"),
         (("x", "x"), "twice"),
     ],
 )

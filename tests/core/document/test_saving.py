@@ -214,7 +214,7 @@ m (bool p, float[2] x) => (float[2] y)
     path.write_bytes(model.SerializeToString())
     other.mkdir()
     document = Document.open(path)
-    with pytest.raises(SaveError, match="no weights of bodies"):
+    with pytest.raises(SaveError, match="the weights of bodies"):
         save(document, other / "m.onnx", data="link")
     assert list(other.iterdir()) == []
     save(document, other / "m.onnx")

@@ -83,7 +83,7 @@ def test_the_wanted_type_is_used_when_the_text_names_none() -> None:
         ("float32 [1", 9, "not closed"),
         ("float32 [1 2]", 12, "a comma"),
         ("float32[2] [1]", 11, "1 values do not fill"),
-        ("float32[-1] [1]", 8, "no shape"),
+        ("float32[-1] [1]", 8, "not a shape"),
         ("float32 1 2", 11, "should end"),
         ("float32 " + "[" * 40, 41, "dimensions"),
     ],

@@ -182,7 +182,7 @@ def find_dimensions(graph: onnx.GraphProto, texts: Sequence[str]) -> list[Dimens
         dimension = find_dimension(graph, text)
         for axis in dimension.axes.items():
             if axis in texts_by_axis:
-                raise UsageError(f"--dim {text} is given together with --dim {texts_by_axis[axis]}")
+                raise UsageError(f"--dim {text} names the same axis as --dim {texts_by_axis[axis]}")
             texts_by_axis[axis] = text
         key = (dimension.size, dimension.name, dimension.to)
         other = joined.get(key)

@@ -567,7 +567,7 @@ def _why_kept(
     if precision_of(node) not in ("", narrow.precision):
         return f"{node.op_type}: its layer precision is {precision_of(node)}"
     if changes.note:
-        return f"{node.op_type}: takes no {narrow.dtype} in this opset"
+        return f"{node.op_type}: does not take {narrow.dtype} in this opset"
     return "sizes of tensors are computed in it" if node in sizes else None
 
 

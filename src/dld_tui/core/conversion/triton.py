@@ -121,7 +121,7 @@ def describe_engine(plan: EnginePlan) -> ServedModel:
     for binding in plan.bindings:
         if binding.mode not in sides:
             raise InputError(
-                f"the layer information does not tell whether {visible(binding.name)!r} is an"
+                f"the layer information does not say whether {visible(binding.name)!r} is an"
                 " input or an output",
                 where=plan.path,
             )
@@ -200,7 +200,7 @@ def _require_name(name: str) -> None:
     plain = name.isascii() and all(char.isalnum() or char in "-_.+" for char in name)
     if not plain or name.strip(".") == "":
         raise UsageError(
-            f"{visible(name)!r} is no name of a model for Triton",
+            f"{visible(name)!r} is not a valid model name for Triton",
             hint="Use --name with letters, digits, - _ + and .",
         )
 
@@ -210,7 +210,7 @@ def _require_served(tensor: ServedTensor, backend: str) -> None:
     try:
         tensor.name.encode()
     except UnicodeEncodeError:
-        raise InputError(f"the name {name!r} is no UTF-8, which Triton needs") from None
+        raise InputError(f"the name {name!r} is not UTF-8, which Triton needs") from None
     if not tensor.name:
         raise InputError("an input or output has no name")
     if tensor.dtype is None or tensor.dims is None or not tensor.dtype:
@@ -224,7 +224,7 @@ def _require_served(tensor: ServedTensor, backend: str) -> None:
     if tensor.dtype not in _TYPES:
         raise InputError(f"Triton has no type for {name!r}: {visible(tensor.dtype)}")
     if 0 in tensor.dims:
-        raise InputError(f"Triton takes no dimension of 0, which {name!r} has")
+        raise InputError(f"{name!r} has a dimension of 0, which Triton does not take")
 
 
 def _is_fixed(tensor: ServedTensor) -> bool:
@@ -247,7 +247,7 @@ def _batch(served: ServedModel, asked: int | None) -> tuple[int, list[str]]:
     most = min(limits, default=None)
     if asked:
         if hindrance:
-            raise UsageError(f"Triton can make no batches: {hindrance}", hint="Use --max-batch 0")
+            raise UsageError(f"Triton cannot make batches: {hindrance}", hint="Use --max-batch 0")
         if most is not None and asked > most:
             raise UsageError(f"the engine takes batches of at most {most}")
     names = {
@@ -257,12 +257,12 @@ def _batch(served: ServedModel, asked: int | None) -> tuple[int, list[str]]:
     }
     if asked is None and not hindrance and len(names) > 1:
         shown = " and ".join(visible(name) for name in sorted(names)[:2])
-        hindrance = f"first dimensions differ ({shown}); --max-batch N makes batches all the same"
+        hindrance = f"first dimensions differ ({shown}); --max-batch N makes batches anyway"
     batch = asked
     remarks = []
     if batch is None and hindrance:
         batch = 0
-        remarks.append(f"Triton makes no batches: {hindrance}")
+        remarks.append(f"Triton cannot make batches: {hindrance}")
     elif batch is None:
         batch = most or (_USUAL_BATCH if served.bounded else 1)
         if not served.bounded:

@@ -276,7 +276,7 @@ def changes_of(node: Node, precision: str) -> Changes | str:
     if function_of(node) is not None:
         return "it calls a local function: inline it, or set the nodes in it"
     if schema is None:
-        return "its operator is not known here"
+        return "its operator is unknown"
     dtype = DTYPES.get(precision)
     group = _FLOATS if dtype in _FLOATS else _INTEGERS
     bound = _bound(node, schema, group)
@@ -293,7 +293,7 @@ def changes_of(node: Node, precision: str) -> Changes | str:
         if newest is None or any(
             wanted not in formal.types for name, formal in _formals(node, newest) if name in unable
         ):
-            return f"{schema.name} takes no {dtype}"
+            return f"{schema.name} does not take {dtype}"
         note = (
             f"{schema.name} takes {dtype} from opset {newest.since_version} on only: the copy is"
             " for TensorRT, other programs may refuse it"

@@ -402,7 +402,7 @@ def _scan_head(scanner: Scanner, dtype: str | None) -> tuple[str, tuple[int, ...
     start = scanner.position
     shape = tuple(scan_list(scanner, scan_integer))
     if len(shape) > _DEPTH_LIMIT or any(dim < 0 for dim in shape):
-        raise scanner.error("this is no shape", start)
+        raise scanner.error("this is not a shape", start)
     return known, shape
 
 

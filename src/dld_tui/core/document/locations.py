@@ -81,7 +81,7 @@ def scope_at(document: Document, place: Sequence[int | str]) -> Scope | None:
 
 def _number(step: int | str) -> int:
     if isinstance(step, str):
-        raise TypeError(f"{step!r} is no position")
+        raise TypeError(f"{step!r} is not a position")
     return step
 
 

@@ -107,7 +107,7 @@ def _value(flag: str, text: str, taken: set[str]) -> tuple[str, ValueType | None
     if not colon:
         name, kind = text, ""
     if not name:
-        raise UsageError(f"{flag} {visible(text)!r} is no value", hint=f"Write {_VALUES}")
+        raise UsageError(f"{flag} {visible(text)!r} is not a value", hint=f"Write {_VALUES}")
     if name in taken:
         raise UsageError(f"{flag} gives the name {visible(name)!r} twice")
     taken.add(name)

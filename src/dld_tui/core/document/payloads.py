@@ -504,4 +504,4 @@ def decode_message(document: PayloadOwner, encoded: JSON, kind: type[M]) -> M:
             data = data.replace(old, new)
         return kind.FromString(data)
     except (ValueError, DecodeError):
-        raise EditError(f"a record in the arguments is no {kind.DESCRIPTOR.name}") from None
+        raise EditError(f"a record in the arguments is not a {kind.DESCRIPTOR.name}") from None

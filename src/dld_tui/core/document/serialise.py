@@ -294,8 +294,8 @@ def _bring_data(document: Document, target: Path, mode: DataMode, undo: ExitStac
     remarks = []
     if mode == "link" and _in_bodies(document):
         raise SaveError(
-            "the data cannot be linked: ONNX Runtime takes no weights of bodies from data with two"
-            " names, not for the opened model, either",
+            "the data cannot be linked: ONNX Runtime then reads the weights of bodies for neither"
+            " model",
             where=str(target), hint="Copy it instead",
         )  # fmt: skip
     for source, place in _data_files(document, target):

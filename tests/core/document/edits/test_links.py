@@ -47,9 +47,9 @@ def test_connect_and_disconnect(tmp_path: Path) -> None:
         ({"node": "first", "index": 0, "value": "y"}, "would make a cycle"),
         ({"node": "first", "index": 0, "value": "a"}, "would make a cycle"),
         ({"node": "first", "index": 0, "value": "ghost"}, "no value 'ghost'"),
-        ({"node": "first", "index": -1, "value": "x"}, "takes no input -1"),
-        ({"node": "first", "index": 1, "value": "x"}, "'Relu' takes no input 1"),
-        ({"node": "first", "index": 1 << 40, "value": "x"}, "takes no input"),
+        ({"node": "first", "index": -1, "value": "x"}, "does not take input -1"),
+        ({"node": "first", "index": 1, "value": "x"}, "'Relu' does not take input 1"),
+        ({"node": "first", "index": 1 << 40, "value": "x"}, "does not take input"),
     ],
 )
 def test_connections_that_cannot_be_are_refused(

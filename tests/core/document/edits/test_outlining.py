@@ -116,7 +116,7 @@ def test_annotations_of_values_that_are_inside_now_go(tmp_path: Path) -> None:
         (["second", "last"], "F", "'third' is between the nodes"),
         ([], "F", "no nodes"),
         (["second"], "", "needs a name"),
-        (["dead"], "F", "nothing uses what these nodes make"),
+        (["dead"], "F", "no output of these nodes is used"),
         (["second"], "Plug", "would become instances"),
     ],
 )

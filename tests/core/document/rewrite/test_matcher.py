@@ -162,7 +162,7 @@ def test_bodies_and_functions_are_searched() -> None:
         ("Relu <alpha = 1 + q> (x)", "expected"),
         ("(x) => (z) { y = Relu(x) }", "output"),
         ("{ }", "no operator"),
-        ("(x) => (y) { y = Add(x, w) }", "nothing gives 'w'"),
+        ("(x) => (y) { y = Add(x, w) }", "'w' is neither an input"),
         ("(x) => (y) { y = Relu(x) y = Neg(x) }", "twice"),
         ("Relu(" * 80 + "x" + ")" * 80, "nested"),
         ("Relu(x) extra", "not expected"),

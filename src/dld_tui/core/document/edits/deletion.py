@@ -112,7 +112,7 @@ def reconnect_users(
     definition = scope.definition(source)
     if definition is None or definition.kind != "node" or source in scope.outputs:
         raise EditError(
-            f"{quoted(node.ref)} makes the graph output {quoted(output)}, which its input "
+            f"{quoted(node.ref)} produces the graph output {quoted(output)}, which its input "
             f"{quoted(source)} cannot take over",
             hint="Delete it without reconnecting.",
         )

@@ -85,7 +85,7 @@ def make_function(
     taken, outputs = boundary(home, ordered)
     require_convex(home, ordered, outputs)
     if not outputs:
-        raise EditError("nothing uses what these nodes make", hint="Select the nodes that use it")
+        raise EditError("no output of these nodes is used", hint="Select the nodes that use it")
     weights = [value for value in taken if constants and _can_be_constant(home, value)]
     taken = [value for value in taken if value not in weights]
 
@@ -299,7 +299,7 @@ def _fit(body: Scope, call: Node) -> list[onnx.NodeProto]:
         actual = outputs[index] if index < len(outputs) else ""
         if formal not in mapping:
             if actual and body.producer(formal) is None:
-                raise EditError(f"the function makes no value for its output {quoted(formal)}")
+                raise EditError(f"the function has no value for its output {quoted(formal)}")
             mapping[formal] = actual or names.take(formal)
         elif actual:
             if not mapping[formal]:

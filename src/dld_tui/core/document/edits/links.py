@@ -187,7 +187,7 @@ def require_index(node: Node, side: str, index: int) -> None:
     """
     present = len(node.inputs if side == "input" else node.outputs)
     if not 0 <= index < max(present, _most_links(node, side)):
-        raise EditError(f"{quoted(node.op_type)} takes no {side} {index}")
+        raise EditError(f"{quoted(node.op_type)} does not take {side} {index}")
 
 
 def _most_links(node: Node, side: str) -> int:

@@ -272,7 +272,7 @@ def merge_transposes(
     target = node_at(document, scope, node)
     before = target.scope.producer(target.inputs[0]) if target.inputs else None
     if before is None or {before.op_type, target.op_type} != {"Transpose"} or not before.inputs:
-        raise EditError(f"{quoted(node)} is no Transpose behind another one")
+        raise EditError(f"{quoted(node)} is not a Transpose behind another one")
     inner, outer = permutation(before), permutation(target)
     if inner is None or outer is None or len(inner) != len(outer):
         raise EditError("the axes of the two are not known, or not as many")

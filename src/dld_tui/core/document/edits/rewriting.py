@@ -625,7 +625,7 @@ class _Plan:
             calls = self._hit.pattern.body.calls
             at = next((at for at, other in enumerate(calls) if other.label == call.label), None)
             if at is None:
-                raise Refused(f"there is no {call.label} here, which it is to be")
+                raise Refused(f"{call.label}, whose operator it copies, is not in this hit")
             proto = whole_node(self._hit.nodes[at])
             domain, op_type = self._hit.nodes[at].domain, self._hit.nodes[at].op_type
             set_texts(proto, "output", outputs)
@@ -793,7 +793,7 @@ class _Plan:
             try:
                 array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype_number(dtype) or 1))
             except (TypeError, ValueError, OverflowError):
-                raise Refused(f"a value is no {dtype or 'float32'}") from None
+                raise Refused(f"a value does not fit {dtype or 'float32'}") from None
         else:
             number = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             dtype = dtype_name(number)
@@ -876,7 +876,7 @@ class _Plan:
             return None
         array = view.value
         if not isinstance(array, np.ndarray):
-            raise Refused(f"{quoted(value)} comes from outside and is no input of the pattern")
+            raise Refused(f"{quoted(value)} comes from outside and is not an input of the pattern")
         return constant_node(name, onnx.numpy_helper.from_array(array))
 
     # --- carrying it out ------------------------------------------------------------------------

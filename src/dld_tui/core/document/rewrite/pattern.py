@@ -381,7 +381,7 @@ class BodyReader:
                 if not isinstance(result, Variable) or result.name not in produced:
                     raise UsageError("an output of the pattern is made by none of its operators")
         if inputs is not None and (strange := [n for n in taken if n not in inputs]):
-            raise UsageError(f"nothing gives {strange[0]!r:.60}, which is no input either")
+            raise UsageError(f"{strange[0]!r:.60} is neither an input nor the output of a call")
         outputs = tuple(item.name if isinstance(item, Variable) else "" for item in results)
         return Body(calls, tuple(inputs or taken), outputs, frozenset(self._shared), name, results)
 
