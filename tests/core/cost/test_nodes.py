@@ -414,3 +414,30 @@ def test_a_scan_of_old_runs_once_a_sequence_of_a_batch(tmp_path: Path) -> None:
         tmp_path,
     )
     assert by_name(costs)["scan"].macs == 3 * 5 * 2 * 2
+
+
+PADS = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[1, T] x, float[2, 1, 3] w) => (float[1, 2, U] y)
+<int64[2] pads = {1, 2}, int64[1] two = {2}, int64[2] table = {-1, 2}, int64[1] list = {-1},
+ int64[1] last = {-1}, int64[1] before = {-9223372036854775807}, int64[1] rows = {0},
+ int64[1] back = {-1}, int64[1] one = {1}>
+{
+    zeros = ConstantOfShape (two)
+    none = Cast <to = 7> (zeros)
+    all = Concat <axis = 0> (pads, none)
+    pairs = Reshape (all, table)
+    turned = Slice (pairs, last, before, rows, back)
+    columns = Transpose <perm = [1, 0]> (turned)
+    flat = Reshape (columns, list)
+    padded = Pad (x, flat)
+    channel = Unsqueeze (padded, one)
+    [conv] y = Conv (channel, w)
+}
+"""
+
+
+def test_pads_that_an_exporter_computes_are_known(tmp_path: Path) -> None:
+    # The pads of the last axis come first there: they are turned as rows of a matrix.
+    costs = by_name(costs_of(PADS, tmp_path, x=(1, 10), w=(2, 1, 3)))
+    assert costs["conv"].macs == 2 * (10 + 1 + 2 - 2) * 3

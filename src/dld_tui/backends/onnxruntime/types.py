@@ -6,6 +6,7 @@ import importlib.util
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.parts.fragment import graphs_of
 from dld_tui.core.document.types.inference import forget_generated
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -36,6 +37,7 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
 
     asked = deepcopy(model)
     forget_generated(asked.graph)
+    _make_inputs_of_stored(asked.graph)
     known = {text_of(info.name) for info in asked.graph.output}
     for name in wanted:
         if name not in known:
@@ -55,6 +57,29 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
         if proto is not None and (value.shape or not wanted[value.name]):
             inferred.append(onnx.ValueInfoProto(name=value.name, type=proto))
     return inferred
+
+
+def _make_inputs_of_stored(main: onnx.GraphProto) -> None:
+    """Make external weights of nested graphs inputs of the main graph, whose types suffice.
+
+    ONNX Runtime looks for their files, relative to a model that it has no path of.
+    """
+    import onnx
+
+    taken = {text_of(info.name) for info in main.input}
+    taken.update(text_of(tensor.name) for tensor in main.initializer)
+    taken.update(text_of(name) for node in main.node for name in node.output)
+    graphs = [graph for node in main.node for graph in graphs_of(node)]
+    while graphs:
+        graph = graphs.pop()
+        graphs += [inner for node in graph.node for inner in graphs_of(node)]
+        for tensor in [*graph.initializer]:
+            name = text_of(tensor.name)
+            if tensor.data_location == onnx.TensorProto.EXTERNAL and name not in taken:
+                taken.add(name)
+                kind = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+                main.input.append(onnx.ValueInfoProto(name=name, type=kind))
+                graph.initializer.remove(tensor)
 
 
 def _unknown(model: onnx.ModelProto) -> dict[str, bool]:

@@ -54,6 +54,19 @@ class Known:
     """No element is greater."""
     tensor: Tensor | None = None
     """Where constant values are."""
+    rows: tuple[Number, ...] | None = None
+    """The elements of a small matrix, row by row: exporters turn lists of pads in matrices."""
+
+    def matrix(self) -> npt.NDArray[Any] | None:
+        """Return the elements of a small matrix as objects; None where they are not known."""
+        if self.rows is None or self.dims is None or len(self.dims) != 2:
+            return None
+        if not all(isinstance(size, int) for size in self.dims):
+            return None
+        elements = np.empty(len(self.rows), object)
+        for at, number in enumerate(self.rows):
+            elements[at] = number
+        return elements.reshape([int(size) for size in self.dims if isinstance(size, int)])
 
     def values(self) -> tuple[Number, ...] | None:
         """Return the elements, where they are known and few."""
@@ -197,7 +210,8 @@ def _cast(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
         numbers = tuple(None if n is None else n != 0 for n in numbers)
     elif numbers is not None and to in (1, 10, 11):
         numbers = tuple(None if n is None else n * 1.0 for n in numbers)
-    return [Known(value.dims, numbers, value.source, value.most)]
+    rows = value.rows if to in (onnx.TensorProto.INT64, onnx.TensorProto.INT32) else None
+    return [Known(value.dims, numbers, value.source, value.most, rows=rows)]
 
 
 def _integer(value: Number) -> Number:
@@ -545,9 +559,11 @@ def _reshape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
             dims.append(value.dims[at] if value.dims is not None and at < len(value.dims) else None)
         else:
             dims.append(size)
-    filled = _filled(p, value.dims, dims)
-    numbers = value.values() if len(filled) <= 1 else None
-    return [Known(filled, numbers, value.source, value.most)]
+    filled = tuple(map(plain, _filled(p, value.dims, dims)))
+    elements = value.rows if value.rows is not None else value.values()
+    numbers = elements if len(filled) <= 1 else None
+    rows = elements if len(filled) == 2 else None
+    return [Known(filled, numbers, value.source, value.most, rows=rows)]
 
 
 def _filled(p: Propagation, before: Dims | None, dims: list[Number]) -> Dims:
@@ -570,7 +586,10 @@ def _transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
     if dims is None:
         return [Known(None, None, i[0].source, i[0].most)]
     order = a.numbers("perm") or list(reversed(range(len(dims))))
-    return [Known(tuple(dims[at] for at in order), None, i[0].source, i[0].most)]
+    matrix = i[0].matrix()
+    rows = None if matrix is None else tuple(matrix.transpose(order).reshape(-1))
+    turned = tuple(dims[at] for at in order)
+    return [Known(turned, None, i[0].source, i[0].most, rows=rows)]
 
 
 def _flatten(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -625,16 +644,20 @@ def _slice(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     chosen = [axis % len(dims) for axis in (axes if axes is not None else range(count))]
     sizes: list[Number] = list(dims)
     numbers = i[0].values() if len(dims) == 1 else None
+    matrix = i[0].matrix()
     for at, axis in enumerate(chosen):
         begin = None if starts is None else starts[at]
         end = None if ends is None else ends[at]
         step = 1 if steps is None else steps[at]
-        sizes[axis] = _sliced(dims[axis], begin, end, step)
+        sizes[axis] = plain(_sliced(dims[axis], begin, end, step))
+        is_known = isinstance(begin, int) and isinstance(end, int)
+        part = slice(_edge(begin, step), _edge(end, step), step)
         if numbers is not None:
-            is_known = isinstance(begin, int) and isinstance(end, int)
-            part = slice(_edge(begin, step), _edge(end, step), step)
             numbers = numbers[part] if is_known else None
-    return [Known(tuple(sizes), numbers, i[0].source, i[0].most)]
+        if matrix is not None:
+            matrix = matrix[(slice(None),) * axis + (part,)] if is_known else None
+    rows = None if matrix is None else tuple(matrix.reshape(-1))
+    return [Known(tuple(sizes), numbers, i[0].source, i[0].most, rows=rows)]
 
 
 def _edge(value: Number, step: int) -> int | None:

@@ -1,0 +1,38 @@
+"""Types that ONNX Runtime infers of its own operators."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from dld_tui.backends.onnxruntime.types import contrib_types
+from tests.support.models import parse
+
+pytest.importorskip("onnxruntime")
+
+
+def test_weights_in_files_of_a_branch_keep_nothing_from_being_inferred() -> None:
+    model = parse(
+        """
+        <ir_version: 9, opset_import: ["" : 18, "com.microsoft" : 1]>
+        m (float[1, 4] x, bool c) => (float[1, 4] y)
+        {
+            a = com.microsoft.QuickGelu (x)
+            y = If (c) <
+                then_branch = t () => (float[1, 4] p)
+                    <float[4] w = {1, 2, 3, 4}> { p = Mul (a, w) },
+                else_branch = e () => (float[1, 4] q) { q = Sin (a) }
+            >
+        }
+        """
+    )
+    (weight,) = model.graph.node[1].attribute[0].g.initializer
+    weight.ClearField("float_data")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="nowhere.data")
+    before = model.SerializeToString()
+    (info,) = contrib_types(model)
+    assert info.name == "a"
+    assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [1, 4]
+    assert model.SerializeToString() == before
