@@ -82,10 +82,10 @@ def test_inputs_have_their_formal_names_and_lead_to_their_source(document: Docum
 
 def test_left_out_and_unmade_inputs_are_told_apart(document: Document) -> None:
     rows = rows_of(node_named(document, "lstm"))
-    assert row(rows, ("input", 3)).value == "– left out"
+    assert row(rows, ("input", 3)).value == "– omitted"
     ghost = row(rows, ("input", 5))
     assert (ghost.value, ghost.value_style) == ("ghost", "bad")
-    assert row(rows, ("output", 1)).value == "– left out"
+    assert row(rows, ("output", 1)).value == "– omitted"
 
 
 def test_variadic_inputs_are_numbered(document: Document) -> None:

@@ -74,7 +74,7 @@ def test_runs_over_each_other_are_shares_of_their_own_run() -> None:
     assert [sum(marks.ys[:-1]) for marks in plot.marks] == pytest.approx([100.0, 100.0])
     assert all(x >= 3.0 for x, y in zip(plot.marks[1].xs, plot.marks[1].ys, strict=True) if y)
     assert [at for at, _ in plot.rules] == [2.5, 3.7]
-    assert "too few" in str(distributions_plot(runs[:1], 80))
+    assert "Too few" in str(distributions_plot(runs[:1], 80))
 
 
 def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
@@ -84,7 +84,7 @@ def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
         (2000.0, 3.0), (200_000.0, 2.0), (40.0, 1.0),
     ]  # fmt: skip
     assert "of 1 the size or time is not known" in texts([plot.below[0]])[0]
-    assert "too few" in str(memory_plot(LAYERS[:1]))
+    assert "Too few" in str(memory_plot(LAYERS[:1]))
 
 
 def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
@@ -105,7 +105,7 @@ def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
     assert (roof.xs[1], roof.ys[1]) == pytest.approx((100.0, 1e12))
     assert roof.ys[0] / roof.xs[0] == pytest.approx(1e10)
     assert {(spot.x, spot.y) for spot in plot.spots} == {(1000.0, 5e11), (0.1, 2.5e8)}
-    assert "too few" in str(report_roofline(LAYERS))
+    assert "Too few" in str(report_roofline(LAYERS))
 
 
 def test_a_run_says_when_it_was() -> None:
