@@ -180,6 +180,21 @@ def test_layers_of_several_kinds_repeat_by_their_period(dotted: bool) -> None:
     assert repeat.children[1].title == "layers.5 … layers.7"
 
 
+def test_a_layer_that_ends_in_the_norm_of_the_next_has_its_own_name() -> None:
+    graph = two_streams(5)
+    for at, name in enumerate(graph.names):
+        if name.startswith(("/layers.0", "/layers.3", "/layers.4")):
+            graph.labels[at] += name[8]  # other kinds of layers
+    for layer in range(5):
+        after = f"layers.{layer + 1}/Norm"
+        graph.names = [name.replace(f"layers.{layer}/SkipNorm2", after) for name in graph.names]
+    _rails, folds = folded(graph)
+    [repeat] = [fold for fold in folds if fold.count > 1]
+    assert (repeat.count, repeat.title) == (2, "layers.1 … layers.2")
+    assert [block.title for block in repeat.children] == ["layers.1", "layers.2"]
+    assert all(len(block) == 6 for block in repeat.children)
+
+
 def test_a_chain_repeats_in_long_cycles() -> None:
     names = [f"Op{at % 50}x{at}" for at in range(500)]
     graph = graph_of_links([*itertools.pairwise(["Input", *names])])

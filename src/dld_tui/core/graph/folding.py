@@ -334,9 +334,12 @@ class Fold:
         if self._spans:
             depth = len(self._scope) + 1
             rows = self._folder.scopes[self.start : self.end]
-            parts = [scope[:depth] for scope in rows if len(scope) >= depth]
-            if parts:
-                return _range_title(self._shown(parts[0]), self._shown(parts[-1]))
+            parts = Counter(scope[:depth] for scope in rows if len(scope) >= depth)
+            # The norm of the next layer may be in it, too.
+            fewest = max(parts.values(), default=0) // 4
+            whole = [part for part, count in parts.items() if count > fewest]
+            if whole:
+                return _range_title(self._shown(whole[0]), self._shown(whole[-1]))
         return self._shown(self._scope)
 
     def _shown(self, scope: Scope) -> str:
