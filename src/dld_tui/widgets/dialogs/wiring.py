@@ -132,7 +132,7 @@ class WiringDialog(Dialog[Wiring]):
         label = fit(_label(formal, at), _LABEL - 1) + " "
         required = self.wiring.is_required(at)
         if not value:
-            need = "required" if required else "left out"
+            need = "required" if required else "omitted"
             wanted = f"  {_types_of(formal)}"
             return [(label, "strong" if required else ""), (need, "warn" if required else "faint"),
                     (clip(wanted, self.text_width - _LABEL - 12), "dim")]  # fmt: skip

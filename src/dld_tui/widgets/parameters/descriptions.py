@@ -252,7 +252,7 @@ class NodeRows:
         key = ("input", index)
         if not name:
             needed = formal is not None and formal.option == "single"
-            text, style = ("nothing connected", "warn") if needed else ("left out", "faint")
+            text, style = ("nothing connected", "warn") if needed else ("omitted", "faint")
             yield ParameterRow(key, label, f"{fmt.UNKNOWN} {text}", value_style=style)
             return
         definition = self.scope.resolve(name)
