@@ -81,7 +81,7 @@ def test_reports_are_told_from_other_databases(tmp_path: Path) -> None:
     path = tmp_path / "r.dldprof"
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE t (x)")
-    with pytest.raises(InputError, match="SQLite database that is no report"):
+    with pytest.raises(InputError, match="SQLite database that is not a report"):
         recognise(path)
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA application_id = {int.from_bytes(b'DLDP', 'big')}")
@@ -127,8 +127,8 @@ OTHER_FILES: list[tuple[str | bytes, str]] = [
     ),
     ("<!DOCTYPE html><html><title>404</title>", "Looks like HTML/text, not ONNX"),
     ("Access denied", "Looks like HTML/text, not ONNX"),
-    ('{"hello": 1}', "This JSON file is no profile"),
-    ("[" * 100_000, "This JSON file is no profile"),
+    ('{"hello": 1}', "This JSON file is not a known kind"),
+    ("[" * 100_000, "This JSON file is not a known kind"),
     (b"\x1c\x9b\xd8\x71\xb0\xde" * 10, "Not an ONNX protobuf"),
     (b"\x0a\x05hello\x12\x03abc", "Not an ONNX protobuf: unexpected field 1"),  # a GraphDef
     (b"\xfa\x3e\x03abc" * 20, "Not an ONNX protobuf: it starts with no field of a model"),
@@ -191,8 +191,8 @@ BAD = {
     "06_html_error_page.onnx": "Looks like HTML/text, not ONNX (failed download?)",
     "07_random_bytes.onnx": "Not an ONNX protobuf",
     "08_gzip_of_valid.onnx": "This file is gzip-compressed: decompress first",
-    "json/deep_nesting.json": "This JSON file is no profile",
-    "json/engine_not_engine.json": "This JSON file is no profile",
+    "json/deep_nesting.json": "This JSON file is not a known kind",
+    "json/engine_not_engine.json": "This JSON file is not a known kind",
 }
 
 
