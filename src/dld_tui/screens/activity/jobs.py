@@ -20,7 +20,6 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.list_page import LABEL, ListPage
-from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
@@ -699,6 +698,8 @@ class ManyJobsScreen(Page):
 
     def action_result(self) -> None:
         """Close the page and compare the reports; a single one is opened."""
+        from dld_tui.screens.results.compare import CompareScreen  # lazy: few jobs need it
+
         owner, reports = host(self), self.reports
         if not self.is_over or not reports:
             return
