@@ -17,7 +17,7 @@ from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.workspace.conversion import Result
 from dld_tui.widgets.graph.state import GraphView
-from tests.core.checks.test_sound import CONV, NARROWED
+from tests.core.checks.test_require_sound import CONV, NARROWED
 from tests.screens.test_workspace_modify import form
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
