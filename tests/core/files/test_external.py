@@ -141,6 +141,25 @@ def test_linked_folders_out_of_the_folder_are_refused(folder: Path) -> None:
     assert "through a link" in refusal(folder, "root/etc/passwd")
 
 
+def test_data_may_be_beside_the_model_that_a_link_leads_to(tmp_path: Path) -> None:
+    """As in the cache of the Hugging Face hub; ONNX Runtime reads it."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
+    for made in (blobs, snapshot, tmp_path / "elsewhere"):
+        made.mkdir(parents=True)
+    for file in (blobs / "h1", blobs / "h2", tmp_path / "elsewhere" / "h3"):
+        file.write_bytes(b"1234")
+    os.symlink("../../blobs/h1", snapshot / "model.onnx")
+    os.symlink("../../blobs/h2", snapshot / "model.onnx.data")
+    os.symlink("../../elsewhere/h3", snapshot / "other.data")
+    found = resolve_external(snapshot / "model.onnx", "model.onnx.data")
+    assert found == (blobs / "h2").resolve()
+    with pytest.raises(ExternalDataError, match="through a link"):
+        resolve_external(snapshot / "model.onnx", "other.data")
+    (snapshot / "copied.onnx").write_bytes(b"")
+    with pytest.raises(ExternalDataError, match="through a link"):
+        resolve_external(snapshot / "copied.onnx", "model.onnx.data")
+
+
 @pytest.mark.usefixtures("never_outside")
 def test_links_inside_the_folder_are_followed(folder: Path) -> None:
     os.symlink("sub", folder / "folder-link")
@@ -184,18 +203,26 @@ def cache(tmp_path: Path) -> Path:
     return snapshot
 
 
-def test_a_hugging_face_cache_is_read_when_links_are_allowed(cache: Path) -> None:
+def test_a_hugging_face_cache_is_read_as_onnxruntime_does(cache: Path) -> None:
     model = cache / "model.onnx"
-    with pytest.raises(ExternalDataError) as raised:
-        resolve_external(model, "model.onnx_data")
-    assert raised.value.link
-    assert "Hugging Face cache" in (raised.value.hint or "")
-    found = resolve_external(model, "model.onnx_data", allow_linked=True)
-    assert found == cache.parents[1] / "blobs" / "bb"
-    blob = ExternalFiles(model, allow_linked=True).blob({"location": "model.onnx_data"})
-    assert blob.read() == b"model.onnx_data"
+    for allowed in (False, True):
+        found = resolve_external(model, "model.onnx_data", allow_linked=allowed)
+        assert found == cache.parents[1] / "blobs" / "bb"
+        blob = ExternalFiles(model, allow_linked=allowed).blob({"location": "model.onnx_data"})
+        assert blob.read() == b"model.onnx_data"
     assert in_huggingface_cache(model)
     assert not in_huggingface_cache(cache.parents[1] / "blobs" / "aa")
+
+
+def test_a_cache_whose_links_lead_elsewhere_is_read_when_links_are_allowed(cache: Path) -> None:
+    outside = cache.parents[2] / "outside"
+    outside.write_bytes(b"outside")
+    (cache / "other_data").symlink_to(outside)
+    with pytest.raises(ExternalDataError) as raised:
+        resolve_external(cache / "model.onnx", "other_data")
+    assert raised.value.link
+    assert "Hugging Face cache" in (raised.value.hint or "")
+    assert resolve_external(cache / "model.onnx", "other_data", allow_linked=True) == outside
 
 
 def test_allowing_links_allows_nothing_else(folder: Path) -> None:

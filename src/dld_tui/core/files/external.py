@@ -269,7 +269,8 @@ def resolve_external(
         model_path: The model; locations are relative to its folder.
         location: The entry of the tensor.
         allow_linked: Follow links out of the folder. An absolute location, or one that leads out
-            by ``..``, is refused even so.
+            by ``..``, is refused even so. Links into the folder that the model itself is in, where
+            the model is a link, are followed always.
 
     Raises:
         ExternalDataError: It is refused, or there is no such file.
@@ -279,7 +280,7 @@ def resolve_external(
     parts = _parts(where, location)
     root = Path(os.path.realpath(os.path.dirname(os.path.abspath(model_path))))
     try:
-        return _Resolver(root, allow_linked).file(parts)
+        return _resolved(root, parts, model_path, allow_linked)
     except _LeavesFolderError:
         raise ExternalDataError(
             f"External data path leaves the model folder through a link: {shown}",
@@ -298,6 +299,26 @@ def resolve_external(
             f"External data {shown} cannot be opened: {open_error(root, error).message}",
             where=where,
         ) from None
+
+
+def _resolved(
+    root: Path, parts: list[str], model_path: str | os.PathLike[str], allow_linked: bool
+) -> Path:
+    """Return the file of a location, as ONNX Runtime allows it to be.
+
+    Where the model itself is a link, as in the cache of the Hugging Face hub, its data may be in
+    the folder that the link leads to.
+    """
+    try:
+        return _Resolver(root, allow_linked).file(parts)
+    except _LeavesFolderError:
+        home = Path(os.path.realpath(model_path)).parent
+        if home == root:
+            raise
+        path = _Resolver(root, True).file(parts)
+        if not path.is_relative_to(home):
+            raise
+        return path
 
 
 def require_location(model_path: str | os.PathLike[str], location: str) -> Path:
