@@ -127,6 +127,11 @@ def in_range(call: Call, index: int, size: int | None, *, negative: bool = True)
         yield wrong(f"Index {most if most >= size else least} is outside of {size} elements")
 
 
+def indices(index: int, axis: int) -> Rule:
+    """Return the rule that an input has indices, from 0, of elements along an axis of the data."""
+    return lambda call: in_range(call, index, call.dim(0, axis), negative=False)
+
+
 def needs(name: str) -> Rule:
     """Return the rule that an attribute is there, which ONNX leaves open."""
 
@@ -477,11 +482,6 @@ def n_grams(call: Call) -> Problems:
                 return
 
 
-def feature_indices(call: Call) -> Problems:
-    """Yield an index of ArrayFeatureExtractor that is outside."""
-    yield from in_range(call, 1, call.dim(0, -1), negative=False)
-
-
 def second_factor_scales(index: int, second: int) -> Rule:
     """Return the rule for scales and zero points of the second factor of a product."""
 
@@ -643,11 +643,6 @@ def pad_amounts(call: Call) -> Problems:
         if size + sum(ends) < 0 or left < least or (mode == "reflect" and max(ends) >= left):
             yield wrong(f"Pads of {ends[0]} and {ends[1]} do not go with {size} elements")
             return
-
-
-def roi_indices(call: Call) -> Problems:
-    """Yield regions of RoiAlign that are of no image."""
-    yield from in_range(call, 2, call.dim(0, 0), negative=False)
 
 
 def lrn_numbers(call: Call) -> Problems:
@@ -1048,7 +1043,7 @@ _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     ("", "Loop"): (single(0, 1, ranks=1), loop_inputs),
     ("", "Scan"): (scan_inputs,),
     ("", "Flatten"): (flatten_axis,),
-    ("", "RoiAlign"): (roi_indices,),
+    ("", "RoiAlign"): (indices(2, 0),),
     ("", "DFT"): (dft_data,),
     ("", "ArgMax"): (arg_reduction,),
     ("", "ArgMin"): (arg_reduction,),
@@ -1071,7 +1066,7 @@ _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     ("", "TfIdfVectorizer"): (n_grams,),
     ("", "Upsample"): (upsample,),
     ("", "Resize"): (resize_sizes,),
-    ("ai.onnx.ml", "ArrayFeatureExtractor"): (feature_indices,),
+    ("ai.onnx.ml", "ArrayFeatureExtractor"): (indices(1, -1),),
     ("", "QLinearConv"): (single(1, 2, 6, 7, ranks=1), filter_scales(4, 5)),
     ("", "ConvInteger"): (single(2, 3, ranks=1),),
     ("", "QLinearMatMul"): (

@@ -179,9 +179,11 @@ def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
     function.node.extend(flat.graph.node)
 
 
-def _title(node: onnx.NodeProto) -> str:
+def _title(node: onnx.NodeProto, more: int = 0) -> str:
+    """Return ``: node NAME`` for a message, perhaps with ``and 3 more``."""
     name = text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
-    return f": node {clip(visible(name), 120, keep='middle')}"
+    others = f" and {more} more" if more else ""
+    return f": node {clip(visible(name), 120, keep='middle')}{others}"
 
 
 class _Lowering:
@@ -452,17 +454,14 @@ def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> 
 
 
 def _nodes(model: onnx.ModelProto, op_type: str) -> str:
-    """Return ``: node NAME and 3 more`` for the nodes of an operator."""
+    """Return the title of the nodes of an operator; empty where there are none."""
     nodes = [
-        text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
+        node
         for _, body in bodies(model)
         for node in body.node
-        if text_of(node.op_type) == op_type and node.domain in ("", "ai.onnx")
+        if text_of(node.op_type) == op_type and node.domain in _DEFAULT
     ]
-    if not nodes:
-        return ""
-    more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
-    return f": node {clip(visible(nodes[0]), 120, keep='middle')}{more}"
+    return _title(nodes[0], len(nodes) - 1) if nodes else ""
 
 
 def is_same(old: onnx.NodeProto, new: onnx.NodeProto) -> bool:
