@@ -16,7 +16,7 @@ from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.traversal import depends_on
-from dld_tui.core.document.types.value_types import ValueType, dtype_number
+from dld_tui.core.document.types.value_types import ValueType, type_proto_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts
@@ -186,20 +186,11 @@ def new_body(node: Node, attribute: str, template: Template) -> onnx.GraphProto:
 def declare(info: onnx.ValueInfoProto, name: str, value_type: ValueType | None) -> None:
     """Fill in the record of a value; a type that is no plain tensor is left out."""
     set_text(info, "name", name)
-    number = dtype_number(value_type.dtype or "") if value_type is not None else None
-    if value_type is None or number is None or value_type.container:
-        return
-    tensor = info.type.tensor_type
-    tensor.elem_type = number
-    if value_type.dims is None:
-        return
-    tensor.shape.SetInParent()
-    for dim in value_type.dims:
-        entry = tensor.shape.dim.add()
-        if isinstance(dim, int):
-            entry.dim_value = dim
-        elif dim:
-            set_text(entry, "dim_param", dim)
+    proto = None
+    if value_type is not None and not value_type.container:
+        proto = type_proto_of(value_type)
+    if proto is not None:
+        info.type.CopyFrom(proto)
 
 
 def _type(node: Node, names: Sequence[str], index: int) -> ValueType | None:

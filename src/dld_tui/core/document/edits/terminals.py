@@ -11,7 +11,7 @@ from dld_tui.core.document.edits.renaming import require_free, require_visible
 from dld_tui.core.document.local_functions import key_of, nodes_with_key
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Transaction
-from dld_tui.core.document.types.value_types import dtype_number
+from dld_tui.core.document.types.value_types import ValueType, type_proto_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text
@@ -193,21 +193,12 @@ def _set_type(
 ) -> None:
     if dtype is None:
         return
-    number = dtype_number(dtype)
-    if not number:
-        raise EditError(f"there is no element type {dtype!r}")
-    tensor = info.type.tensor_type
-    tensor.elem_type = number
-    if dims is None:
-        return
-    tensor.shape.SetInParent()
-    for dim in dims:
-        entry = tensor.shape.dim.add()
+    for dim in dims or ():
         if isinstance(dim, bool) or not isinstance(dim, (int, str, type(None))):
             raise EditError(f"{dim!r} is not a dimension")
-        if isinstance(dim, int):
-            if not 0 <= dim < 2**63:
-                raise EditError(f"dimension {dim} is out of range")
-            entry.dim_value = dim
-        elif dim:
-            set_text(entry, "dim_param", dim)
+        if isinstance(dim, int) and not 0 <= dim < 2**63:
+            raise EditError(f"dimension {dim} is out of range")
+    proto = type_proto_of(ValueType(dtype, None if dims is None else tuple(dims)))
+    if proto is None:
+        raise EditError(f"there is no element type {dtype!r}")
+    info.type.CopyFrom(proto)
