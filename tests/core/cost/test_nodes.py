@@ -12,6 +12,7 @@ import pytest
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.types.inference import infer, store_types
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
@@ -55,9 +56,10 @@ def costs_of(text: str, tmp_path: Path, **shapes: tuple[int, ...]) -> ModelCosts
     document = Document.open(tmp_path / "m.onnx")
     sizes = declare_inputs(document, shapes)
     store_types(document, infer(onnx.load(tmp_path / "m.onnx")).model)
+    branches: dict[Node, str] = {}
     if shapes:
-        sizes |= follow_shapes(document, shapes)
-    return ModelCosts(document, sizes)
+        sizes |= follow_shapes(document, shapes, branches)
+    return ModelCosts(document, sizes, branches)
 
 
 def by_name(costs: ModelCosts) -> dict[str, Cost]:
@@ -441,3 +443,25 @@ def test_pads_that_an_exporter_computes_are_known(tmp_path: Path) -> None:
     # The pads of the last axis come first there: they are turned as rows of a matrix.
     costs = by_name(costs_of(PADS, tmp_path, x=(1, 10), w=(2, 1, 3)))
     assert costs["conv"].macs == 2 * (10 + 1 + 2 - 2) * 3
+
+
+BY_SHAPE = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[T, 4] x, float[4, 4] w) => (float[T, 4] y)
+<int64 none = {0}, int64 few = {3}>
+{
+    shape = Shape (x)
+    rows = Gather (shape, none)
+    is_small = Less (rows, few)
+    [choose] y = If (is_small) <
+        then_branch = t () => (float[T, 4] p) { p = Sin (x) },
+        else_branch = e () => (float[T, 4] q) { q = MatMul (x, w) }
+    >
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "macs"), [(2, 0), (5, 80)])
+def test_the_branch_that_shapes_decide_on_counts(rows: int, macs: int, tmp_path: Path) -> None:
+    costs = by_name(costs_of(BY_SHAPE, tmp_path, x=(rows, 4), w=(4, 4)))
+    assert costs["choose"].macs == macs

@@ -18,6 +18,7 @@ from dld_tui.core.cost.memory import (
 )
 from dld_tui.core.cost.nodes import ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.summary import ModelSummary
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
@@ -53,9 +54,10 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
     given = parse_shapes(shapes, document.main.inputs)
     sizes = declare_inputs(document, given)
     infer(document, path)
+    branches: dict[Node, str] = {}
     if given:
-        sizes = follow_shapes(document, given) | sizes
-    return ModelCosts(document, sizes)
+        sizes = follow_shapes(document, given, branches) | sizes
+    return ModelCosts(document, sizes, branches)
 
 
 def write_costs(

@@ -189,9 +189,15 @@ class ModelCosts:
     Args:
         document: The model; it is read when it is made, not later.
         sizes: Numbers of symbolic dimensions by their names.
+        branches: The branch that is taken of each If of which this is known.
     """
 
-    def __init__(self, document: Document, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        sizes: Mapping[str, int] | None = None,
+        branches: Mapping[Node, str] | None = None,
+    ) -> None:
         self.document = document
         self.nodes: dict[Node, Cost] = {}
         """Of all scopes: of one run of a body. What differs between calls of a function is not
@@ -201,6 +207,7 @@ class ModelCosts:
         self.unsized: list[Node] = []
         """The nodes whose bytes are not counted: a size that they read or write is not known."""
         self._sizes = sizes or {}
+        self._branches = branches or {}
         self._kinds: dict[tuple[ValueType, bool], _Value] = {}
         self._protos: dict[bytes, _Value | None] = {}
         self._operators: dict[tuple[str, str], Operator] = {}
@@ -454,7 +461,9 @@ class ModelCosts:
         if depth <= _DEEPEST and self._left > 0:
             if function is not None:
                 return self._call(frame, node, function, depth)
-            taken = _taken_branch(frame, node) if node.op_type == "If" else None
+            taken = self._branches.get(node)
+            if taken is None and node.op_type == "If":
+                taken = _taken_branch(frame, node)
             for name, scopes in node.children.items():
                 for scope in scopes:
                     inner = _Frame(scope, frame, frame.variant, frame.attributes)

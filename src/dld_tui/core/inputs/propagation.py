@@ -1379,6 +1379,8 @@ class Propagation:
         """Constants that an input is multiplied with."""
         self.uses: dict[str, list[tuple[str, int, Node]]] = {}
         """Operators that take an input, perhaps cast or reshaped, and its position there."""
+        self.branches: dict[Node, str | None] = {}
+        """The branch that an If takes; None where that is not known, or differs between visits."""
         self._frames: dict[Scope, list[_Frame]] = {}
         self._left = MOST_NODES
         self._orders = {} if orders is None else orders
@@ -1474,12 +1476,12 @@ class Propagation:
     ) -> Sequence[Known]:
         """Look at the branch that is taken; where that is not known, at what both have."""
         chosen = only(inputs[0].values())
+        taken = None if chosen is None else "then_branch" if chosen else "else_branch"
+        self.branches[node] = taken if self.branches.get(node, taken) == taken else None
         if depth >= _DEEPEST:
             return []
-        if chosen is not None:
-            return self._body(
-                frame, node.children["then_branch" if chosen else "else_branch"][0], depth
-            )
+        if taken is not None:
+            return self._body(frame, node.children[taken][0], depth)
         demands = self.broken.copy(), self.shrunk.copy(), len(self.refusals)
         results = [
             self._body(frame, node.children[name][0], depth)
@@ -1662,10 +1664,19 @@ def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str,
     return sizes
 
 
-def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
+def follow_shapes(
+    document: Document,
+    shapes: Mapping[str, Shape],
+    branches: dict[Node, str] | None = None,
+) -> dict[str, int]:
     """Note the shapes that follow from those of the inputs where inference has no numbers.
 
     It knows what onnx does not: values of small tensors, from which Reshape and its like get sizes.
+
+    Args:
+        document: The model; nobody may save it.
+        shapes: Of its inputs.
+        branches: Is given the branch of each If that is always taken with these shapes.
 
     Returns:
         The numbers that symbolic dimensions have by that.
@@ -1680,4 +1691,7 @@ def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, 
             types[name] = ValueType(kind.dtype, dims)
             if variant is None:
                 scope.touched.add(name)
+    if branches is not None:
+        known = propagation.branches.items()
+        branches.update({node: taken for node, taken in known if taken is not None})
     return sizes
