@@ -128,6 +128,33 @@ def test_what_a_loop_carries_is_there_twice(tmp_path: Path) -> None:
     assert plan.peak > 5 * 1024
 
 
+BY_SHAPE = (
+    HEAD
+    + """
+m (float[T, 64] x) => (float[T, 64] y)
+<int64 none = {0}, int64 few = {3}>
+{
+    shape = Shape(x)
+    rows = Gather(shape, none)
+    small = Less(rows, few)
+    a = Exp(x)
+    y = If (small) <
+        then_branch = yes () => (float[T, 64] t) { t = Exp(a) },
+        else_branch = no () => (float[T, 64] t)
+            { u = Exp(a)  v = Cos(u)  w = Sin(u)  t = Add(v, w) }
+    >
+}
+"""
+)
+
+
+@told
+@pytest.mark.parametrize("rows", [2, 40])
+def test_a_branch_that_shapes_rule_out_needs_nothing(tmp_path: Path, rows: int) -> None:
+    plan, peak = planned(write(tmp_path, BY_SHAPE), f"x:{rows}x64")
+    assert plan.peak == peak
+
+
 UNREAD = (
     HEAD
     + """

@@ -19,6 +19,7 @@ from dld_tui.core.params import FIRST_PAGE, like, param
 if TYPE_CHECKING:
     from dld_tui.core.cost.scratch import Processor
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.types.value_types import ValueType
 
@@ -84,7 +85,8 @@ def run(request: Request) -> Iterator[Event]:
             sizes = declare_inputs(document, shapes)
             for _ in range(_MOST_ROUNDS):
                 _note_types(document)
-                sizes = follow_shapes(document, shapes) | sizes
+                branches: dict[Node, str] = {}
+                sizes = follow_shapes(document, shapes, branches) | sizes
                 if not _open_sizes(document):
                     break
             yield Progress(2, 3, stage="Counting the memory")
@@ -93,7 +95,7 @@ def run(request: Request) -> Iterator[Event]:
                 return planned.get((scope.path, name))
 
             plan = memory_plan(
-                ModelCosts(document, sizes), ordered=True, kinds=kind,
+                ModelCosts(document, sizes, branches), ordered=True, kinds=kind,
                 processor=_processor(request.threads) if request.provider == "CPU" else None,
             )  # fmt: skip
     yield Finished(

@@ -152,6 +152,8 @@ class _Graph:
     kind: Kinds
     ordered: bool
     """Whether nodes are in the order in which they run."""
+    bodies: Callable[[Node], Sequence[Scope]]
+    """Returns the graphs inside a node that may run."""
     scratch: Callable[[Node], int]
     """Returns the bytes that the kernel of a node asks for while it runs."""
     highest: tuple[int, str] = (0, "")
@@ -302,16 +304,20 @@ class _Graph:
         in the bodies raises what they need.
         """
         peaks, highest = [0], 0
-        for body in node.subgraphs():
+        # Outputs of an If whose sizes depend on its inputs come only when the branch makes them.
+        late = {name for name in node.outputs if node.op_type == "If" and not self._is_fixed(name)}
+        for body in self.bodies(node):
             # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
+            pairs = zip(node.outputs, body.outputs, strict=False)
             theirs = {*body.outputs} if node.op_type != "Loop" else set()
+            theirs -= {inner for outer, inner in pairs if outer in late}
 
             def size(
                 scope: Scope, name: str, body: Scope = body, theirs: set[str] = theirs
             ) -> int | None:
                 return 0 if scope is body and name in theirs else self.size(scope, name)
 
-            inner = _Graph(body, size, self.kind, self.ordered, self.scratch)
+            inner = _Graph(body, size, self.kind, self.ordered, self.bodies, self.scratch)
             peaks.append(inner.run()[0])
             highest = max(highest, inner.highest[0])
             self.folded += inner.folded
@@ -321,7 +327,7 @@ class _Graph:
         if node.op_type == "Scan":
             return most + self._scanning(node), 0, raised
         if node.op_type != "Loop":
-            return most, 0, raised
+            return max(most - sum(self._room(self.scope, name) for name in late), 0), 0, raised
         (body,) = node.subgraphs()
         count = len(body.inputs) - 2
         carried = sum(self._room(body, name) for name in body.outputs[1 : count + 1])
@@ -350,6 +356,11 @@ class _Graph:
             for axis, name in zip(() if axes is None else axes.value, names, strict=False):
                 room += self._room(self.scope, name) if axis else 0
         return room
+
+    def _is_fixed(self, name: str) -> bool:
+        """Return whether the shape of a value is known when buffers are planned, in numbers."""
+        planned = self._planned(name)
+        return planned is not None and all(isinstance(size, int) for size in planned[1])
 
     def _room(self, scope: Scope, name: str) -> int:
         return aligned(self.size(scope, name) or 0)
@@ -451,7 +462,7 @@ def memory_plan(
             no_scratch[node.ref] = None
         return bytes_asked or 0
 
-    graph = _Graph(main, size, kind, ordered, asked)
+    graph = _Graph(main, size, kind, ordered, costs.bodies, asked)
     peak, at, held, inside = graph.run()
     step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(

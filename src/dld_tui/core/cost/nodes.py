@@ -243,6 +243,11 @@ class ModelCosts:
         frame = self._frames.get(scope)
         return self._value(_Frame(scope) if frame is None else frame, name).bytes
 
+    def bodies(self, node: Node) -> list[Scope]:
+        """Return the graphs inside a node that may run."""
+        taken = self._branches.get(node)
+        return node.subgraphs() if taken is None else [*node.children[taken]]
+
     def call(self, node: Node) -> Call:
         """Return a node with the shapes of its inputs and outputs."""
         scope = node.scope
