@@ -20,7 +20,6 @@ from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.scripting.journal import CrashJournal, discard_journal
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.home.palette import conversion_commands
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
@@ -382,6 +381,8 @@ class WorkspaceScreen(Page):
 
     def own_commands(self) -> Sequence[Command]:
         """Return a command for each batch modification and each custom tool."""
+        from dld_tui.screens.home.palette import conversion_commands
+
         return (*conversion_commands(), *self.custom_tools.commands())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
