@@ -68,6 +68,21 @@ async def test_the_arrows_choose_a_match(folder: Path) -> None:
         assert app.of(PathInput.Chosen)[-1].path == folder / "resnet50.onnx"
 
 
+async def test_a_dialog_lists_the_working_folder_before_anything_is_typed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    field = PathInput(always_lists=True)
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
+        await until(pilot, lambda: "resnet50.onnx" in screen_text(app))
+        lines = field.query_one(TableView).lines
+        at = next(at for at in range(len(lines)) if "resnet50.onnx" in lines.text(at))
+        await pilot.press(*["down"] * (at + 1), "enter")
+        await pilot.pause()
+        assert app.of(PathInput.Chosen)[-1].path == Path("resnet50.onnx")
+
+
 async def test_names_from_the_disk_are_text(folder: Path) -> None:
     (folder / HOSTILE.replace("/", "_")).write_bytes(b"")
     field = PathInput()

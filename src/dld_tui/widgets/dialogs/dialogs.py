@@ -554,7 +554,8 @@ class OpenPathDialog(Dialog[Path]):
         self.placeholder = placeholder
 
     def body(self) -> Iterable[Widget]:
-        yield PathInput(self.value, self.placeholder or "path of a model or a report", rows=10)
+        placeholder = self.placeholder or "path of a model or a report"
+        yield PathInput(self.value, placeholder, rows=10, always_lists=True)
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
         """Give the path."""

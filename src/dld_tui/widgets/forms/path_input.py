@@ -102,7 +102,15 @@ def match_table(matches: Sequence[Match]) -> Table[Match]:
 
 
 class PathInput(Vertical):
-    """The field and its matches. With `matches_always` they show for an empty text too."""
+    """The field of a path and its matches.
+
+    Args:
+        value: The text to begin with.
+        placeholder: Shown while the field is empty.
+        rows: Rows of the list of matches.
+        always_lists: List the working folder while nothing is typed.
+        id: Of the widget.
+    """
 
     tasks = cached_property(Tasks)
     """Its long work."""
@@ -127,9 +135,11 @@ class PathInput(Vertical):
         placeholder: str = "path of a model or a report",
         *,
         rows: int = 8,
+        always_lists: bool = False,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
+        self._always_lists = always_lists
         self._value = value
         self._placeholder = placeholder
         self._rows = rows
@@ -142,7 +152,7 @@ class PathInput(Vertical):
         view.can_focus = False
         view.header_rows = 0
         view.styles.height = self._rows
-        view.display = False
+        view.display = self._always_lists
         yield view
 
     @property
@@ -160,6 +170,8 @@ class PathInput(Vertical):
         """Let what is typed take the place of the name that the field begins with."""
         end = len(self._value)
         self.query_one(Input).selection = Selection(end - len(os.path.basename(self._value)), end)
+        if self._always_lists and not self._value:
+            self._look("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Look for matches in a thread: the folder may be on a slow network."""
@@ -168,18 +180,19 @@ class PathInput(Vertical):
 
     @task("path", replace=True)
     async def _look(self, text: str) -> None:
-        matches = await on_thread(find_matches, text) if text else []
+        is_listed = bool(text) or self._always_lists
+        matches = await on_thread(find_matches, text) if is_listed else []
         if text != self.value:  # it has changed meanwhile
             return
         self._matches = matches
         self._moved = False
         view = self.query_one(TableView)
         view.set_table(match_table(matches), keep=False)
-        view.display = bool(text)
+        view.display = is_listed
 
     def action_complete(self) -> None:
         """Complete the name; when it is complete, let Tab go to the next field."""
-        if self.query_one(Input).has_focus and self.value:
+        if self.query_one(Input).has_focus and (self.value or self._matches):
             chosen = self._at_cursor() if self._moved else None
             longer = complete(self.value, [chosen] if chosen else self._matches)
             if longer != self.value:
