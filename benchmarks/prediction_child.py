@@ -72,7 +72,7 @@ def _refused(stage: str, error: Exception) -> dict[str, Any]:
 
 def our_errors(path: str) -> dict[str, Any]:
     """Return the errors that ``dld check`` has of a model."""
-    from dld_tui.core.checks.prediction import checked
+    from dld_tui.core.checks.prediction import all_findings
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
 
@@ -81,7 +81,7 @@ def our_errors(path: str) -> dict[str, Any]:
     except DldError as error:
         return {"errors": [["unreadable", error.message]]}
     try:
-        found = checked(document)
+        found = all_findings(document)
     finally:
         document.close()
     return {

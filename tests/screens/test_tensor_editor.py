@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document.blocks import FACES, faces_of
+from dld_tui.core.document.blocks import WEIGHT_VIEWS, weight_views
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings import config
@@ -335,10 +335,10 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
         await session.pilot.pause()
         assert "4 bits, blocks of 32, MatMulNBits" in session.text
         assert "as stored" in session.text
-        weight = faces_of(scope, "layers.0.q.q")
+        weight = weight_views(scope, "layers.0.q.q")
         assert weight is not None
         values = weight.matrix().T
-        for name in (*FACES, "as stored"):
+        for name in (*WEIGHT_VIEWS, "as stored"):
             await session.pilot.press("d")
             await session.until(lambda name=name: name in session.text)  # type: ignore[misc]
             if name == "dequantized":

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
-from dld_tui.core.checks.prediction import checked
+from dld_tui.core.checks.prediction import all_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.rewrite import rule as rules
 from tests.support import decoders
@@ -186,7 +186,7 @@ def test_long_lengths_are_told_once_of_each_node(declared: bool, tmp_path: Path)
         model.graph.value_info.append(info)
     path.write_bytes(model.SerializeToString())
     with closing(Document.open(path)) as document:
-        told = [*checked(document), *decoder_findings(document)]
+        told = [*all_findings(document), *decoder_findings(document)]
         found = [one for one in told if one.level != "info"]
         attentions = document.main.nodes_of_type("GroupQueryAttention")
         assert [one.node for one in found] == [*attentions]

@@ -11,7 +11,7 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks.findings import PREDICTED, Prediction
-from dld_tui.core.checks.prediction import checked, predict
+from dld_tui.core.checks.prediction import all_findings, predict
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.types.value_types import ValueType
 from tests.support import decoders, models
@@ -217,5 +217,5 @@ def test_types_that_were_inferred_before_a_conversion_do_not_count(tmp_path: Pat
     document = Document.open(decoders.grouped(tmp_path / "decoder.onnx"))
     document.main.inferred["layers.0.sum"] = ValueType("bfloat16", None)
 
-    assert [one.message for one in checked(document) if one.level == "error"] == []
+    assert [one.message for one in all_findings(document) if one.level == "error"] == []
     document.close()

@@ -20,7 +20,7 @@ from dld_tui.core.errors import CancelledError, EditError
 from dld_tui.core.tensors.elements import (
     Array,
     cast_values,
-    encoded,
+    encode_elements,
     is_float,
     numpy_type,
     plan_conversion,
@@ -51,7 +51,7 @@ def sample(dtype: str, seed: int) -> Array:
 
 def tensor_of(values: Array, dtype: str) -> Tensor:
     proto = onnx.TensorProto(data_type=require_dtype(dtype), dims=[len(values)])
-    proto.raw_data = encoded(values, dtype)
+    proto.raw_data = encode_elements(values, dtype)
     return Tensor(proto, None)
 
 

@@ -12,7 +12,7 @@ from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.tensors.elements import (
-    encoded,
+    encode_elements,
     float_limit,
     from_json,
     integer_limits,
@@ -41,7 +41,7 @@ def test_every_type_round_trips_and_agrees_with_onnx(dtype: str) -> None:
         raw = generator.normal(size=48).astype(f"f{length // 48}").tobytes()
     proto = onnx.TensorProto(data_type=number, dims=[24], raw_data=raw)
     values = Tensor(proto, None).read()
-    assert encoded(values, dtype) == raw
+    assert encode_elements(values, dtype) == raw
     again = from_json(to_json(values, dtype), dtype)
     expected = numpy_helper.to_array(proto)
     if dtype.startswith("complex"):
@@ -52,7 +52,7 @@ def test_every_type_round_trips_and_agrees_with_onnx(dtype: str) -> None:
 
 
 def test_odd_counts_fill_the_last_byte_with_zeros() -> None:
-    assert encoded(np.array([-1, 7, 3], np.int8), "int4") == b"\x7f\x03"
+    assert encode_elements(np.array([-1, 7, 3], np.int8), "int4") == b"\x7f\x03"
     assert payload_bytes("int4", 3) == 2
     assert payload_bytes("uint2", 5) == 2
     assert element_bits(require_dtype("float6e2m3")) == 6

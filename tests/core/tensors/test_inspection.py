@@ -16,7 +16,7 @@ from onnx import numpy_helper
 from dld_tui.core.document import Document
 from dld_tui.core.document.tensor import Tensor, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, InputError
-from dld_tui.core.tensors.elements import Array, encoded, require_dtype
+from dld_tui.core.tensors.elements import Array, encode_elements, require_dtype
 from dld_tui.core.tensors.inspection import TensorWindow, tensor_histogram
 from tests.core.tensors.test_conversion import tensor_of
 from tests.support import models
@@ -204,6 +204,6 @@ def test_the_widest_range_and_one_value() -> None:
     same = tensor_histogram(tensor_of(np.array([5, 5], np.int8), "int4"), 4)
     assert same is not None
     assert same.counts == (2, 0, 0, 0)
-    assert encoded(np.array([5, 5], np.int8), "int4") == b"\x55"
+    assert encode_elements(np.array([5, 5], np.int8), "int4") == b"\x55"
     assert require_dtype("int4")
     assert tensor_histogram(tensor_of(np.array([1 + 1j]), "complex128")) is None

@@ -14,7 +14,7 @@ from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.content import folded
+from dld_tui.core.graph.pictures.content import folded_content
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
@@ -264,10 +264,10 @@ def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
 
     if asked["node"] is not None:
         (node,) = nodes_at(drawn.scope, [asked["node"]])
-        return content.around(drawn, node, asked["hops"], title)
+        return content.node_content(drawn, node, asked["hops"], title)
     if asked["folded"] or asked["view"] == "overview":
-        return content.folded(Overview(drawn.graph), title)
-    return content.whole(drawn, title)
+        return content.folded_content(Overview(drawn.graph), title)
+    return content.whole_content(drawn, title)
 
 
 def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Path) -> None:
@@ -345,7 +345,7 @@ def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
         lines = rows_text(overview, lambda name: "")
         return text_picture(lines, asked["in_ascii"], len(overview.rows)), count
     if asked["folded"] or view == "overview":
-        content = folded(Overview(drawn.graph), plan.title)
+        content = folded_content(Overview(drawn.graph), plan.title)
         content.noun = "layer"
     else:
         content = plan_content(plan, asked["colour"], drawn)

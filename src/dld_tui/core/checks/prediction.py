@@ -634,7 +634,7 @@ def _by_operator(predictions: list[Prediction]) -> list[Prediction]:
     ]
 
 
-def checked(document: Document, home: Path | None = None) -> list[Finding]:
+def all_findings(document: Document, home: Path | None = None) -> list[Finding]:
     """Return all findings of a document, worked out in this very process.
 
     For processes that may end: see above. Types that are inferred are noted in the document.
@@ -666,7 +666,7 @@ _NO_FAULT = {"tensor-without-data"}
 def require_sound(before: Document, after: Document) -> None:
     """Refuse a result with kinds of errors that its original model does not have.
 
-    Predictions count, too; call it only in a process that may end, as for :func:`checked`.
+    Predictions count, too; call it only in a process that may end, as for :func:`all_findings`.
 
     Args:
         before: The model that was converted.
@@ -675,10 +675,10 @@ def require_sound(before: Document, after: Document) -> None:
     Raises:
         ActivityError: The result has new errors.
     """
-    errors = _errors(checked(after, after.path or before.path))
+    errors = _errors(all_findings(after, after.path or before.path))
     if not errors:
         return
-    known = {finding.rule for finding in _errors(checked(before))} | _NO_FAULT
+    known = {finding.rule for finding in _errors(all_findings(before))} | _NO_FAULT
     added = [finding for finding in errors if finding.rule not in known]
     if added:
         more = f" (and {len(added) - 1} more)" if added[1:] else ""

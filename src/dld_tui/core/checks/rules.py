@@ -14,7 +14,14 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of, names_of
-from dld_tui.core.checks.signatures import UNLIMITED, Key, Root, Signature, Taken, function_key
+from dld_tui.core.checks.signatures import (
+    UNLIMITED,
+    FormalTypes,
+    Key,
+    Root,
+    Signature,
+    function_key,
+)
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope, Tensor
 from dld_tui.core.document.node import attribute_type
@@ -803,7 +810,7 @@ def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
         )
 
 
-def _accepted(taken: Taken) -> str:
+def _accepted(taken: FormalTypes) -> str:
     names = sorted(shown(name) for name in taken.types)
     return names_of(names, most=6)
 

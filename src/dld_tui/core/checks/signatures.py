@@ -28,7 +28,7 @@ _FILLED_IN = ("", "ai.onnx.ml", "com.microsoft")
 
 
 @dataclass(frozen=True)
-class Taken:
+class FormalTypes:
     """One formal input or output."""
 
     types: frozenset[str]
@@ -56,10 +56,10 @@ class Signature:
     most_inputs: int = UNLIMITED
     least_outputs: int = 0
     most_outputs: int = UNLIMITED
-    inputs: tuple[Taken, ...] = ()
-    outputs: tuple[Taken, ...] = ()
-    variadic_input: Taken | None = None
-    variadic_output: Taken | None = None
+    inputs: tuple[FormalTypes, ...] = ()
+    outputs: tuple[FormalTypes, ...] = ()
+    variadic_input: FormalTypes | None = None
+    variadic_output: FormalTypes | None = None
     attributes: dict[str, int] | None = None
     """AttributeProto types by name, 0 for any; None when all are allowed."""
     required: tuple[str, ...] = ()
@@ -227,18 +227,18 @@ def _function_signature(scope: Scope, title: str) -> Signature:
 
 def _taken(
     formals: Iterable[Formal], variables: frozenset[str]
-) -> tuple[tuple[Taken, ...], Taken | None]:
+) -> tuple[tuple[FormalTypes, ...], FormalTypes | None]:
     every = [_formal(formal, variables) for formal in formals]
     listed = list(formals)
     more = every[-1] if listed and listed[-1].option == "variadic" else None
     return tuple(every), more
 
 
-def _formal(formal: Formal, variables: frozenset[str]) -> Taken:
+def _formal(formal: Formal, variables: frozenset[str]) -> FormalTypes:
     shared = formal.type_name in variables
     if formal.option == "variadic" and not formal.homogeneous:
         shared = False
-    return Taken(
+    return FormalTypes(
         types=frozenset(formal.types),
         variable=formal.type_name if shared else "",
         required=formal.option == "single",

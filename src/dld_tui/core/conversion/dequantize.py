@@ -14,12 +14,12 @@ from dld_tui.core.conversion.copies import is_graph_output, working_copy
 from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
+from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.files.proto_fields import set_text, set_texts
-from dld_tui.core.tensors.elements import encoded, payload_bytes
+from dld_tui.core.tensors.elements import encode_elements, payload_bytes
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")
 """Suffixes that quantizers append to the name of a weight, some of them after `_DQ`."""
@@ -103,10 +103,10 @@ def _replace(
         name = stored[key] = (
             names.take(_plain(weight.levels.name)) if build is not None else node.outputs[0]
         )
-        proto = emptied(weight.levels.proto, weight.dtype, _dims(weight))
+        proto = without_values(weight.levels.proto, weight.dtype, _dims(weight))
         set_text(proto, "name", name)
         dtype = weight.dtype
-        payload = (encoded(part.reshape(-1), dtype) for part in weight.matrix_parts())
+        payload = (encode_elements(part.reshape(-1), dtype) for part in weight.matrix_parts())
         put_payload(model.document, proto, payload, location=location_of(weight.levels.proto))
         # The output of a DequantizeLinear is visible only in the scope of that node.
         place = home if build is not None else node.scope

@@ -32,7 +32,7 @@ from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, ch
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.initializers import list_as_input
 from dld_tui.core.document.edits.nodes import carry_out, free_node_name, new_cast
-from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
+from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope
@@ -42,7 +42,7 @@ from dld_tui.core.document.types.inference import ToldTypes
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
-from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
+from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
@@ -130,7 +130,7 @@ def convert_weights(
     done = 0
     for weight, tensor in sources:
         assert tensor is not None
-        proto = emptied(tensor.proto, narrow.dtype)
+        proto = without_values(tensor.proto, narrow.dtype)
         loss = _Tally(weight.name)
         put_payload(
             copy,
@@ -165,7 +165,7 @@ def _halves(
         values = tensor.read(start, PART_ELEMENTS)
         if values.dtype.kind == "V" or values.dtype.itemsize < 4:
             values = values.astype(np.float32)
-        yield encoded(_halved(values, narrow, loss), narrow.dtype)
+        yield encode_elements(_halved(values, narrow, loss), narrow.dtype)
 
 
 def largest(tensor: Tensor) -> float:

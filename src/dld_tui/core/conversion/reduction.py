@@ -21,7 +21,7 @@ from dld_tui.core.document.parts.extraction import (
     extract_nodes,
     imports_of,
     is_constant,
-    typed,
+    typed_record,
 )
 from dld_tui.core.document.parts.fragment import defined_in, graphs_of, nested_nodes, rename_links
 from dld_tui.core.document.scope import Scope
@@ -276,7 +276,7 @@ class _Cut:
         self._bodies.append(body)
         for node, proto in zip(main, list(graph.node)[-len(main) :], strict=True):
             self._enter(node, proto, body)
-            for info in (typed(node.scope, name) for name in node.outputs if name):
+            for info in (typed_record(node.scope, name) for name in node.outputs if name):
                 if info.HasField("type"):
                     graph.value_info.append(info)
         called = {call_of(node) for node in self._kept}
@@ -317,16 +317,16 @@ class _Cut:
         renamed: dict[str, str] = {}
         for name in lost:
             if name in given:
-                source = self._given(body, typed(body.scope, name))
+                source = self._given(body, typed_record(body.scope, name))
                 self._copies.append((body.proto, source, name))
             elif name in used:
-                renamed[name] = self._given(body, typed(body.scope, name))
+                renamed[name] = self._given(body, typed_record(body.scope, name))
         for proto in list(protos):
             rename_links(proto, renamed)
         for node in left:
             for name in node.outputs:
                 if name in used_before and name not in used and name not in given:
-                    self._expose(body, typed(body.scope, name))
+                    self._expose(body, typed_record(body.scope, name))
 
     # --- what goes in -----------------------------------------------------------------------------
 

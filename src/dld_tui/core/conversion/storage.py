@@ -11,7 +11,7 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.tensors import emptied, put_payload
+from dld_tui.core.document.edits.tensors import put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.scope import Scope
@@ -64,7 +64,7 @@ def move_to_external(
             continue
         payload = _payload(tensor, made)
         if payload is not None:
-            proto = emptied(tensor.proto)
+            proto = without_values(tensor.proto)
             put_payload(made.document, proto, payload, location=location)
             _replace(tensor, proto, made)
     if lists:
@@ -84,7 +84,7 @@ def move_inline(document: Document) -> RelocatedWeights:
             continue
         payload = _payload(tensor, moved)
         if payload is not None:
-            proto = emptied(tensor.proto)
+            proto = without_values(tensor.proto)
             put_payload(moved.document, proto, payload)
             _replace(tensor, proto, moved)
     return moved
@@ -112,7 +112,7 @@ def strip_weights(document: Document, threshold: int = 1024) -> RelocatedWeights
 
 def _unhashed(tensor: Tensor) -> onnx.TensorProto:
     """Return the message of a tensor without its values and their hash."""
-    proto = emptied(tensor.proto)
+    proto = without_values(tensor.proto)
     others = (entry for entry in proto.metadata_props if text_of(entry.key) != HASH_KEY)
     set_items(proto.metadata_props, others)
     return proto
@@ -158,7 +158,7 @@ def content_digest(document: Document) -> str:
                 digest.update(_hash(_values(tensor)).encode())
             except InputError as error:  # no trial has its values either
                 digest.update(error.message.encode(errors="surrogatepass"))
-        proto.CopyFrom(emptied(proto))
+        proto.CopyFrom(without_values(proto))
     digest.update(model.SerializeToString(deterministic=True))
     return digest.hexdigest()
 

@@ -17,7 +17,7 @@ from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import new_cast
-from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
+from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
@@ -185,7 +185,7 @@ def _convert(
     if casts and candidate.node is None and candidate.name in scope.named("input"):
         tensors.notes.append(f"{shown} is unchanged: it is also an input")
         return
-    proto = emptied(candidate.tensor.proto, dtype)
+    proto = without_values(candidate.tensor.proto, dtype)
     try:
         payload = converted_payload(candidate.tensor, dtype)
         put_payload(tensors.document, proto, payload, location=location_of(candidate.tensor.proto))

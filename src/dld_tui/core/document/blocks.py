@@ -70,7 +70,7 @@ class BlockedWeight:
         """Whether the matrix that the node multiplies by is the transposed one."""
         return self.node.op_type == "MatMulNBits"
 
-    def load(self, first: int = 0, last: int | None = None) -> Stored:
+    def load(self, first: int = 0, last: int | None = None) -> StoredRows:
         """Read the stored data of some rows of the levels; the levels stay packed.
 
         Args:
@@ -114,7 +114,7 @@ class BlockedWeight:
             zeros = zeros.astype(np.float32).reshape(counts)
         groups = self.groups.read().astype(np.int64) if self.groups is not None else None
         scales = _rows_of(self.scales, rows, part).astype(np.float32).reshape(counts)
-        return Stored(self, range(first, last), levels, scales, zeros, groups)
+        return StoredRows(self, range(first, last), levels, scales, zeros, groups)
 
     @property
     def _count(self) -> int:
@@ -148,7 +148,7 @@ class BlockedWeight:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRows:
     """What is stored of a weight in few bits, in memory."""
 
     weight: BlockedWeight
@@ -207,13 +207,13 @@ class Stored:
         return values
 
 
-FACES = ("levels", "scales", "zero points", "dequantized")
+WEIGHT_VIEWS = ("levels", "scales", "zero points", "dequantized")
 """What can be shown of a weight in few bits, each of the shape of the levels."""
 
 
 @dataclass(frozen=True)
-class Face:
-    """One of :data:`FACES` of a weight, read as a tensor is."""
+class WeightView:
+    """One of :data:`WEIGHT_VIEWS` of a weight, read as a tensor is."""
 
     weight: BlockedWeight
     name: str
@@ -253,7 +253,7 @@ class Face:
         ]
 
 
-def faces_of(scope: Scope, name: str) -> BlockedWeight | None:
+def weight_views(scope: Scope, name: str) -> BlockedWeight | None:
     """Return the weight in few bits that an initializer is a part of, None for none."""
     for use in scope.users(name):
         weight = blocked_weight(use.node)

@@ -117,7 +117,7 @@ def float_limit(dtype: str) -> float:
     return float(module.finfo(kind).max)
 
 
-def encoded(values: Array, dtype: str) -> bytes:
+def encode_elements(values: Array, dtype: str) -> bytes:
     """Return native elements as ``raw_data`` has them.
 
     Elements narrower than a byte are packed from the low bits up; a last byte is filled with zeros.
@@ -141,7 +141,7 @@ def raw_payload(tensor: Tensor) -> bytes | Blob:
     try:
         return tensor.payload()
     except InputError:  # a few varints in the message itself
-        return encoded(tensor.read(), tensor.dtype)
+        return encode_elements(tensor.read(), tensor.dtype)
 
 
 def from_json(values: Sequence[JSON], dtype: str) -> Array:
@@ -293,7 +293,7 @@ def prepare_conversion(
     report = ConversionReport()
     parts = _converted(tensor, dtype, saturate, report, progress, cancelled)
     # A file of its own: edits may be writing to the document's meanwhile.
-    blob = SpillFile().append(encoded(part, dtype) for part in parts)
+    blob = SpillFile().append(encode_elements(part, dtype) for part in parts)
     tensor.document.prepared[conversion_key(tensor, dtype, saturate)] = blob
     return report
 
@@ -318,7 +318,7 @@ def converted_payload(
         if known is not None:
             return known
     parts = _converted(tensor, dtype, saturate, None, None, None)
-    return (encoded(part, dtype) for part in parts)
+    return (encode_elements(part, dtype) for part in parts)
 
 
 def require_convertible(source: str, target: str) -> None:

@@ -20,7 +20,7 @@ from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,
     cast_values,
-    encoded,
+    encode_elements,
     float_limit,
     from_json,
     integer_limits,
@@ -91,7 +91,7 @@ def fill_payload(
     if kind == "zeros":
         return _zeros(length)
     if kind == "values":
-        return encoded(_values(fill.get("values"), dtype, count), dtype)
+        return encode_elements(_values(fill.get("values"), dtype, count), dtype)
     if kind == "payload":
         return referenced_payload(document, fill.get("payload"), dtype, dims)
     if kind in ("normal", "uniform"):
@@ -132,7 +132,7 @@ def referenced_payload(
     """
     count = math.prod(dims)
     if isinstance(payload, dict) and "values" in payload:
-        return encoded(_values(payload["values"], dtype, count), dtype)
+        return encode_elements(_values(payload["values"], dtype, count), dtype)
     data = resolve(document, payload)
     length = data.length if isinstance(data, Blob) else len(data)
     needed = payload_bytes(dtype, count)
@@ -172,7 +172,7 @@ def _random(dtype: str, count: int, fill: Mapping[str, JSON]) -> Iterator[bytes]
     generator = np.random.default_rng(seed)
     draw = (_normal if fill["kind"] == "normal" else _uniform)(generator, dtype, fill)
     return (
-        encoded(draw(min(PART_ELEMENTS, count - start)), dtype)
+        encode_elements(draw(min(PART_ELEMENTS, count - start)), dtype)
         for start in range(0, count, PART_ELEMENTS)
     )
 

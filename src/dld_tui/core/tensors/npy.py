@@ -32,7 +32,7 @@ from dld_tui.core.tensors.elements import (
     NARROW_INTEGERS,
     PART_ELEMENTS,
     Array,
-    encoded,
+    encode_elements,
     integer_limits,
     numpy_type,
     raw_payload,
@@ -270,16 +270,16 @@ def _raw(values: Array, dtype: str, path: Path) -> bytes:
     """Return elements of a .npy file as ``raw_data`` has them."""
     if dtype in NARROW_INTEGERS:
         if values.dtype.kind == "V":  # as ml_dtypes has them: the low bits of a byte
-            return encoded(values.view(NARROW_INTEGERS[dtype]), dtype)
+            return encode_elements(values.view(NARROW_INTEGERS[dtype]), dtype)
         low, high = integer_limits(dtype)
         if len(values) and (int(values.min()) < low or int(values.max()) > high):
             raise npy_error(path, f"has numbers that {dtype} cannot hold: it holds {low} to {high}")
-        return encoded(values, dtype)
+        return encode_elements(values, dtype)
     if dtype in _NARROW_FLOATS:
         codes = values.view(np.uint8)
         if len(codes) and int(codes.max()) >= 1 << _NARROW_FLOATS[dtype]:
             raise npy_error(path, f"has codes that {dtype} does not have")
-        return encoded(codes.view(numpy_type(dtype)), dtype)
+        return encode_elements(codes.view(numpy_type(dtype)), dtype)
     if values.dtype.kind == "V":
         return values.tobytes()
     if dtype == "bool":

@@ -9,7 +9,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.content import Content, folded, of_part
+from dld_tui.core.graph.pictures.content import Content, folded_content, part_content
 from dld_tui.core.graph.pictures.drawing import (
     Picture,
     kind_of,
@@ -130,12 +130,12 @@ def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture
         fold = pane.fold
         vertex = fold.vertices[0] if fold is not None else pane.vertex
         vertex = pane.first_vertex() if vertex is None else vertex
-        content = of_part(model.focus(vertex), title, vertex)
+        content = part_content(model.focus(vertex), title, vertex)
     elif as_rows and model.view is not GraphView.CANVAS:
         return text_picture(rows_text(model.overview, types), False, len(model.rows))
     elif model.view is GraphView.RAIL:
         content = model.content(title)
     else:
-        content = folded(model.overview, title)
+        content = folded_content(model.overview, title)
     content.types, content.aliases = types, model.aliases
     return content

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change
-from dld_tui.core.document.blocks import FACES, BlockedWeight, Face, faces_of
+from dld_tui.core.document.blocks import WEIGHT_VIEWS, BlockedWeight, WeightView, weight_views
 from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError, UsageError
@@ -158,7 +158,7 @@ class TensorScreen(Page):
             self.dismiss(None)
             return
         self._shown = tensor
-        self._weight = None if self.place.node else faces_of(self.place.scope, self.place.name)
+        self._weight = None if self.place.node else weight_views(self.place.scope, self.place.name)
         shown = self.face
         dtype, shape = (shown or tensor).dtype, (shown or tensor).shape
         self.grid.show(self.elements(tensor), dtype, shape, tensor.problem or "")
@@ -601,12 +601,16 @@ class TensorScreen(Page):
     # --- weights in few bits --------------------------------------------------------------------
 
     @property
-    def face(self) -> Face | None:
+    def face(self) -> WeightView | None:
         """The view of a low-bit weight; None for the stored values."""
-        return Face(self._weight, self._face) if self._weight is not None and self._face else None
+        return (
+            WeightView(self._weight, self._face)
+            if self._weight is not None and self._face
+            else None
+        )
 
     def action_next_face(self) -> None:
-        kinds = ["", *FACES]
+        kinds = ["", *WEIGHT_VIEWS]
         self._face = kinds[(kinds.index(self._face) + 1) % len(kinds)]
         self.show_tensor()
 

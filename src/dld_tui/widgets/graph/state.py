@@ -172,9 +172,9 @@ class GraphModel(ViewedGraph):
 
     def content(self, title: str) -> Content:
         """Return all of it as the content of a picture, boxes where they were moved to."""
-        from dld_tui.core.graph.pictures.content import whole
+        from dld_tui.core.graph.pictures.content import whole_content
 
-        return whole(self.drawn, title)
+        return whole_content(self.drawn, title)
 
     def is_same(self, other: ViewedGraph) -> bool:
         """Return whether another graph is of the same scope."""

@@ -104,9 +104,9 @@ class ViewedGraph:
         Raises:
             UsageError: It has too many vertices.
         """
-        from dld_tui.core.graph.pictures.content import of_graph
+        from dld_tui.core.graph.pictures.content import graph_content
 
-        return of_graph(self.graph, title)
+        return graph_content(self.graph, title)
 
     def is_same(self, other: ViewedGraph) -> bool:
         """Return whether another graph is of the same thing, before or after an edit."""

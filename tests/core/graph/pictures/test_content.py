@@ -19,7 +19,7 @@ def drawn(text: str = models.CHAIN) -> ScopeGraph:
 
 
 def test_the_whole_graph() -> None:
-    found = content.whole(drawn(), "chain\x1b.onnx")
+    found = content.whole_content(drawn(), "chain\x1b.onnx")
     assert found.title == "chain\\x1b.onnx"
     assert (found.nodes, len(found.graph)) == (4, 6)
     assert found.colour(found.graph.labels.index("Add")) == "elem"
@@ -30,7 +30,7 @@ def test_around_a_node_with_counters() -> None:
     graph = drawn()
     node = graph.scope.find("second")
     assert node is not None
-    found = content.around(graph, node, 1)
+    found = content.node_content(graph, node, 1)
     assert found.graph.labels == ["Relu", "Add", "Mul"]
     assert list(found.cuts) == [(1, 0), (0, 0), (0, 1)]
     assert found.centre == 1
@@ -42,7 +42,7 @@ def test_constants_are_not_drawn_around() -> None:
     node = graph.scope.find("fixed")
     assert node is not None
     with pytest.raises(UsageError, match="--constants"):
-        content.around(graph, node, 2)
+        content.node_content(graph, node, 2)
 
 
 def test_folds_say_what_is_in_them() -> None:
@@ -51,7 +51,7 @@ def test_folds_say_what_is_in_them() -> None:
     for layer in range(30):
         chain = [f"m/layers.{layer}/{name}" for name in ("Conv0", "Relu0", "Add0", "Mul0")]
         links += list(zip(chain, [*chain[1:], f"m/layers.{layer + 1}/Conv0"], strict=True))
-    found = content.folded(Overview(graph_of_links(links)))
+    found = content.folded_content(Overview(graph_of_links(links)))
     group = found.graph.kinds.index(Kind.GROUP)
     assert found.colour(group) == "group"
     assert found.lines(group)[0] == "30 times 4 nodes"
@@ -61,7 +61,7 @@ def test_folds_say_what_is_in_them() -> None:
 
 def test_types_come_from_labels_or_from_the_scope() -> None:
     graph = drawn()
-    found = content.whole(graph)
+    found = content.whole_content(graph)
     net = next(n for n, net in enumerate(graph.graph.nets) if net.name == "x")
     assert found.type_of(net) == ""
     found.types = content.types_of(graph.scope)
@@ -73,7 +73,7 @@ def test_too_much_is_refused_with_a_way_out() -> None:
     graph = drawn()
     graph.graph = Graph(["X"] * 20_001, [""] * 20_001, ["node"] * 20_001, [""] * 20_001)
     with pytest.raises(UsageError, match="--folded"):
-        content.whole(graph)
+        content.whole_content(graph)
 
 
 def test_boxes_stay_where_they_were_moved() -> None:
@@ -82,7 +82,7 @@ def test_boxes_stay_where_they_were_moved() -> None:
     assert node is not None
     entry = node.proto.metadata_props.add()
     entry.key, entry.value = "dld.position", "12,0"
-    found = content.whole(graph)
+    found = content.whole_content(graph)
     assert found.shifts == {graph.vertex(node): 12}
     moved: list[int] = []
     others: list[int] = []
@@ -94,7 +94,7 @@ def test_boxes_stay_where_they_were_moved() -> None:
 def test_long_dimensions_have_short_names_that_the_heading_explains() -> None:
     text = "chain (float[batch_size, 4] x) => (float[batch_size, 4] y) { y = Relu(x) }"
     graph = drawn(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
-    found = content.whole(graph, "chain")
+    found = content.whole_content(graph, "chain")
     found.types, found.aliases = content.types_of(graph.scope), aliases_in(graph.scope)
     assert found.type_of(0) == "f32[B,4]"
     heading = [line.text for line in make_scene(found).heading]

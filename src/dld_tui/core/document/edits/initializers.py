@@ -11,10 +11,10 @@ from dld_tui.core.document.edits.registry import edit, strings, subject
 from dld_tui.core.document.edits.renaming import require_free
 from dld_tui.core.document.edits.tensors import (
     Target,
-    emptied,
     initializer_at,
     put_payload,
     require_readable,
+    without_values,
 )
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
@@ -220,7 +220,7 @@ def set_external_entries(
         raise EditError(
             f"the values of {quoted(name)} are in no data file", hint="Make it external and save"
         )
-    new = emptied(old)
+    new = without_values(old)
     fill: dict[str, JSON] = {
         "location": entries.get("location", "") if location is None else location,
         "offset": _entry(entries, "offset", 0) if offset is None else offset,
@@ -248,7 +248,7 @@ def _store(
     if tensor.dtype == "string":
         raise EditError(f"{target.title} holds strings, which cannot be external")
     require_readable(target)
-    proto = emptied(tensor.proto)
+    proto = without_values(tensor.proto)
     put_payload(document, proto, raw_payload(tensor), location=location)
     transaction.do(Splice(target.scope, "initializer", target.position, [tensor.proto], [proto]))
 

@@ -12,7 +12,7 @@ from dld_tui.core.document.edits.renaming import free_name, require_free, requir
 from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import typed
+from dld_tui.core.document.parts.extraction import typed_record
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.errors import EditError
@@ -319,7 +319,7 @@ def replace_output(
         transaction.do(SetLinks(home, None, "output", renamed))
         return f"output {quoted(by)} instead of {quoted(name)}"
     old = home.named("output").first(name)
-    new = typed(home, by)
+    new = typed_record(home, by)
     transaction.drop(home, "value_info", by)  # an output declares it itself
     transaction.replace(home, "output", old, new)
     return f"output {quoted(by)} instead of {quoted(name)}"

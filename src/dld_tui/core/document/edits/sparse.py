@@ -13,10 +13,10 @@ from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, strings, subject
 from dld_tui.core.document.edits.tensors import (
     Target,
-    emptied,
     initializer_at,
     put_payload,
     require_readable,
+    without_values,
 )
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import Transaction
@@ -28,7 +28,7 @@ from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,
     element_type,
-    encoded,
+    encode_elements,
     from_json,
     numpy_type,
     payload_bytes,
@@ -78,7 +78,7 @@ def to_dense(
         record = home.named("sparse_initializer").first(name)
         if record is None:
             raise EditError(f"there is no sparse initializer {quoted(name)}")
-        dense = emptied(record.values, dims=require_dims(list(record.dims)))
+        dense = without_values(record.values, dims=require_dims(list(record.dims)))
         length = payload_bytes(Tensor(record.values, document).dtype, math.prod(record.dims))
         if length is None:
             raise EditError(f"{quoted(name)} holds strings, which cannot be dense here")
@@ -137,16 +137,18 @@ def set_sparse(
     if bool((places[1:] == places[:-1]).any()):
         raise EditError("an index is given twice")
     sparse = onnx.SparseTensorProto(dims=shape)
-    sparse.values.CopyFrom(emptied(values_proto, kind, [len(places)]))
-    put_payload(document, sparse.values, encoded(from_json(values, kind)[order], kind))
+    sparse.values.CopyFrom(without_values(values_proto, kind, [len(places)]))
+    put_payload(document, sparse.values, encode_elements(from_json(values, kind)[order], kind))
     by_axis = old is not None and len(old.indices.dims) == 2
     if old is not None:
-        sparse.indices.CopyFrom(emptied(old.indices))
+        sparse.indices.CopyFrom(without_values(old.indices))
         del sparse.indices.dims[:]
     sparse.indices.data_type = onnx.TensorProto.INT64
     sparse.indices.dims.extend([len(places), len(shape)] if by_axis else [len(places)])
     flat = np.stack(np.unravel_index(places, shape), 1) if by_axis and len(places) else places
-    put_payload(document, sparse.indices, encoded(flat.reshape(-1).astype(np.int64), "int64"))
+    put_payload(
+        document, sparse.indices, encode_elements(flat.reshape(-1).astype(np.int64), "int64")
+    )
     if old is None:
         transaction.append(home, "sparse_initializer", sparse)
         return f"add sparse initializer {quoted(name)}"
@@ -201,11 +203,15 @@ def _sparse(document: Document, tensor: Tensor) -> onnx.SparseTensorProto:
     sparse = onnx.SparseTensorProto()
     sparse.dims.extend(tensor.shape)
     count = sum(len(places) for places, _ in _present(tensor))
-    values = emptied(tensor.proto, dims=[count])
-    put_payload(document, values, (encoded(part, tensor.dtype) for _, part in _present(tensor)))
+    values = without_values(tensor.proto, dims=[count])
+    put_payload(
+        document, values, (encode_elements(part, tensor.dtype) for _, part in _present(tensor))
+    )
     indices = onnx.TensorProto(data_type=onnx.TensorProto.INT64)
     indices.dims.append(count)
-    put_payload(document, indices, (encoded(places, "int64") for places, _ in _present(tensor)))
+    put_payload(
+        document, indices, (encode_elements(places, "int64") for places, _ in _present(tensor))
+    )
     sparse.values.CopyFrom(values)
     sparse.indices.CopyFrom(indices)
     return sparse
@@ -235,7 +241,7 @@ def _dense_parts(document: Document, record: onnx.SparseTensorProto, title: str)
             if len(places):
                 break
             places, elements = next(entries, _NOTHING)
-        yield encoded(part, values.dtype)
+        yield encode_elements(part, values.dtype)
     if total == 0:
         yield b""
 

@@ -34,7 +34,7 @@ from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.tensors.elements import (
     converted_payload,
     element_type,
-    encoded,
+    encode_elements,
     from_json,
     numpy_type,
     raw_payload,
@@ -122,7 +122,7 @@ def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute:
 # --- payloads ------------------------------------------------------------------------------------
 
 
-def emptied(
+def without_values(
     old: onnx.TensorProto, dtype: str | None = None, dims: Sequence[int] | None = None
 ) -> onnx.TensorProto:
     """Return a tensor with all that another one has but its values.
@@ -237,7 +237,7 @@ def convert_tensor(
     if old.dtype == dtype:
         return "convert nothing"
     require_readable(target)
-    proto = emptied(old.proto, dtype)
+    proto = without_values(old.proto, dtype)
     payload = converted_payload(old, dtype, saturate=saturate)
     put_payload(document, proto, payload, location=location_of(old.proto))
     target.replace(transaction, proto)
@@ -276,7 +276,7 @@ def set_elements(
     new = from_json(values, old.dtype)
     if not values or _same(old.read(start, len(values)), new):
         return "set nothing"
-    proto = emptied(old.proto)
+    proto = without_values(old.proto)
     if old.dtype == "string":
         proto.string_data.extend(old.proto.string_data)
         for place, text in enumerate(new, start):
@@ -315,7 +315,7 @@ def replace_tensor(
     shape = require_dims(dims)
     if payload is None:
         return _reshape(transaction, target, dtype, shape)
-    proto = emptied(old.proto, dtype, shape)
+    proto = without_values(old.proto, dtype, shape)
     if dtype == "string":
         texts = payload.get("values") if isinstance(payload, dict) else None
         proto.string_data.extend(string_elements(texts, shape))
@@ -390,10 +390,10 @@ def _whole_bytes(
     """Return where in the payload the elements go, and the bytes; their neighbours come along."""
     bits = element_bits(tensor.proto.data_type) or 8
     if bits >= 8:
-        return start * bits // 8, encoded(new, tensor.dtype)
+        return start * bits // 8, encode_elements(new, tensor.dtype)
     group = 8 // np.gcd(bits, 8)  # elements that fill whole bytes
     first = start // group * group
     last = min(-(-(start + len(new)) // group) * group, tensor.element_count)
     around = tensor.read(first, last - first).astype(numpy_type(tensor.dtype))
     around[start - first : start - first + len(new)] = new
-    return int(first * bits // 8), encoded(around, tensor.dtype)
+    return int(first * bits // 8), encode_elements(around, tensor.dtype)

@@ -129,7 +129,7 @@ def small_model(document: ScopeOwner, parts: Parts) -> onnx.ModelProto:
     return model
 
 
-def typed(scope: Scope, name: str) -> onnx.ValueInfoProto:
+def typed_record(scope: Scope, name: str) -> onnx.ValueInfoProto:
     """Return a record of a value with its known type."""
     info = onnx.ValueInfoProto()
     set_text(info, "name", name)
@@ -408,14 +408,14 @@ def _set_terminals(
         if stored_input is not None:
             graph.input.append(stored_input)
         elif model.ir_version < _NO_INITIALIZERS_APART and list_name == "initializer":
-            graph.input.append(typed(home, name))
+            graph.input.append(typed_record(home, name))
     for name in outputs:
         graph.output.append(_terminal(scope, name, call))
 
 
 def _terminal(scope: Scope, name: str, call: Node | None, depth: int = 0) -> onnx.ValueInfoProto:
     """Return an input or output with its type; that of a function from a node that calls it."""
-    info = typed(scope, name)
+    info = typed_record(scope, name)
     if info.HasField("type") or call is None or depth == _MOST_CALLS:
         return info
     home = _outermost(call.scope)

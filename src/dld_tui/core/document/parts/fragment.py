@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import parts_of, small_model, typed
+from dld_tui.core.document.parts.extraction import parts_of, small_model, typed_record
 from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
@@ -181,7 +181,7 @@ def fragment_of(nodes: Sequence[Node]) -> Fragment:
     document = scope.document
     parts = parts_of(scope, nodes)
     model = small_model(document, parts)
-    model.graph.input.extend(typed(scope, name) for name in parts.taken)
+    model.graph.input.extend(typed_record(scope, name) for name in parts.taken)
     _declare_outputs(model, scope, parts.nodes)
     blobs = BlobTable()
     model = _moved(model, document.blobs, blobs, own=True)
@@ -215,7 +215,7 @@ def _declare_outputs(model: onnx.ModelProto, scope: Scope, nodes: Sequence[Node]
     for node in nodes:
         for name in node.outputs:
             if name in outputs:
-                info = typed(scope, name)
+                info = typed_record(scope, name)
                 if info.HasField("type"):
                     model.graph.value_info.append(info)
 

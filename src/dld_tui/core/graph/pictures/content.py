@@ -102,13 +102,13 @@ class Content:
         )
 
 
-def whole(drawn: ScopeGraph, title: str = "") -> Content:
+def whole_content(drawn: ScopeGraph, title: str = "") -> Content:
     """Return every vertex.
 
     Raises:
         UsageError: There are too many.
     """
-    content = of_graph(drawn.graph, title)
+    content = graph_content(drawn.graph, title)
     for vertex, subject in enumerate(drawn.subjects):
         place = position_of(subject) if isinstance(subject, Node) else None
         if place is not None:
@@ -116,7 +116,7 @@ def whole(drawn: ScopeGraph, title: str = "") -> Content:
     return content
 
 
-def of_graph(graph: Graph, title: str = "") -> Content:
+def graph_content(graph: Graph, title: str = "") -> Content:
     """Return the content with every vertex of a graph.
 
     Raises:
@@ -130,7 +130,7 @@ def of_graph(graph: Graph, title: str = "") -> Content:
     return Content(graph, visible(title), _count(graph))
 
 
-def around(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> Content:
+def node_content(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> Content:
     """Return the content with the vertices at most so many links away from a node.
 
     Raises:
@@ -139,10 +139,10 @@ def around(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> Content
     vertex = drawn.vertex(node)
     if vertex is None:
         raise UsageError("the node computes a constant, which is not drawn", hint="Add --constants")
-    return of_part(neighbourhood(drawn.graph, vertex, hops), title, vertex)
+    return part_content(neighbourhood(drawn.graph, vertex, hops), title, vertex)
 
 
-def of_part(part: Part, title: str = "", centre: int | None = None) -> Content:
+def part_content(part: Part, title: str = "", centre: int | None = None) -> Content:
     """Return a part of a graph, with counters where links are cut.
 
     Args:
@@ -155,7 +155,7 @@ def of_part(part: Part, title: str = "", centre: int | None = None) -> Content:
     return content
 
 
-def folded(overview: Overview, title: str = "") -> Content:
+def folded_content(overview: Overview, title: str = "") -> Content:
     """Return the content of a folded graph, with one box for each fold.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dld_tui.core import fmt
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.pictures.content import Content, of_graph, short_type
+from dld_tui.core.graph.pictures.content import Content, graph_content, short_type
 from dld_tui.core.graph.pictures.style import precision_class
 from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.groups import UNKNOWN
@@ -197,7 +197,7 @@ def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None
         UsageError: The engine has too many layers for a picture.
     """
     drawn = drawn or drawn_plan(plan)
-    content = of_graph(drawn.graph, plan.title)
+    content = graph_content(drawn.graph, plan.title)
     content.noun = "layer"
     for vertex, subject in enumerate(drawn.subjects):
         if isinstance(subject, LayerVertex):
