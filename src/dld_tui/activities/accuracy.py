@@ -276,7 +276,7 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
             other=_told(other, request.against or request.model, request.round),
             inputs=inputs,
             sets=len(feeds),
-            guess=None if fed.guess is None else fed.guess.told,
+            guess=None if fed.guess is None else fed.guess.facts,
             tolerance=tolerances.every.text,
             tensors=[*result.rows],
             is_good=result.is_good,

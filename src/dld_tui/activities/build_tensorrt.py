@@ -112,7 +112,7 @@ def run(request: Request) -> Iterator[Event]:
             timing_cache=built.timing_cache,
             warnings=built.warnings,
             remarks=built.remarks,
-            guess=None if chosen.guess is None else chosen.guess.told,
+            guess=None if chosen.guess is None else chosen.guess.facts,
         )
     )
 

@@ -164,4 +164,4 @@ def _note_types(document: Document) -> None:
                 info = model.graph.value_info.add()
                 set_text(info, "name", name)
                 info.type.CopyFrom(proto)
-    store_types(document, infer(model, told=contrib_types).model)
+    store_types(document, infer(model, extra_types=contrib_types).model)

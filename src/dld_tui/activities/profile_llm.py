@@ -253,7 +253,7 @@ class _Run:
                 writer.add_latencies(steps)
                 writer.set_fact("load_ms", load_ms)
                 writer.set_fact(GENERATION, self._figures)
-                inputs = [guess.told for guess in feeds.later.inputs]
+                inputs = [guess.facts for guess in feeds.later.inputs]
                 writer.set_fact(INPUTS, inputs)
                 peak = peak_memory()
                 if peak is not None:
@@ -272,7 +272,7 @@ class _Run:
                     )  # fmt: skip
                     yield from self._layers(decoder, settings, shared, feeds,
                                             (batches[0], prompts[-1]), (other, writer))  # fmt: skip
-                    other.set_fact(INPUTS, [guess.told for guess in feeds.first.inputs])
+                    other.set_fact(INPUTS, [guess.facts for guess in feeds.first.inputs])
                     other.finish()
                 for name, value in (encode(used) or {}).items():
                     writer.set_fact(name, value)

@@ -162,7 +162,7 @@ def with_weights(model: onnx.ModelProto, **shapes: tuple[int, ...]) -> onnx.Mode
 def counted(model: onnx.ModelProto, tmp_path: Path) -> ModelCosts:
     onnx.save(model, tmp_path / "m.onnx")
     document = Document.open(tmp_path / "m.onnx")
-    store_types(document, infer(onnx.load(tmp_path / "m.onnx"), told=contrib_types).model)
+    store_types(document, infer(onnx.load(tmp_path / "m.onnx"), extra_types=contrib_types).model)
     return ModelCosts(document)
 
 

@@ -38,7 +38,7 @@ def test_what_was_guessed_is_in_lines_json_and_html(tmp_path: Path) -> None:
         InputSpec(HOSTILE, "float32", ("batch", 3)),
         InputSpec("sr", "int64", ()),
     ]
-    path = written(tmp_path / "r.dldprof", encode(guess_inputs(specs).told))
+    path = written(tmp_path / "r.dldprof", encode(guess_inputs(specs).facts))
     with Report.open(str(path)) as report:
         lines = list(input_lines(report))
         page = report_page(report)

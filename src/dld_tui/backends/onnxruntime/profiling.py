@@ -471,7 +471,7 @@ class ProfilingRun:
             self._writer.set_fact("load_ms", self._load_ms)
             self._writer.set_fact(COMMAND, self._plan.command)
             if self._guess is not None:
-                self._writer.set_fact(INPUTS, self._guess.told)
+                self._writer.set_fact(INPUTS, self._guess.facts)
             if self._plan.session.cuda_graph:
                 self._writer.set_fact(CUDA_GRAPH, True)
         return self._writer

@@ -742,7 +742,7 @@ class ProfilingRun:
             self._writer.set_fact("load_ms", self._load_ms)
             self._writer.set_fact(COMMAND, plan.command)
             if plan.guess is not None and plan.guess.shapes == self._shapes:
-                self._writer.set_fact(INPUTS, plan.guess.told)
+                self._writer.set_fact(INPUTS, plan.guess.facts)
             for text, level in self._notes:
                 self._writer.note(text, level)
         return self._writer

@@ -33,7 +33,7 @@ from dld_tui.core.checks.kernel_rules import check_kernel
 from dld_tui.core.checks.operands import Problems, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
-from dld_tui.core.document.types.inference import Inference, ToldTypes, infer
+from dld_tui.core.document.types.inference import Inference, TypeSource, infer
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
@@ -383,20 +383,20 @@ _MOST_SAID = 200
 
 
 def predict(
-    model: onnx.ModelProto, told: ToldTypes | None = None, *, errors: bool = True
+    model: onnx.ModelProto, extra_types: TypeSource | None = None, *, errors: bool = True
 ) -> tuple[onnx.ModelProto, list[Prediction]]:
     """Return a model with inferred types, and the predictions.
 
     Args:
         model: The model, whose payloads may be cut out. It is changed.
-        told: As for :func:`~dld_tui.core.document.types.inference.infer`.
+        extra_types: As for :func:`~dld_tui.core.document.types.inference.infer`.
         errors: Make predictions, which takes most of the time.
     """
     imported = _imports(model)
     for domain, newest in facts().opsets.items() if imported else ():
         if domain not in imported:  # as ONNX Runtime fills them in
             model.opset_import.add(domain=domain, version=newest)
-    inference = infer(model, told=told)
+    inference = infer(model, extra_types=extra_types)
     inferred = inference.model
     if not errors:
         return inferred, []
@@ -404,7 +404,7 @@ def predict(
     whole = _inlined(inference) if model.functions else inference
     if whole is not inference:
         predictions += _told_by(whole)
-    whole = _without_declarations(whole, told)
+    whole = _without_declarations(whole, extra_types)
     add_types(whole)
     predictions += _told_by(whole)
     predictions += _check_versions(whole.model)
@@ -444,7 +444,7 @@ def _inlined(inference: Inference) -> Inference:
     return infer(flat, inference)
 
 
-def _without_declarations(inference: Inference, told: ToldTypes | None) -> Inference:
+def _without_declarations(inference: Inference, extra_types: TypeSource | None) -> Inference:
     """Infer again from inputs and weights alone: other declared types may be wrong."""
     model = onnx.ModelProto()
     model.CopyFrom(inference.model)
@@ -454,7 +454,7 @@ def _without_declarations(inference: Inference, told: ToldTypes | None) -> Infer
             for info in body.output:
                 if info.type.HasField("tensor_type"):
                     info.type.tensor_type.ClearField("shape")
-    return infer(model, inference, told)
+    return infer(model, inference, extra_types)
 
 
 def _imports(model: onnx.ModelProto) -> dict[str, int]:

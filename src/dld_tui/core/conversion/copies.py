@@ -25,7 +25,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.inference import (
-    ToldTypes,
+    TypeSource,
     infer_types,
     inline_small_data,
     store_types,
@@ -140,7 +140,7 @@ def inline_calls(document: Document) -> int:
     return inlined
 
 
-def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> list[str]:
+def infer(copy: Document, path: Path | None, extra_types: TypeSource | None = None) -> list[str]:
     """Give a copy the types that shape inference finds; return the messages of the inference.
 
     Native code that can end the process: call this in a child.
@@ -148,13 +148,13 @@ def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> l
     Args:
         copy: The copy.
         path: The model's file, beside which its data files are.
-        told: As for :func:`~dld_tui.core.document.types.inference.infer`.
+        extra_types: As for :func:`~dld_tui.core.document.types.inference.infer`.
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if path is not None:
         inline_small_data(model, path)
     try:
-        inferred, remarks = infer_types(model, path, told)
+        inferred, remarks = infer_types(model, path, extra_types)
     except DldError as error:
         return [error.message]  # the types that the file declares may be enough
     store_types(copy, inferred)

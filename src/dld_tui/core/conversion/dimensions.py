@@ -367,7 +367,7 @@ class _Walk:
         self._used = _used(model.graph)
 
     def take_weights(self, graph: onnx.GraphProto) -> None:
-        for tensor in (one for body in _graphs(graph) for one in body.initializer):
+        for tensor in (weight for body in _graphs(graph) for weight in body.initializer):
             sizes = tuple(tensor.dims)
             values = _values(tensor)
             self.known.setdefault(

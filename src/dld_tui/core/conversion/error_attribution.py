@@ -178,8 +178,8 @@ def _with_bodies(nodes: Mapping[Node, str], kept: Collection[Node]) -> dict[Node
 
 
 def _failing_node(suspect: _Suspect, findings: MeasuredErrors) -> FailingNode:
-    (made,) = failing_nodes({suspect.node: _why(suspect, findings)})
-    return made
+    (failing_node,) = failing_nodes({suspect.node: _why(suspect, findings)})
+    return failing_node
 
 
 def _why(suspect: _Suspect, findings: MeasuredErrors) -> str:

@@ -38,7 +38,7 @@ from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
-from dld_tui.core.document.types.inference import ToldTypes
+from dld_tui.core.document.types.inference import TypeSource
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
@@ -430,7 +430,7 @@ class Fp16Options:
     functions are replaced already."""
     narrow: NarrowType = FP16
     """The type."""
-    told: ToldTypes | None = None
+    extra_types: TypeSource | None = None
     """As for :func:`~dld_tui.core.document.types.inference.infer`."""
 
 
@@ -478,7 +478,7 @@ def fp16_steps(
     """
     with working_copy(document) as copy:
         result = Fp16Model(copy, inlined=inline_calls(copy))
-        result.notes += infer(copy, document.path, options.told)
+        result.notes += infer(copy, document.path, options.extra_types)
         before = _casts(copy)
         chosen = _chosen(copy, options, result.kept)
         result.nodes = len(chosen)

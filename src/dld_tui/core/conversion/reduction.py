@@ -337,9 +337,9 @@ class _Cut:
             info.type.HasField("tensor_type") and not tensor.HasField("shape")
         ):
             raise _UnknownTypeError
-        made = onnx.ValueInfoProto(name=self._fresh(text_of(info.name)), type=info.type)
-        self._hand_in(body.function, made)
-        return made.name
+        info_record = onnx.ValueInfoProto(name=self._fresh(text_of(info.name)), type=info.type)
+        self._hand_in(body.function, info_record)
+        return info_record.name
 
     def _hand_in(self, function: _Function, info: onnx.ValueInfoProto) -> None:
         if function is None:
@@ -437,21 +437,21 @@ def _names_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
 
 def _used(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Return what nodes and their bodies use, outputs of the bodies included."""
-    found: set[str] = set()
+    used: set[str] = set()
     for node in nested_nodes(nodes):
-        found.update(texts_of(node.input))
+        used.update(texts_of(node.input))
         for graph in graphs_of(node):
-            found.update(text_of(info.name) for info in graph.output)
-    return found
+            used.update(text_of(info.name) for info in graph.output)
+    return used
 
 
 def _tidy(body: onnx.GraphProto | onnx.FunctionProto) -> None:
     """Leave out what is declared of values that went, and weights that nothing uses."""
     if isinstance(body, onnx.FunctionProto):
         return
-    made = defined_in(body)
+    defined = defined_in(body)
     for place in reversed(range(len(body.value_info))):
-        if text_of(body.value_info[place].name) not in made:
+        if text_of(body.value_info[place].name) not in defined:
             del body.value_info[place]
     used = _used(body.node) | {text_of(info.name) for info in body.output}
     for place in reversed(range(len(body.initializer))):

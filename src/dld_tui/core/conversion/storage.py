@@ -53,8 +53,8 @@ def move_to_external(
         location: The data file, relative to the model; empty for one named after it.
         threshold: Weights of fewer bytes stay in the model.
     """
-    made, lists = RelocatedWeights(copy_of(document)), 0
-    for _, _, tensor in _weights(made.document):
+    moved, lists = RelocatedWeights(copy_of(document)), 0
+    for _, _, tensor in _weights(moved.document):
         if tensor.is_external or tensor.dtype == "string" or not tensor.nbytes:
             continue
         if tensor.nbytes < threshold:
@@ -62,18 +62,18 @@ def move_to_external(
         if len(tensor.shape) < 2 and (tensor.nbytes or 0) < _LIST:
             lists += 1
             continue
-        payload = _payload(tensor, made)
+        payload = _payload(tensor, moved)
         if payload is not None:
             proto = without_values(tensor.proto)
-            put_payload(made.document, proto, payload, location=location)
-            _replace(tensor, proto, made)
+            put_payload(moved.document, proto, payload, location=location)
+            _replace(tensor, proto, moved)
     if lists:
         stay = "stays" if lists == 1 else "stay"
-        made.notes.append(
+        moved.notes.append(
             f"{fmt.plural(lists, 'list')} of less than {_LIST} bytes {stay} in the model: shapes"
             " may depend on them, and runtimes do not infer these from data files"
         )
-    return made
+    return moved
 
 
 def move_inline(document: Document) -> RelocatedWeights:

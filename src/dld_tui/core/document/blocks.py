@@ -344,10 +344,10 @@ def _of_matrix_product(node: Node) -> BlockedWeight | None:
 
 
 def _of_dequantize(node: Node) -> BlockedWeight | None:
-    found = _parts(node, 0)
-    if found is None or found[0].dtype.startswith("float"):
+    parts = _parts(node, 0)
+    if parts is None or parts[0].dtype.startswith("float"):
         return None
-    levels, scales, zeros = found
+    levels, scales, zeros = parts
     if levels.bits is None:
         return None
     axis, block = node.integer("axis", 1), node.integer("block_size", 0)

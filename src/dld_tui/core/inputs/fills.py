@@ -281,9 +281,9 @@ def _present(around: Surroundings) -> int:
 def _grid(shape: Shape, around: Surroundings) -> tuple[float, ...]:
     """Return frames, rows and columns of each image whose patches are given together."""
     images = math.prod(shape[:-1]) or 1
-    each = max(1, (_of_role("patches", around) or 4 * images) // images)
-    rows = max(n for n in range(1, math.isqrt(each) + 1) if each % n == 0)
-    return (1.0, float(rows), float(each // rows)) * images
+    per_image = max(1, (_of_role("patches", around) or 4 * images) // images)
+    rows = max(n for n in range(1, math.isqrt(per_image) + 1) if per_image % n == 0)
+    return (1.0, float(rows), float(per_image // rows)) * images
 
 
 def _length_for(spec: InputSpec, around: Surroundings) -> int:

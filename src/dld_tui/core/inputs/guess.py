@@ -87,7 +87,7 @@ class InputGuess:
         return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"
 
     @property
-    def told(self) -> GuessedInput:
+    def facts(self) -> GuessedInput:
         """The input as results and reports have it."""
         return GuessedInput(
             self.name, self.dtype, tuple(self.shape), self.reasons, self.is_guessed, self.why,
@@ -167,9 +167,9 @@ class Guess:
         return visible(", ".join(item.option for item in chosen))
 
     @property
-    def told(self) -> list[GuessedInput]:
+    def facts(self) -> list[GuessedInput]:
         """The inputs as results and reports have them."""
-        return [item.told for item in self.inputs]
+        return [item.facts for item in self.inputs]
 
 
 def input_specs(document: Document) -> list[InputSpec]:

@@ -1491,8 +1491,8 @@ class Propagation:
         self.broken, self.shrunk = demands[:2]
         del self.refusals[demands[2] :]
         return [
-            Known(one.dims if _alike(one.dims, other.dims) else None)
-            for one, other in zip(*results, strict=False)
+            Known(first.dims if _alike(first.dims, second.dims) else None)
+            for first, second in zip(*results, strict=False)
         ]
 
     def _body(self, frame: _Frame, body: Scope, depth: int) -> list[Known]:

@@ -366,7 +366,7 @@ def state_pairs(document: Document) -> list[StatePair]:
     outputs = dict.fromkeys(main.outputs)
     defaults = main.named("initializer")
     taken = {pair.past for pair in cache_pairs(document)}
-    found = []
+    pairs = []
     for name in main.inputs:
         if name in taken or name in defaults:
             continue
@@ -374,18 +374,18 @@ def state_pairs(document: Document) -> list[StatePair]:
         dims = known.dims if known is not None else None
         if known is None or not dims or len(dims) < 2 or known.dtype not in CACHE_TYPES:
             continue
-        made = _by_operator(main, name, outputs, _STATE_OPERATORS)
-        present = made[0] if made is not None else _renamed_state(name, outputs)
+        match = _by_operator(main, name, outputs, _STATE_OPERATORS)
+        present = match[0] if match is not None else _renamed_state(name, outputs)
         if present is not None and _keeps_size(known, main.value_type(present)):
-            found.append(StatePair(name, present))
+            pairs.append(StatePair(name, present))
             del outputs[present]
-    return found
+    return pairs
 
 
 def _renamed_state(name: str, outputs: dict[str, None]) -> str | None:
-    made = _by_name(name, outputs)
-    if made is not None:
-        return made[0]
+    present = _by_name(name, outputs)
+    if present is not None:
+        return present[0]
     options = (
         *(f"{word}_{name}" for word in _NEXT), *(f"{name}_{word}" for word in _NEXT),
     )  # fmt: skip

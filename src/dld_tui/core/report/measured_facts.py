@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
 
 INPUTS = "inputs"
-"""The fact of a report with :attr:`..inputs.guess.Guess.told`; here, since that needs onnx."""
+"""The fact of a report with :attr:`..inputs.guess.Guess.facts`; here, since that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
 

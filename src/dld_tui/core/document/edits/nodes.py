@@ -255,12 +255,12 @@ def require_convex(scope: Scope, nodes: Sequence[Node], outputs: Sequence[str]) 
     capturers, place = captures(scope), Places(scope)
 
     def users(values: Sequence[str]) -> list[Node]:
-        found: dict[Node, None] = {}
+        reached_users: dict[Node, None] = {}
         for value in values:
             if value:
-                found.update(dict.fromkeys(scope.links.consumers.get(value, ())))
-                found.update(dict.fromkeys(capturers.get(value, ())))
-        return [node for node in found if last is None or place(node) <= last]
+                reached_users.update(dict.fromkeys(scope.links.consumers.get(value, ())))
+                reached_users.update(dict.fromkeys(capturers.get(value, ())))
+        return [node for node in reached_users if last is None or place(node) <= last]
 
     reached: set[Node] = set()
     waiting = users(outputs)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
 
-ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
+TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
 """The remark on a declared shape that differs from the inferred one."""
@@ -97,7 +97,7 @@ class Inference:
 
 
 def infer(
-    model: onnx.ModelProto, before: Inference | None = None, told: ToldTypes | None = None
+    model: onnx.ModelProto, before: Inference | None = None, extra_types: TypeSource | None = None
 ) -> Inference:
     """Infer the types of a model; never fails.
 
@@ -108,15 +108,15 @@ def infer(
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
             lacks, labels as names of its nodes, and loses declared shapes that are wrong.
         before: What an earlier inference found, where the model comes from there.
-        told: Supplies types that onnx cannot infer, from which inference continues.
+        extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
     own_names = _declared_names(model.graph) if before is None else before.own_names
     inference = _infer(model, None if before is None else before.labels)
     _name_reshaped(inference.model.graph, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
         more = _einsum_types(inference.model.graph)
-        if told is not None:
-            more.update((text_of(info.name), info) for info in told(inference.model))
+        if extra_types is not None:
+            more.update((text_of(info.name), info) for info in extra_types(inference.model))
         if not more:
             break
         forget_generated(inference.model.graph)
@@ -522,14 +522,14 @@ def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
 
 
 def infer_types(
-    model: onnx.ModelProto, path: Path | None, told: ToldTypes | None = None
+    model: onnx.ModelProto, path: Path | None, extra_types: TypeSource | None = None
 ) -> tuple[onnx.ModelProto, list[Remark]]:
     """Return a copy of a model with ``value_info`` for all values that onnx can tell of.
 
     Args:
         model: The model, whose payloads may be cut out; it is changed as :func:`infer` says.
         path: How errors name it.
-        told: As for :func:`infer`.
+        extra_types: As for :func:`infer`.
 
     Returns:
         The copy, and remarks on conflicts in the model.
@@ -537,7 +537,7 @@ def infer_types(
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
     """
-    inference = infer(model, told=told)
+    inference = infer(model, extra_types=extra_types)
     if not inference.failed:
         return inference.model, inference.remarks
     why = inference.remarks[0].message if inference.remarks else "the model is inconsistent"
