@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
@@ -76,6 +77,8 @@ def test_layers_keep_what_they_are(types: list[str] | None, tmp_path: Path) -> N
             "has no input past_key_values.0.key and 1 more (past_key_names)",
         ),
         ({"layer_types": ["conv"] * 4}, "has no input past.1.conv and 2 more (past_conv_names)"),
+        ({"layer_types": ["conv"]}, "layer_types lists 1, num_hidden_layers is 4"),
+        ({"head_size": 8}, "head_size is 8, the cache past_key_values.1.key has 16"),
     ],
 )
 def test_layers_that_keep_something_else_are_named(
@@ -92,11 +95,12 @@ def pipeline(path: Path, stage: dict[str, Any]) -> Path:
     config = json.loads(config_path.read_text())
     decoder = config["model"]["decoder"]
     name = decoder.pop("filename")
-    names = [f"{half}.{at}" for half in ("past", "present") for at in range(2)]
+    past = [f"past_key_values.{at}.{half}" for at in range(2) for half in ("key", "value")]
+    inputs = ["input_ids", "attention_mask", *past]
     decoder["inputs"]["further_ids"] = "ids_of_the_other"
     decoder["pipeline"] = [
         {"embedding": {"filename": "embedding.onnx"} | stage},
-        {"decoder": {"filename": name, "inputs": ["input_ids", *names], "outputs": ["logits"]}},
+        {"decoder": {"filename": name, "inputs": inputs, "outputs": ["logits"]}},
     ]
     (folder / "embedding.onnx").touch()
     config_path.write_text(json.dumps(config))
@@ -114,6 +118,30 @@ def test_a_decoder_may_be_a_pipeline_of_models(tmp_path: Path) -> None:
     lost = pipeline(tmp_path / "c", {"inputs": ["ids_of_the_other"]})
     (lost / "embedding.onnx").unlink()
     assert found_in(lost) == ["genai_config.json: the file embedding.onnx is not there"]
+
+
+def test_stages_that_hand_nothing_over_are_named(tmp_path: Path) -> None:
+    stage = {"inputs": ["ids_of_the_other", "logits"]}
+    assert found_in(pipeline(tmp_path / "a", stage)) == [
+        "genai_config.json: the stage embedding.onnx takes logits, which model.onnx makes after it"
+    ]
+    folder = pipeline(tmp_path / "b", {"inputs": ["ids_of_the_other"]})
+    path = folder / "genai_config.json"
+    path.write_text(path.read_text().replace('"attention_mask", "past', '"past'))
+    assert found_in(folder) == [
+        "genai_config.json: its stage model.onnx lists no input attention_mask"
+    ]
+
+
+def test_two_elements_of_a_cache_may_be_one_byte(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai", head_size=2 * decoders.HEAD_SIZE)
+    assert found_in(folder)
+    model = onnx.load(folder / "model.onnx")
+    for node in model.graph.node:
+        if node.op_type == "GroupQueryAttention":
+            node.attribute.append(onnx.helper.make_attribute("kv_cache_bit_width", 4))
+    onnx.save(model, folder / "model.onnx")
+    assert found_in(folder) == []
 
 
 def test_a_size_may_be_written_as_16_0(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.roles import cache_pairs, state_pairs
+from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
 from dld_tui.core.text import visible
 
@@ -42,7 +44,8 @@ def folder_findings(document: Document, folder: Path, config: GenaiConfig | None
 def disagreements(document: Document, config: GenaiConfig) -> list[Finding]:
     """Return what the configuration says that does not hold: names, layers, heads, vocabulary."""
     return [
-        *map(_finding, config.faults), *_names(document, config), *_pairs(document, config),
+        *map(_finding, config.faults), *_names(document, config), *_stages(document, config),
+        *_pairs(document, config),
         *_sizes(document, config), *_others(config),
     ]  # fmt: skip
 
@@ -61,6 +64,12 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
     )
     layers = config.numbers.get("num_hidden_layers", len(cache_pairs(document)) // 2)
     layers = min(layers, 10_000)
+    elsewhere = {
+        name
+        for stage in config.stages
+        if stage.file != config.model.name
+        for name in (*stage.inputs, *stage.outputs)
+    }
     kept = _kept(config, [(named, there) for _, named, there in sides], layers)
     for side, named, there in sides:
         for key, name in named.items():
@@ -71,12 +80,31 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
                     continue
                 numbers = kept.get(_kind_of(key), range(layers))
                 wanted = [name.replace("%d", str(at)) for at in numbers]
-            known = there | config.elsewhere
+            known = there | elsewhere
             missing = [wanted_name for wanted_name in wanted if wanted_name not in known]
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
                 text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(key)})"
                 yield _finding(text)
+
+
+def _stages(document: Document, config: GenaiConfig) -> Iterator[Finding]:
+    """Find what the stages of a pipeline do not hand to one another."""
+    own = next((stage for stage in config.stages if stage.file == config.model.name), None)
+    if own is not None and own.inputs:
+        lost = [spec.name for spec in input_specs(document) if spec.name not in own.inputs]
+        if lost:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            yield _finding(f"its stage {name_of(own.file)} lists no input {name_of(lost[0])}{more}")
+    made = set[str]()
+    for at, stage in enumerate(config.stages):
+        later = {name: other.file for other in config.stages[at + 1 :] for name in other.outputs}
+        for name in stage.inputs:
+            if name in later and name not in made:
+                text = f"the stage {name_of(stage.file)} takes {name_of(name)}, which"
+                yield _finding(f"{text} {name_of(later[name])} makes after it")
+                break
+        made.update(stage.outputs)
 
 
 def _kind_of(key: str) -> str:
@@ -248,8 +276,21 @@ def _cache(
     known = document.main.value_type(pairs[0].past) if pairs else None
     dims = known.dims if known is not None else None
     size = dims[at] if dims is not None and len(dims) == 4 else None
+    if expected is not None and isinstance(size, str):  # as wide as the attention asks
+        with contextlib.suppress(UsageError):
+            size = guess_inputs(input_specs(document), document).shapes[pairs[0].past][at]
+    if isinstance(size, int) and at == 3 and _is_packed(document, pairs[0].past):
+        size *= 2
     if isinstance(size, int) and expected is not None and size != expected:
         yield _finding(f"{key} is {expected}, the cache {name_of(pairs[0].past)} has {size}", file)
+
+
+def _is_packed(document: Document, past: str) -> bool:
+    """Return whether two elements of a cache are one byte."""
+    widths = (
+        node.attribute("kv_cache_bit_width") for node in document.main.consumers(past)
+    )  # fmt: skip
+    return any(width is not None and width.value == 4 for width in widths)
 
 
 def _width(document: Document, config: GenaiConfig | None) -> int | None:

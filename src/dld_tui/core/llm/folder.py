@@ -30,6 +30,15 @@ _TOKENIZER = (
 
 
 @dataclass(frozen=True)
+class Stage:
+    """One of several models that a decoder runs one after the other. All names are foreign text."""
+
+    file: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class GenaiConfig:
     """What ``genai_config.json`` of onnxruntime-genai says of a decoder; all texts are foreign."""
 
@@ -49,8 +58,8 @@ class GenaiConfig:
     """Files of further models, as of an embedding or of images."""
     layer_types: tuple[str, ...] = ()
     """What each layer is, such as ``conv`` or ``full_attention``, where that is said."""
-    elsewhere: frozenset[str] = frozenset()
-    """Inputs and outputs of the other stages, where a decoder is a pipeline of several models."""
+    stages: tuple[Stage, ...] = ()
+    """The models of a decoder that is a pipeline; empty for a single model."""
     session: Mapping[str, bool | int | str] = field(default_factory=dict)
     """Options of the decoder's session, such as ``intra_op_num_threads``."""
     faults: tuple[str, ...] = ()
@@ -72,7 +81,7 @@ def read_config(path: Path) -> GenaiConfig:
     stages = _stages(decoder)
     name = decoder.get("filename")
     if name is None and stages:  # the stage with the caches
-        name = max(stages, key=lambda stage: len(stage.names)).file
+        name = max(stages, key=lambda stage: len(stage.inputs)).file
     file = path.parent / name if isinstance(name, str) and 0 < len(name) < 256 else None
     if file is None or file.parent.resolve() != path.parent.resolve():
         raise InputError("names no decoder of its folder", where=str(path))
@@ -102,25 +111,19 @@ def read_config(path: Path) -> GenaiConfig:
             *(stage.file for stage in stages if stage.file != name),
         ),
         tuple(kind if isinstance(kind, str) else "" for kind in kinds),
-        frozenset(name for stage in stages if stage.file != file.name for name in stage.names),
+        tuple(stages),
         _plain(decoder.get("session_options")),
         (
             *_wrong_numbers(both),
             *_wrong_names(decoder),
             *_wrong_tokens(model),
             *_too_long(search, numbers.get("context_length")),
+            *_wrong_layers(model.get("type"), kinds, numbers.get("num_hidden_layers")),
         ),
     )
 
 
-@dataclass(frozen=True)
-class _Stage:
-    file: str
-    names: frozenset[str]
-    """Of its inputs and outputs."""
-
-
-def _stages(decoder: Foreign) -> list[_Stage]:
+def _stages(decoder: Foreign) -> list[Stage]:
     """Return the models that a decoder runs one after the other; empty for a single one."""
     listed = decoder.get("pipeline")
     stages = []
@@ -128,9 +131,8 @@ def _stages(decoder: Foreign) -> list[_Stage]:
         for stage in entry.values() if isinstance(entry, dict) else ():
             file = stage.get("filename") if isinstance(stage, dict) else None
             if isinstance(stage, dict) and isinstance(file, str):
-                sides = (stage.get("inputs"), stage.get("outputs"))
-                names = [name for side in sides if isinstance(side, list) for name in side]
-                stages.append(_Stage(file, frozenset(n for n in names if isinstance(n, str))))
+                inputs, outputs = _listed(stage.get("inputs")), _listed(stage.get("outputs"))
+                stages.append(Stage(file, inputs, outputs))
     return stages
 
 
@@ -188,6 +190,17 @@ def _too_long(search: Foreign, context: int | None) -> Iterator[str]:
     most = _whole(search.get("max_length"))
     if most is not None and context and most > context:
         yield f"max_length is {most}, more than the context_length {context}"
+
+
+def _wrong_layers(kind: JSON, listed: Sequence[JSON], layers: int | None) -> Iterator[str]:
+    is_needed = isinstance(kind, str) and kind.startswith("lfm2")
+    if layers is not None and len(listed) != layers and (listed or is_needed):
+        yield f"layer_types lists {len(listed)}, num_hidden_layers is {layers}"
+
+
+def _listed(value: JSON) -> tuple[str, ...]:
+    names = value if isinstance(value, list) else []
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _said(value: JSON | Foreign) -> str:
