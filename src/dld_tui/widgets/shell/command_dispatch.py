@@ -65,7 +65,7 @@ def holding(**facts: object) -> set[str]:
 
 @runtime_checkable
 class HasCommands(Protocol):
-    """A widget (:class:`Commands`), or a page or dialog (``shell.front.Front``), with commands."""
+    """A widget (:class:`Commands`), or a page or dialog (``shell.page.Front``), with commands."""
 
     SCOPE: ClassVar[str]
 
