@@ -407,13 +407,10 @@ def broadcast(call: Call) -> Problems:
         return
     dims = [call.dims(index) for index in range(len(call.node.input))]
     known = [dim for dim in dims if dim is not None]
-    for axis in range(1, max((len(dims_of_input) for dims_of_input in known), default=0) + 1):
-        sizes = {dims_of_input[-axis] for dims_of_input in known if len(dims_of_input) >= axis} - {
-            None,
-            1,
-        }
+    for axis in range(1, max(map(len, known), default=0) + 1):
+        sizes = {shape[-axis] for shape in known if len(shape) >= axis} - {None, 1}
         if len(sizes) > 1:
-            texts = " and ".join(dims_text(dims_of_input) for dims_of_input in known[:4])
+            texts = " and ".join(map(dims_text, known[:4]))
             yield wrong(f"{texts} cannot be broadcast to each other")
             return
 

@@ -20,7 +20,6 @@ from dld_tui.core.conversion.copies import relink
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope
@@ -175,8 +174,7 @@ def channel_axis(node: Node, rank: int) -> int:
     if node.op_type == "MatMul":
         return rank - 1
     if node.op_type == "Gemm":
-        _, transposed = find_attribute(node, "transB")
-        return 0 if transposed is not None and transposed.i else 1
+        return 0 if node.integer("transB", 0) != 0 else 1
     return 1 if node.op_type == "ConvTranspose" else 0
 
 

@@ -141,9 +141,8 @@ def _as_matmul(node: Node, name: str, names: FreshNames) -> list[Node]:
 
 def _as_gather(node: Node, name: str, _: FreshNames) -> list[Node]:
     gather = _node(node, "Gather", node.name, [name, node.inputs[1]], [node.outputs[0]])
-    axis = node.attribute("gather_axis")
-    if axis is not None and axis.value:
-        gather.proto.attribute.append(helper.make_attribute("axis", axis.value))
+    if axis := node.integer("gather_axis", 0):
+        gather.proto.attribute.append(helper.make_attribute("axis", axis))
     return [gather]
 
 

@@ -388,9 +388,7 @@ def _is_cast_of_half(node: Node, source: str, half: int) -> bool:
 
 
 def _cast_type(node: Node) -> int:
-    if node.op_type != "Cast":
-        return 0
-    return next((int(a.i) for a in node.proto.attribute if a.name == "to"), 0)
+    return node.integer("to", 0) if node.op_type == "Cast" else 0
 
 
 def _add_cast(
