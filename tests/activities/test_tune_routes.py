@@ -34,14 +34,14 @@ class Machine:
         self.route = ""
         self.trt.fake.values = lambda name, value: value + self.off.get(self.route, 0)
         self.built: list[str] = []
-        monkeypatch.setattr(tune_routes, "apart", self.apart)
+        monkeypatch.setattr(tune_routes, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS)
         monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
         for module in (cuda, outputs):
             monkeypatch.setattr(module, "Cuda", lambda device: self.trt.fake.cuda)
         monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: self.trt.fake.cuda)
 
-    def apart(
+    def run_in_process(
         self, activity: str, settings: Mapping[str, Any], folder: Path, limit: float
     ) -> Generator[Progress, None, Any]:
         if "build_route" in settings:

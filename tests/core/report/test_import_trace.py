@@ -104,7 +104,7 @@ def test_self_times_over_threads_and_odd_ends() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[]", "knows"),
+        ("[]", "not a known kind"),
         ('[{"ph":"X","ts":1}]', "no event with a duration: 1 event could not be read"),
         ('{"traceEvents":[]}', "no event with a duration"),
         ('{"traceEvents":[{"ph":"M","name":"process_name"}]}', "no event with a duration"),

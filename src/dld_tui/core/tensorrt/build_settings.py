@@ -337,7 +337,7 @@ class OptimizerSettings:
         spellings=("--avg-timing", "--avgTiming"),
         metavar="N",
         page="Optimizer",
-        empty="library default",
+        empty="chosen by the library",
     )
     max_tactics: int | None = param(
         None,
@@ -358,7 +358,7 @@ class OptimizerSettings:
         spellings=("--tiling-level", "--tilingOptimizationLevel", "--tiling-optimization-level"),
         metavar="N",
         page="Optimizer",
-        empty="library default",
+        empty="chosen by the library",
     )
     timing_cache: Path | None = param(
         None,
@@ -441,7 +441,7 @@ class MemorySettings:
         metavar="POOL:SIZE",
         page="Memory",
         of_model=False,
-        empty="library default",
+        empty="chosen by the library",
     )
     weight_streaming: bool = param(
         False,
@@ -462,7 +462,7 @@ class MemorySettings:
         spellings=("--l2-limit", "--l2LimitForTiling"),
         metavar="BYTES",
         page="Memory",
-        empty="library default",
+        empty="chosen by the library",
     )
 
 
@@ -654,7 +654,7 @@ class TacticSettings:
         metavar="SOURCE",
         page="Tactics",
         of_model=False,
-        empty="library default",
+        empty="chosen by the library",
     )
     native_instance_norm: bool = param(
         True,
@@ -695,7 +695,7 @@ class TacticSettings:
         spellings=("--build-route", "--setBuildRoute"),
         metavar="ROUTE",
         page="Tactics",
-        empty="library default",
+        empty="chosen by the library",
     )
     tactic_replay: Path | None = param(
         None,
@@ -726,7 +726,7 @@ class TacticSettings:
         metavar="NAME",
         page="Tactics",
         of_model=False,
-        empty="library default",
+        empty="chosen by the library",
     )
 
 

@@ -131,7 +131,7 @@ class MeasureSettings:
         metavar="SIZE",
         page="Measure",
         of_model=True,
-        empty="library default",
+        empty="chosen by the library",
     )
     layer_passes: int | None = param(
         None,
