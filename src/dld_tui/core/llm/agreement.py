@@ -276,13 +276,16 @@ def _cache(
     known = document.main.value_type(pairs[0].past) if pairs else None
     dims = known.dims if known is not None else None
     size = dims[at] if dims is not None and len(dims) == 4 else None
-    if expected is not None and isinstance(size, str):  # as wide as the attention asks
+    past = pairs[0].past if pairs else ""
+    reads = {node.op_type for node in document.main.consumers(past)} if past else set()
+    if expected is not None and isinstance(size, str) and "GroupQueryAttention" in reads:
+        # As wide as the attention asks.
         with contextlib.suppress(UsageError):
-            size = guess_inputs(input_specs(document), document).shapes[pairs[0].past][at]
-    if isinstance(size, int) and at == 3 and _is_packed(document, pairs[0].past):
+            size = guess_inputs(input_specs(document), document).shapes[past][at]
+    if isinstance(size, int) and at == 3 and _is_packed(document, past):
         size *= 2
     if isinstance(size, int) and expected is not None and size != expected:
-        yield _finding(f"{key} is {expected}, the cache {name_of(pairs[0].past)} has {size}", file)
+        yield _finding(f"{key} is {expected}, the cache {name_of(past)} has {size}", file)
 
 
 def _is_packed(document: Document, past: str) -> bool:
