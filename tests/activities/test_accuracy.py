@@ -105,7 +105,7 @@ def test_a_float16_model_beside_its_float32_one(tmp_path: Path) -> None:
     assert result["is_good"], "16 bits have a default tolerance of their own"
     assert [(row.name, row.other) for row in found.outputs] == [("y", "z")]
     assert any("does not round between nodes" in remark for remark in found.remarks)
-    assert "output y is compared with z, by place" in found.remarks
+    assert "output y is compared with z, by position" in found.remarks
 
 
 def test_what_fits_nothing_is_refused(tmp_path: Path) -> None:
@@ -141,11 +141,11 @@ def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
     ("request_", "values", "says"),
     [
         (accuracy.Request, {"against": "e.engine", "round": "fp16", "fp16": True},
-         "FP16 does not go with an engine that is built already"),
+         "FP16 cannot be used with a built engine"),
         (accuracy.Request, {"against": "n.onnx", "tf32": False}, "is for TensorRT"),
         (accuracy.Request, {"against": "n.onnx", "tolerance": ["near"]}, "near"),
         (search_precision.Request, {"tolerance": ["cosine=x"]}, "cosine"),
-        (isolate_tactic.Request, {"timing_cache": "c.cache"}, "does not go with this"),
+        (isolate_tactic.Request, {"timing_cache": "c.cache"}, "cannot be used with this"),
         (isolate_tactic.Request, {"tolerance": ["snr=x"]}, "snr"),
     ],
 )  # fmt: skip

@@ -167,7 +167,7 @@ def test_tensors_that_tensorrt_does_not_have_are_listed_with_the_reason(
     assert sorted(map(tuple, result["not_compared"].values())) == [("a",), ("b",)]
     assert result["unmatched"] == 2
     assert any(
-        remark.startswith("not compared: 1 tensor, TensorRT takes it for a shape")
+        remark.startswith("not compared: 1 tensor, TensorRT treats it as a shape")
         for remark in found.remarks
     )
 
@@ -220,7 +220,7 @@ def test_an_engine_as_the_reference(trt: Any, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert result["reference"]["how"].startswith("TensorRT 10.13.0.35, engine of ")
     assert result["other"]["provider"] == "CPU"
-    assert "output kept is compared with second, by place" in found.remarks
+    assert "output kept is compared with second, by position" in found.remarks
 
     _, found, _ = compare(engine, against=engine, trust=True, shape=("image:3",))
     assert [(row.name, row.node) for row in found.rows] == [("doubled", ""), ("kept", "")]
@@ -252,8 +252,8 @@ def test_names_and_types_of_an_engine_that_differ_are_said(
     assert [(row.name, row.other) for row in found.rows] == [
         ("doubled", "doubled"), ("kept", "second")
     ]  # fmt: skip
-    assert "output kept is compared with second, by place" in found.remarks
-    assert "input ids is fed with image, by place" in found.remarks
+    assert "output kept is compared with second, by position" in found.remarks
+    assert "input ids is fed with image, by position" in found.remarks
     assert "input ids of the engine is int32, not int64: it is cast" in found.remarks
     assert "output doubled is int64 in the reference and int32 in the engine" in found.remarks
 
@@ -303,16 +303,16 @@ def test_what_does_not_go_together_is_refused_first(trt: Any, tmp_path: Path) ->
     assert refused(fp16=True) == "--fp16 is for TensorRT"
     assert refused(model=engine) == "there is nothing to compare the engine with"
     assert "outputs only" in refused(model=engine, against=path, tensors=True)
-    assert "--fp16 does not go with" in refused(model=engine, against=path, fp16=True)
+    assert "--fp16 cannot be used with" in refused(model=engine, against=path, fp16=True)
     assert "--optimization is for ONNX" in refused(model=engine, against=path, optimization="all")
-    assert "--no-tf32 does not go with an engine" in refused(against=engine, tf32=False)
-    assert "--round does not go with" in refused(against=engine, round="fp16")
+    assert "--no-tf32 cannot be used with a built engine" in refused(against=engine, tf32=False)
+    assert "--round cannot be used with" in refused(against=engine, round="fp16")
     assert "runs no engines" in refused(against=engine, against_backend="onnxruntime")
     assert "--against-provider is for ONNX Runtime" in refused(
         against_backend="tensorrt", against_provider="CUDA"
     )
     engine.write_bytes(b"no engine")
-    with pytest.raises(InputError, match="is no TensorRT engine"):
+    with pytest.raises(InputError, match="is not a TensorRT engine"):
         list(run(Request(path, engine, trust=True)))
     assert not trt.fake.builds
 

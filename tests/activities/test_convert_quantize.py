@@ -177,7 +177,7 @@ def test_nothing_to_quantize_is_said(tmp_path: Path) -> None:
     path, out = with_matrix(tmp_path, LAYERS, 4, 4), tmp_path / "out.onnx"
     result = convert("quantize", path, out, dynamic=True, ops=("Conv",))
     assert result["notes"] == [
-        "nothing was quantized: no operator that can be has a weight or is chosen"
+        "nothing was quantized: no quantizable operator has a weight or is chosen"
     ]
 
 
@@ -379,9 +379,9 @@ def test_products_that_stay_in_floating_point_are_named(tmp_path: Path, lm_head:
     assert [kinds[name] for name in ("dense", "deep", "head")] == ["Gemm", "MatMul", "MatMul"]
     notes = cast("list[str]", result["notes"])
     assert [note for note in notes if "floating point" in note] == [
-        "dense stays in floating point: blocks are of MatMul alone (dld rewrite gemm-apart makes it"
-        " of Gemm)",
-        "deep stays in floating point: the weight is no matrix",
+        "dense stays in floating point: only MatMul can have blocks (dld rewrite gemm-apart makes"
+        " one of Gemm)",
+        "deep stays in floating point: the weight is not a matrix",
         "head stays in floating point: the weight comes through Transpose",
     ]
 

@@ -242,7 +242,7 @@ def test_a_library_that_has_neither_is_refused(
 
 
 def test_what_the_search_chooses_itself_is_not_taken(world: World) -> None:
-    with pytest.raises(UsageError, match="--timing-cache does not go with this search"):
+    with pytest.raises(UsageError, match="--timing-cache cannot be used with this search"):
         world.search(timing_cache=Path("x"))
     assert world.tactics.builds == 0
 

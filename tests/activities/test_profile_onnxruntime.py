@@ -249,7 +249,7 @@ def test_shapes_that_are_given_count(folder: Path) -> None:
         ({"shape": ("x:1x5",)}, "does not fit input x float32[N, 4]"),
         ({"percentile": "90,high"}, "--percentile is '90,high'"),
         ({"percentile": "101"}, "--percentile is '101'"),
-        ({"shape": ("x:1x4",), "inputs": Path("data")}, "--shape does not go with --inputs"),
+        ({"shape": ("x:1x4",), "inputs": Path("data")}, "--shape cannot be used with --inputs"),
     ],
 )
 def test_settings_that_do_not_fit_are_usage_errors(

@@ -257,7 +257,7 @@ def test_kernels_by_stream_and_by_the_layers_that_tensorrt_names(
     check: Any = report.facts["gpu_check"]
     told = (3, 0) if named else (0, 3)
     assert (check["kernels"], check["attributed"], check["unattributed"]) == (3, *told)
-    untold = any("which layer launched them is not told" in note.text for note in report.notes)
+    untold = any("which layer launched them is unknown" in note.text for note in report.notes)
     assert untold != named
     events = [event for index in range(3) for event in report.gpu_events(index)]
     layers = {report.layers[event.layer].name for event in events if event.layer is not None}
@@ -298,9 +298,9 @@ def test_no_driver_is_told_before_a_long_build(
 def test_settings_that_exclude_each_other_are_refused(model: Path, tmp_path: Path) -> None:
     engine = tmp_path / "a.engine"
     for settings, message in (
-        ({"inputs": tmp_path, "shape": ("x:1",)}, "--shape does not go with --inputs"),
+        ({"inputs": tmp_path, "shape": ("x:1",)}, "--shape cannot be used with --inputs"),
         ({"refit_engine": True}, "--refit-from-model needs"),
-        ({"engine": engine, "output": engine}, "--save-engine does not go"),
+        ({"engine": engine, "output": engine}, "--save-engine cannot be used"),
         ({"percentile": "high"}, "numbers from 0 to 100"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -309,10 +309,10 @@ def test_settings_that_exclude_each_other_are_refused(model: Path, tmp_path: Pat
 
 def test_what_fails_is_one_line(trt: Any, model: Path, tmp_path: Path) -> None:
     trt.fake.no_context_memory = True
-    with pytest.raises(ActivityError, match="not enough memory for the engine"):
+    with pytest.raises(ActivityError, match="not have enough memory for the engine"):
         events_of(model)
     assert not list(tmp_path.glob("*.dldprof*"))
 
     trt.fake.no_context_memory = False
-    with pytest.raises(InputError, match="is no TensorRT engine"):
+    with pytest.raises(InputError, match="is not a TensorRT engine"):
         events_of(model, engine=model, trust=True)

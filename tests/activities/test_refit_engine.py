@@ -52,7 +52,7 @@ def test_what_does_not_fit_leaves_no_file(engine: Path, tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="its weights do not fit the engine"):
         list(run(Request(engine, model, output=target, trust=True)))
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="the file does not exist"):
         list(run(Request(engine, tmp_path / "no.onnx", output=target, trust=True)))
     with pytest.raises(UsageError, match="trust who made it"):
         list(run(Request(engine, model, output=target)))

@@ -75,7 +75,7 @@ def test_files_beside_the_output_come_too(tmp_path: Path) -> None:
     assert result["files"] == [str(tmp_path / "o.x"), str(tmp_path / "o.x.data")]
     assert (tmp_path / "o.x.data").read_text() == "weights"
     (tmp_path / "o.x").unlink()
-    with pytest.raises(ActivityError, match="it exists") as caught:
+    with pytest.raises(ActivityError, match="already exists") as caught:
         ran(made)
     assert str(caught.value.where).endswith("o.x.data")
     assert not (tmp_path / "o.x").exists()
@@ -114,7 +114,7 @@ def test_mistakes_are_said_before_anything_runs(tmp_path: Path) -> None:
     link = tmp_path / "link.onnx"
     link.symlink_to(model)
     cases: list[tuple[type[DldError], str, Request]] = [
-        (InputError, "no such file", request_for(copy, tmp_path / "none", output)),
+        (InputError, "does not exist", request_for(copy, tmp_path / "none", output)),
         (UsageError, "-o", request_for(copy, model, None)),
         (UsageError, "writes no output", request_for(show, model, output)),
         (UsageError, "exists", request_for(copy, model, output)),
@@ -124,7 +124,7 @@ def test_mistakes_are_said_before_anything_runs(tmp_path: Path) -> None:
         (UnavailableError, "PATH", request_for(Tool("t", "no-such-program"), model, None)),
         (UsageError, "folder", request_for(tool("1", folder="/nowhere"), model, None)),
         (UsageError, "folder", request_for(tool("1", folder="here"), model, None)),
-        (UsageError, "no \\$X", request_for(Tool("t", "sh", ("$X",)), model, None)),
+        (UsageError, "unknown variable \\$X", request_for(Tool("t", "sh", ("$X",)), model, None)),
     ]
     for kind, why, request in cases:
         with pytest.raises(kind, match=why):

@@ -174,7 +174,7 @@ def test_the_cost_alone(tmp_path: Path) -> None:
 
 def test_shapes_do_not_go_with_data(tmp_path: Path) -> None:
     path = models.write(tmp_path, OVERFLOWS)
-    with pytest.raises(UsageError, match="does not go with --inputs"):
+    with pytest.raises(UsageError, match="cannot be used with --inputs"):
         list(run(Request(path, inputs=tmp_path, shape=("x:1x4",))))
 
 

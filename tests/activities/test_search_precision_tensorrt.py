@@ -148,7 +148,7 @@ def test_without_a_gpu_it_is_refused_in_one_line(
 
 
 def test_settings_that_mean_nothing_are_refused(world: World) -> None:
-    with pytest.raises(UsageError, match="--fp16 does not go with --search"):
+    with pytest.raises(UsageError, match="--fp16 cannot be used with --search"):
         world.search(fp16=True)
     with pytest.raises(UsageError, match="--optimization-level is for TensorRT"):
         list(run(Request(world.model, optimization_level=3)))

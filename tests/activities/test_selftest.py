@@ -137,7 +137,7 @@ def test_an_activity_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert asked(tmp_path, "doctor").checks
-    with pytest.raises(UsageError, match="there is no activity 'nothing'"):
+    with pytest.raises(UsageError, match="unknown activity 'nothing'"):
         asked(tmp_path, "nothing")
     with pytest.raises(ActivityError, match="took too long"):
         asked(tmp_path, "doctor", limit=0.01)

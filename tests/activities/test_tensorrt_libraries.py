@@ -22,4 +22,4 @@ def test_all_libraries_are_told_with_reasons(tmp_path: Path) -> None:
     assert [facts.name for facts in found][:2] == ["tensorrt", "tensorrt_rtx"]
     assert (found[2].version, found[2].world, found[2].why) == ("9.9", "strong", "")
     assert found[2].flags == {"TF32"}
-    assert found[3].why == "there is no such folder"
+    assert found[3].why == "the folder does not exist"

@@ -102,9 +102,9 @@ def test_only_the_first_pairs_measure_layers(tmp_path: Path) -> None:
     ("settings", "target", "words"),
     [
         ({"threads": -1}, None, "--threads is -1"),
-        ({"threads": "x"}, None, "--threads is 'x', which is no whole number"),
-        ({"nonsense": 1}, None, "nonsense is no setting of a gate"),
-        ({"output": Path("r.dldprof")}, None, "output is no setting"),
+        ({"threads": "x"}, None, "--threads is 'x', which is not a whole number"),
+        ({"nonsense": 1}, None, "nonsense is not a setting of a gate"),
+        ({"output": Path("r.dldprof")}, None, "output is not a setting"),
         ({"inputs": Path("there")}, "board", "both versions have the same --inputs"),
     ],
 )

@@ -148,5 +148,5 @@ def test_libraries_without_knobs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_settings_that_do_not_go_together() -> None:
     with pytest.raises(UsageError, match="are both given"):
         Request(Path("m.onnx"), routes="-a=1", routes_file=Path("r.txt")).require()
-    with pytest.raises(UsageError, match="is what this search finds"):
+    with pytest.raises(UsageError, match="cannot be set: this search finds it"):
         Request(Path("m.onnx"), build_route="-a=1").require()

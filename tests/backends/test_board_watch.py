@@ -253,8 +253,8 @@ def test_a_container_without_sysfs_is_one_line(
     report, said = watched(watch, tmp_path, lambda: True)
     with report:
         assert [note.text for note in report.notes] == [
-            "No sensor of the board can be seen: its sysfs is not here, as in a container.",
-            "The power mode is not known: nvpmodel does not tell it.",
+            "No sensor of the board is visible: its sysfs is missing, as in a container.",
+            "The power mode is not known: nvpmodel does not report it.",
         ]
         assert report.counters == ()
     assert said == []

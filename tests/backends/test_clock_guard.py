@@ -154,7 +154,7 @@ def test_a_board_without_rights_or_tool_is_left_as_it_is(
         ClockLock(BOARD, tmp_path / "stored")
     assert clocks.read_text() == "by the governor\n"
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UnavailableError, match="jetson_clocks is not there"):
+    with pytest.raises(UnavailableError, match="jetson_clocks is not installed"):
         ClockLock(BOARD, tmp_path / "stored")
 
 

@@ -83,7 +83,9 @@ def test_records_without_times_or_fields_are_counted_not_shown() -> None:
 
 def test_a_refusal_switches_everything_off_again() -> None:
     fake = gpu.FakeCupti([], refuses=RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"))
-    with pytest.raises(UnavailableError, match="recording what the GPU does is not permitted"):
+    with pytest.raises(
+        UnavailableError, match="recording the activity of the GPU is not permitted"
+    ):
         ActivityTracer(module=fake).start()
     assert not fake.enabled
 

@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_left_out(root: Path) -> None:
     assert board.read() == {}
     assert board.state() == {}
     assert "jetson_power_mode" not in board.facts()
-    with pytest.raises(UnavailableError, match="no file that tells the load"):
+    with pytest.raises(UnavailableError, match="no file gives the load"):
         jetson_meter(board)
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_goes_later_leaves_the_row_out(root: Path) -> None:
 
     assert rows["GPU load"].samples == [(5, 45.6)]
     assert len(rows["GPU clock"].samples) == 3
-    assert rows["Memory traffic"].absent == "the driver does not tell it"
+    assert rows["Memory traffic"].absent == "the driver does not report it"
 
 
 def test_another_machine_is_no_jetson(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_load_that_stops_answering_ends_no_run(
     sampler.start()
     pipe.replace(load)
     rows = {one.spec.title: one for one in sampler.stop()}
-    assert rows["Memory traffic"].absent == "the driver does not tell it"
+    assert rows["Memory traffic"].absent == "the driver does not report it"
 
 
 def test_tools_that_are_not_there_or_fail() -> None:

@@ -97,7 +97,7 @@ def test_a_container_without_tools_and_files_gets_one_line_each(tmp_path: Path) 
 def test_clocks_that_nothing_is_known_of(tmp_path: Path) -> None:
     board = place(tmp_path, BOARDS["AGX Thor"])
     for printed, found in (
-        ("Online CPUs: 0-13\n", "no line on the GPU"),
+        ("Online CPUs: 0-13\n", "no known line about the GPU"),
         ("gpu-gpc-0 MinFreq= MaxFreq=1575000000\n", "gpu-gpc-0 unknown to 1575 MHz, now unknown"),
     ):
         board.tool = answers(clocks=printed)

@@ -137,5 +137,5 @@ def test_a_row_that_the_driver_does_not_tell_says_so(
     refuse(monkeypatch, "nvmlGpmMetricsGet")  # the GPU has gone meanwhile
     rows = sampler.stop()
 
-    assert {one.absent for one in rows} <= {None, "the driver does not tell it"}
+    assert {one.absent for one in rows} <= {None, "the driver does not report it"}
     assert all(one.samples or one.absent for one in rows)

@@ -90,7 +90,7 @@ def test_libraries_of_operators_that_cannot_be_loaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
     torn.write_bytes(b"no library")
-    with pytest.raises(InputError, match="no library of custom operators"):
+    with pytest.raises(InputError, match="not a library of custom operators"):
         session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
 
 

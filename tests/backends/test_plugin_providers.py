@@ -94,7 +94,7 @@ def test_a_session_gets_the_device_of_its_number(fake: Any, tmp_path: Path) -> N
 
 def test_an_old_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plugin_providers, "load", lambda: SimpleNamespace(__version__="1.20"))
-    with pytest.raises(UnavailableError, match="loads no libraries of providers"):
+    with pytest.raises(UnavailableError, match="cannot load provider libraries"):
         register([tmp_path / "one.so"])
 
 
@@ -108,10 +108,10 @@ def test_real_libraries_without_a_device_or_a_provider(tmp_path: Path) -> None:
     checks = list(library_checks([str(library), str(other), str(tmp_path / "nothing.so")]))
     assert {check.state for check in checks} == {BROKEN}
     assert [check.found.split(":")[0] for check in checks] == [
-        "the library of providers finds no device here that it can use",
-        f"is not a library of providers for ONNX Runtime {runtime.__version__}",
-        "there is no such library of providers",
+        "the provider library finds no usable device here",
+        f"is not a provider library for ONNX Runtime {runtime.__version__}",
+        "the provider library does not exist",
     ]
     model = write_model(tmp_path / "m.onnx")
-    with pytest.raises(InputError, match="is not a library of providers"):
+    with pytest.raises(InputError, match="is not a provider library"):
         Session(model, SessionSettings(provider_libraries=(other,)))

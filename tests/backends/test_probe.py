@@ -154,7 +154,7 @@ def test_the_driver_of_a_jetson_is_a_part_of_it(tmp_path: Path) -> None:
     place(tmp_path, BOARDS["Orin Nano Super"])
     unseen = looks_of(tmp_path, "")[1]
     assert unseen[:2] == ("NVIDIA", WEAK)
-    assert "not to be seen here" in unseen[2]
+    assert "not visible here" in unseen[2]
     assert "memory of the board" in looks_of(tmp_path, "Orin (nvgpu), 540.4.0, [N/A]\n")[1][2]
 
     put(tmp_path, "sys/class/devfreq/17000000.gpu/cur_freq", "306000000\n")

@@ -90,7 +90,7 @@ def test_a_file_that_is_no_cache_is_refused(trt: Any, tmp_path: Path) -> None:
     cache = tmp_path / "net.cache"
     cache.write_bytes(b"hello")
 
-    with pytest.raises(InputError, match="is no calibration cache"):
+    with pytest.raises(InputError, match="is not a TensorRT calibration cache"):
         calibrate(trt, calibration_cache=cache)
 
 

@@ -104,7 +104,7 @@ def test_the_gpu_is_known_and_its_memory_ends(cuda: Cuda) -> None:
     assert int(str(facts["gpu_memory_bytes"])) > 1 << 30
     with pytest.raises(ActivityError, match="no memory left for"):
         cuda.allocate(1 << 50)
-    with pytest.raises(UnavailableError, match="no GPU of this number"):
+    with pytest.raises(UnavailableError, match="no GPU with this number"):
         Cuda(63)
 
 
@@ -134,7 +134,7 @@ class Driver:
     ("fails", "kind", "message"),
     [
         ({"cuInit": 100}, UnavailableError, "CUDA cannot be used: the driver finds no GPU"),
-        ({"cuDeviceGet": 101}, UnavailableError, "there is no GPU of this number"),
+        ({"cuDeviceGet": 101}, UnavailableError, "there is no GPU with this number"),
         ({"cuMemAlloc_v2": 2}, ActivityError, "the GPU has no memory left for 5,000 bytes"),
         ({"cuMemAlloc_v2": 700}, ActivityError, "CUDA failed: error 700"),
     ],

@@ -24,7 +24,7 @@ CASES = [
      " information)", "out of memory", None),
     ("Cuda Runtime (out of memory)", "out of memory", None),
     ("Error Code 9: Internal Error (node1: no implementation obeys reduced-precision constraints)",
-     "no implementation has the precision", None),
+     "no implementation has the requested precision", None),
     ("Calibration failure occurred with no scaling factors detected.",
      "INT8 without calibration", None),
     ("Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization"
@@ -123,7 +123,7 @@ def test_calls_of_functions_are_told_from_the_inside(document: Document) -> None
     found = problem("Plugin not found", 0, "f", "Fake", ("a (Outer)", "b (Inner)"))
     error = parser_error([found, problem()], [], document, LIBRARY)
     assert (error.where or "").endswith("node 'f' (Fake, number 0) in b (Inner) in a (Outer)")
-    assert error.message == "TensorRT 10.3: there is no operator and no plugin Fake; and 1 more"
+    assert error.message == "TensorRT 10.3: unknown operator or plugin Fake; and 1 more"
 
 
 def test_an_initializer_without_data(document: Document) -> None:

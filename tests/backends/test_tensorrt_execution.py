@@ -118,7 +118,7 @@ def test_memory_that_runs_out_leaves_nothing_behind(trt: Any, engine: Engine) ->
 def test_no_room_for_a_context_is_one_line(trt: Any, engine: Engine) -> None:
     trt.fake.no_context_memory = True
 
-    with pytest.raises(ActivityError, match="the GPU has not enough memory for the engine"):
+    with pytest.raises(ActivityError, match="the GPU does not have enough memory for the engine"):
         execution_of(trt, engine)
 
 

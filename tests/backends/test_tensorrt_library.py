@@ -129,7 +129,7 @@ def test_a_folder_with_the_package(
 
 
 def test_folders_without_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert look(str(tmp_path / "gone")).why == "there is no such folder"
+    assert look(str(tmp_path / "gone")).why == "the folder does not exist"
     assert look(str(tmp_path)).why == "the folder has no TensorRT"
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libnvinfer.so.10").write_bytes(b"not a library")

@@ -69,7 +69,7 @@ def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) 
 
     with pytest.raises(UsageError, match="trust who made it") as raised:
         trusted_bytes(path, trust=False)
-    assert raised.value.hint == "Say so with --trust"
+    assert raised.value.hint == "Confirm with --trust"
     data, header = trusted_bytes(path, trust=True)
     assert (data, header.version) == (path.read_bytes(), "10.13.0.35")
 
@@ -77,7 +77,7 @@ def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) 
 def test_other_files_are_no_engines(tmp_path: Path) -> None:
     path = write_model(tmp_path / "net.onnx")
 
-    with pytest.raises(InputError, match="is no TensorRT engine"):
+    with pytest.raises(InputError, match="is not a TensorRT engine"):
         trusted_bytes(path, trust=True)
     with pytest.raises(InputError, match="No such file"):
         trusted_bytes(tmp_path / "missing.engine", trust=True)
@@ -135,7 +135,7 @@ def test_an_engine_of_another_device_says_so(trt: Any) -> None:
         (
             "Error Code 2: OutOfMemory (Requested size was 8589934592 bytes.)",
             ActivityError,
-            "the GPU has not enough memory for the engine",
+            "the GPU does not have enough memory for the engine",
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_memory_that_runs_out_while_loading_is_one_line(trt: Any) -> None:
     data = built(trt)
     trt.fake.out_of_memory = True
 
-    with pytest.raises(ActivityError, match="not enough memory for the engine"):
+    with pytest.raises(ActivityError, match="not have enough memory for the engine"):
         loaded(trt, data)
 
 

@@ -31,7 +31,7 @@ def test_an_engine_must_be_trusted(dld: Dld, engine: Path, tmp_path: Path) -> No
     ):
         line = dld.fails(2, *arguments)
         assert str(engine) in line
-        assert "only if you trust who made it. Say so with --trust" in line
+        assert "only if you trust who made it. Confirm with --trust" in line
 
 
 @pytest.mark.skipif(importlib.util.find_spec("tensorrt_rtx") is None, reason="no TensorRT-RTX here")
@@ -48,8 +48,8 @@ def test_what_is_no_engine_is_refused(dld: Dld, tmp_path: Path) -> None:
     model = write_model(tmp_path / "small.onnx")
 
     line = dld.fails(3, "profile", "tensorrt", model, "--engine", model, "--trust")
-    assert "is no TensorRT engine" in line
-    assert "is no TensorRT engine" in dld.fails(3, "refit", model, model, "--trust")
+    assert "is not a TensorRT engine" in line
+    assert "is not a TensorRT engine" in dld.fails(3, "refit", model, model, "--trust")
 
 
 def test_an_existing_output_is_kept(dld: Dld, engine: Path, tmp_path: Path) -> None:

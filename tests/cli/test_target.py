@@ -51,7 +51,7 @@ def test_mistakes_are_said_in_one_line(dld: Dld) -> None:
     assert dld("target", "add", "orin", "--host", "c", "--force").status == 0
     assert saved_targets.find("orin").host == "c"
     assert "--host" in dld.fails(2, "target", "add", "new")
-    assert "no host name" in dld.fails(2, "target", "add", "new", "--host", "-oProxyCommand=id")
+    assert "not a host name" in dld.fails(2, "target", "add", "new", "--host", "-oProxyCommand=id")
     assert "NAME=VALUE" in dld.fails(2, "target", "edit", "orin", "--env", "A")
     assert "already" in dld.fails(2, "target", "edit", "orin", "--rename", "box")
     assert "Known targets: orin, box" in dld.fails(2, "target", "show", "nope")

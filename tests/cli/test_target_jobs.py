@@ -66,7 +66,7 @@ def test_a_job_is_found_again_after_its_program_died(
     assert dld("report", report, "--json").json["passes"] > 0
     assert dld("target", "jobs", "box", "--json").json == {"jobs": []}
     assert "no job" in dld("target", "jobs").err
-    assert "no job that was started" in dld.fails(2, "target", "attach", listed[0]["job"])
+    assert "not a job started" in dld.fails(2, "target", "attach", listed[0]["job"])
 
 
 @needs_onnxruntime
@@ -101,7 +101,7 @@ def test_several_targets_at_once_are_compared(
     assert [Path(report["path"]).name for report in done.json["reports"]] == [
         "model-one.dldprof", "model-local.dldprof", "model-two.dldprof",
     ]  # fmt: skip
-    assert "named twice" in dld.fails(2, *arguments, "--target", "one", "--target", "one")
+    assert "given twice" in dld.fails(2, *arguments, "--target", "one", "--target", "one")
 
     # What fails on one target does not stop the others.
     saved_targets.save(Connection("gone", "127.0.0.1", 1, config=False))

@@ -67,7 +67,7 @@ def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) ->
     assert "Known tools: show" in dld.fails(2, "tool", "run", "x", model)
     assert "Known tools" in dld.fails(2, "tool", "remove", "show", "x")
     assert "show" in custom_tools.load(), "nothing is removed when one of the names is wrong"
-    assert "no such file" in dld.fails(3, "tool", "run", "show", tmp_path / "none")
+    assert "does not exist" in dld.fails(3, "tool", "run", "show", tmp_path / "none")
     assert "PATH" in dld.fails(4, "tool", "run", "gone", model)
     assert "exit status 7" in dld.fails(5, "tool", "run", "fails", model)
     assert "writes no output" in dld.fails(2, "tool", "run", "show", model, "-o", tmp_path / "o")

@@ -107,7 +107,7 @@ def test_a_damaged_figure_of_the_summary(seed: int, tmp_path: Path) -> None:
     for key, own in TIMES.items():
         if key != name:
             assert shown["timing_ms"][own] == before["timing_ms"][own]
-    assert sum(f"no sound figures in the performance summary: {name}" in at for at in notes) == 1
+    assert sum(f"no valid numbers in the performance summary: {name}" in at for at in notes) == 1
     assert layer_sum(shown) == pytest.approx(layer_sum(before))
 
 
@@ -123,7 +123,7 @@ def test_figures_are_known_by_their_names(left_out: int, tmp_path: Path) -> None
     if left_out < 4:
         assert latency is None
         assert (
-            sum("no sound figures in the performance summary: Latency" in at for at in notes) == 1
+            sum("no valid numbers in the performance summary: Latency" in at for at in notes) == 1
         )
         return
     values = dict(zip(("p90", "p95", "p99"), map(float, figures["Latency"][4:]), strict=True))
@@ -146,7 +146,7 @@ def test_a_damaged_row_of_the_layers(seed: int, tmp_path: Path) -> None:
     assert layer_sum(shown) == pytest.approx(sum(sound))
     [layer] = [one for one in shown["layers"] if one["time_ms"] is None]
     assert layer["name"].endswith(name)  # text for a share may as well begin the name
-    assert sum("1 row of the profile without a sound time" in note for note in notes) == 1
+    assert sum("1 row of the profile without a valid time" in note for note in notes) == 1
     assert len(shown["layers"]) == 6
 
 
@@ -194,7 +194,7 @@ def test_facts_of_a_build_that_cannot_be(wrong: str, tmp_path: Path) -> None:
     assert read_log(text).facts == {}
     _, notes = opened(tmp_path / "a.log", text)
     for what in ("the peak memory of the build", "the time of the build"):
-        assert sum(f"{what} is no sound figure in the log" in note for note in notes) == 1
+        assert sum(f"{what} is not a valid number in the log" in note for note in notes) == 1
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -197,4 +197,4 @@ def test_an_event_longer_than_its_step_makes_the_step_doubtful(tmp_path: Path) -
     per_step = [sum(by_step[step] for by_step in expected.values())
                 for step in range(STEPS) if step != 2]  # fmt: skip
     assert document["layers_total_ms"] == pytest.approx(statistics.median(per_step))
-    assert sum("1 profiled pass without sound times" in line for line in lines) == 1
+    assert sum("1 profiled pass without valid times" in line for line in lines) == 1

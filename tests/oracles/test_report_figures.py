@@ -145,7 +145,7 @@ def test_a_time_that_can_be_none_is_in_no_sum(mutation: str, tmp_path: Path) -> 
         lines = triage(report)
     assert document["layers_total_ms"] == pytest.approx((0.030 + 0.034) / 2)
     assert document["covered_percent"] == pytest.approx(100 * (30 / 31 + 34 / 35) / 2)
-    assert sum("1 profiled pass without sound times of layers" in line for line in lines) == 1
+    assert sum("1 profiled pass without valid times of layers" in line for line in lines) == 1
 
 
 @pytest.mark.parametrize("value", ["NULL", "-1", "-1e300"])
@@ -166,7 +166,7 @@ def test_a_latency_that_can_be_none_is_left_out(value: str, tmp_path: Path) -> N
         lines = triage(report)
     assert document["latency_ms"]["median"] == 0.05
     assert document["latency_ms"]["count"] == 2
-    assert any("1 inference of the latency loop without a sound time" in line for line in lines)
+    assert any("1 inference of the latency loop without a valid time" in line for line in lines)
 
 
 def test_what_covers_a_pass_is_told_by_pass(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
         ("negative", "1 event could not be read"),
         ("missing", "1 event could not be read"),
         ("not a number", "1 event could not be read"),
-        ("too long", "1 profiled pass without sound times of layers"),
+        ("too long", "1 profiled pass without valid times of layers"),
     ],
 )
 def test_a_changed_event_makes_no_wrong_sum(mutation: str, line: str, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_contradictory_times_are_left_out(change: dict[str, Any], tmp_path: Path
     rest = LATENCIES[:4] + LATENCIES[5:]
     assert document["latency_ms"]["median"] == statistics.median(rest)
     assert document["latency_ms"]["count"] == len(rest)
-    assert sum("1 inference without sound times left out" in line for line in lines) == 1
+    assert sum("1 inference without valid times left out" in line for line in lines) == 1
 
 
 def test_an_inference_that_is_there_twice(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_layer_profile_with_a_contradiction(change: dict[str, Any], tmp_path: 
     rows[2] |= change
     document, lines = _report(tmp_path / "net.profile.json", rows)
     assert document["layers_total_ms"] == pytest.approx(3.0)
-    assert sum("1 row without a sound time left out" in line for line in lines) == 1
+    assert sum("1 row without a valid time left out" in line for line in lines) == 1
 
 
 def test_ranks_around_the_median_cover_it() -> None:

@@ -273,5 +273,5 @@ async def test_settings_that_are_of_no_use_are_greyed(tmp_path: Path, target: Fa
         assert "against_provider" in reasons(form)
 
         fields.set_values({"against": "b.engine", "against_backend": "same"})
-        await session.until(lambda: reasons(form).get("fp16") == "the engine is built already")
+        await session.until(lambda: reasons(form).get("fp16") == "the engine is already built")
         assert "trust" not in reasons(form)

@@ -189,7 +189,7 @@ async def test_enter_goes_to_the_node_of_the_model(
         await pilot.press("s")
         await until(pilot, lambda: len(pilot.app._notifications) == 2)
         assert len(revealed) == 2
-        assert "no longer there" in list(pilot.app._notifications)[-1].message
+        assert "no longer exists" in list(pilot.app._notifications)[-1].message
 
 
 async def test_nested_bodies_are_drawn_below_their_parent(tmp_path: Path) -> None:

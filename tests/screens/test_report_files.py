@@ -205,7 +205,7 @@ def test_a_report_comes_with_what_the_screen_needs(tmp_path: Path) -> None:
         assert report.status == "partial"
         assert loaded.timeline.find(0) is not None
         assert [group.key for group in loaded.types] == [g.key for g in report.groups("type")]
-    assert loaded.model_problem == "the model is no longer there"
+    assert loaded.model_problem == "the model no longer exists"
     texts = [one.text for one in loaded.advice]
     assert "made by a test" in texts
     assert "killed by a test" in texts

@@ -124,7 +124,7 @@ def test_a_broken_connection_does_not_end_the_job(
     assert seen.count(Metric("n", 1.0)) == 2  # nothing is lost, nothing comes twice
     lost = [event for event in seen if isinstance(event, Log)]
     assert lost[0].level == "warning"
-    assert "the job goes on there" in lost[0].text
+    assert "the job continues there" in lost[0].text
 
 
 def test_a_pulled_cable_is_noticed_within_seconds(

@@ -90,7 +90,7 @@ def test_what_a_target_prints_is_bounded(
 ) -> None:
     monkeypatch.setattr(link_module, "MOST_OUTPUT", 1 << 20)
     connection = serve("bash", f"yes >&{stream}\n")
-    with pytest.raises(UnavailableError, match=r"prints without end.*start-up files"):
+    with pytest.raises(UnavailableError, match=r"prints endless output.*start-up files"):
         target_of(connection).jobs()
 
 

@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_line(
     python.chmod(0o755)
     there.python = str(python)
     file = noise(tmp_path / "a", size)
-    with pytest.raises(AgentError, match="files may not be so large there"):
+    with pytest.raises(AgentError, match="the file is larger than allowed there"):
         run(Upload(there, QUICK).send([file]))
 
 

@@ -206,7 +206,7 @@ class Request(EngineSettings, ComparisonSettings):
         options = [] if builds else self.build_options
         options += ["--round"] if other and self.round != "none" else []
         if options:
-            raise UsageError(f"{options[0]} does not go with an engine that is built already")
+            raise UsageError(f"{options[0]} cannot be used with a built engine")
 
 
 _MIB = 1 << 20

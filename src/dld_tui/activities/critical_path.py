@@ -58,13 +58,15 @@ def run(request: Request) -> Iterator[Event]:
         shapes = report.settings.get("input_shapes")
     path = request.model or (Path(named) if isinstance(named, str) else None)
     if not times:
-        raise InputError("it has no times of nodes", where=str(request.report))
+        raise InputError("the report has no node times", where=str(request.report))
     if path is None:
-        raise InputError("it does not name its model", where=str(request.report), hint="--model")
+        raise InputError(
+            "the report does not name its model", where=str(request.report), hint="--model"
+        )
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(path)) as document:
         costs = ModelCosts(document, _typed(document, path, shapes))
-        yield Progress(0, None, stage="Looking for the path")
+        yield Progress(0, None, stage="Finding the critical path")
         result = critical_path(
             document, times,
             lambda scope, name: None if (size := costs.bytes_of(scope, name)) is None

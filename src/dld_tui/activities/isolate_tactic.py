@@ -162,7 +162,7 @@ class Request(BuildSettings):
         if given := [name for name in _OWN_TACTICS if getattr(self, name)]:
             flag = f"--{given[0].replace('_', '-')}"
             raise UsageError(
-                f"{flag} does not go with this search, which chooses all tactics itself"
+                f"{flag} cannot be used with this search, which chooses all tactics itself"
             )
 
 

@@ -151,7 +151,7 @@ def run(request: Request) -> Iterator[Event]:
     prompts = whole_numbers(request.prompt, "--prompt") or [128]
     batches = whole_numbers(request.batch, "--batch") or [1]
     if len(prompts) * len(batches) > _MOST:
-        raise UsageError(f"more than {_MOST} pairs of prompts and batches")
+        raise UsageError(f"more than {_MOST} pairs of prompt and batch size")
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     model, config = find_decoder(request.model)
@@ -186,7 +186,7 @@ class _Run:
             options = ", ".join(
                 f"{visible(name)} {visible(str(option))}" for name, option in taken.items()
             )
-            yield Log(f"the session is as {CONFIG} says: {options}")
+            yield Log(f"session options from {CONFIG}: {options}")
         if known is not None:
             yield from self._check_configuration(known)
         yield Progress(0, None, stage="Loading the model")
@@ -200,7 +200,7 @@ class _Run:
         shared = self._shared(decoder)
         generator = Generator(self._model, session, decoder, shared=shared)
         if not generator.chooses:
-            yield Log("the tokens are random ones: no logits can be read that tell the next one")
+            yield Log("the tokens are random: the logits that give the next token cannot be read")
         path = report_path(request.output, self._model).absolute()
         board, watch = BoardWatch(gpu=True), CpuWatch()
         self._facts.update(board.start())
@@ -346,13 +346,13 @@ class _Run:
             raise UsageError(
                 f"a batch of {batch:,} with a prompt of {prompt:,} needs {fmt.size(needed)}, and"
                 f" this machine has {fmt.size(memory)}",
-                hint="Take a smaller batch or prompt",
+                hint="Use a smaller batch or prompt",
             )
 
     def _shared(self, decoder: Decoder) -> bool:
         wanted = self._request.shared_buffer
         if wanted == "on" and not decoder.can_share:
-            raise UsageError("--shared-buffer needs a cache that GroupQueryAttention alone reads")
+            raise UsageError("--shared-buffer needs a cache that only GroupQueryAttention reads")
         says = decoder.config is not None and decoder.config.shared_buffer
         return wanted == "on" or (wanted == "auto" and says and decoder.can_share)
 

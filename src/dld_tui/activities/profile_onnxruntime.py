@@ -299,7 +299,7 @@ class Request:
             UsageError: Says which.
         """
         if self.inputs is not None and self.shape:
-            raise UsageError("--shape does not go with --inputs, whose data have shapes")
+            raise UsageError("--shape cannot be used with --inputs: the inputs fix the shapes")
 
     def session_settings(self) -> SessionSettings:
         """Return the settings of the session.

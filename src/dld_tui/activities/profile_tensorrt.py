@@ -39,11 +39,11 @@ class Request(RunSettings):
             UsageError: Says which.
         """
         if self.inputs is not None and self.shape:
-            raise UsageError("--shape does not go with --inputs, whose data have shapes")
+            raise UsageError("--shape cannot be used with --inputs: the inputs fix the shapes")
         if self.refit_engine and (self.prebuilt is None or self.onnx is None):
             raise UsageError("--refit-from-model needs a model and --engine")
         if self.prebuilt is not None and self.output is not None:
-            raise UsageError("--save-engine does not go with an engine that is built already")
+            raise UsageError("--save-engine cannot be used with a built engine")
 
 
 _PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
@@ -113,7 +113,7 @@ def run(request: Request) -> Iterator[Event]:
         if data is None and document is not None:
             data, guess = yield from _build(request, library, document)
         if data is None:
-            raise ActivityError("there is neither a model nor an engine")
+            raise ActivityError("neither a model nor an engine is given")
         profiling = ProfilingRun(_plan(request, data, identity, guess), library, document, facts)
         yield from profiling.events()
     is_kept = prebuilt is None and request.output is not None

@@ -109,9 +109,9 @@ def run(request: Request) -> Iterator[Event]:
     try:
         words = shlex.split(request.check)
     except ValueError as error:
-        raise UsageError(f"the check is no command: {error}") from None
+        raise UsageError(f"the check is not a command: {error}") from None
     if not words:
-        raise UsageError("there is no check", hint="Give a command that fails, with --check")
+        raise UsageError("no check is given", hint="Give a command that fails, with --check")
     if not any(PLACE in word for word in words):
         words.append(PLACE)
     words[0] = find_program(words[0])
@@ -119,7 +119,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(request.model)) as document:
         nodes = main_nodes(document)
         if nodes is None:
-            raise UsageError("the nodes of the model are on a cycle", where=str(request.model))
+            raise UsageError("the nodes of the model form a cycle", where=str(request.model))
         yield from _typed(document, request.model)
         facts = to_json(replace(request, output=Path(), again=False, time_limit=1.0))
         name = search_name(model_and_inputs(facts, document, None))

@@ -99,7 +99,7 @@ def run(request: Request) -> Iterator[Event]:
 
     data, header = trusted_bytes(request.engine, request.trust)
     if not request.model.is_file():
-        raise InputError("there is no such file", where=str(request.model))
+        raise InputError("the file does not exist", where=str(request.model))
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(device_text(request.device))  # before anything of CUDA
     library = find_library(request.library)

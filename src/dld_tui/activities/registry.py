@@ -511,7 +511,7 @@ def find(activity_id: str) -> Activity:
         if activity.id == activity_id:
             return activity
     names = ", ".join(activity.id for activity in known)
-    raise UsageError(f"there is no activity {activity_id!r}", hint=f"Known activities: {names}")
+    raise UsageError(f"unknown activity {activity_id!r}", hint=f"Known activities: {names}")
 
 
 def load(activity_id: str) -> Activity:

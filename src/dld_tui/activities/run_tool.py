@@ -99,7 +99,7 @@ def run(request: Request) -> Iterator[Event]:
     )
     model = Path(os.path.abspath(request.model))
     if not model.is_file():
-        raise InputError("there is no such file", where=str(model))
+        raise InputError("the file does not exist", where=str(model))
     if not tool.output:
         if request.output is not None:
             raise UsageError("this tool writes no output", where=f"tool {tool.name!r}")
@@ -119,13 +119,13 @@ def run(request: Request) -> Iterator[Event]:
 def _output_of(tool: Tool, request: Request, model: Path) -> Path:
     where = f"tool {tool.name!r}"
     if request.output is None:
-        raise UsageError("this tool writes an output", where=where, hint="Say where with -o")
+        raise UsageError("this tool writes an output", where=where, hint="Give its path with -o")
     output = Path(os.path.abspath(request.output))
     if os.path.lexists(output):
         if os.path.realpath(output) == os.path.realpath(model):
             raise UsageError("the output is the model itself", where=str(output))
         if not request.replace or output.is_dir():
-            raise UsageError("the output exists", where=str(output))
+            raise UsageError("the output already exists", where=str(output))
     return output
 
 
@@ -140,7 +140,7 @@ def _run(
     command = [find_program(tool.application), *arguments]
     folder = Path(os.path.expanduser(filled(tool.folder, {"Folder": home}) or home))
     if not folder.is_absolute() or not folder.is_dir():
-        raise UsageError("the working folder is not there, or not absolute", where=str(folder))
+        raise UsageError("the working folder does not exist or is not absolute", where=str(folder))
     yield Log(f"$ {shlex.join(command)}", "debug")
     end = yield from run_program(command, folder, tool.limit)
     _judge(tool, end)
@@ -153,7 +153,7 @@ def _judge(tool: Tool, end: ProgramEnd) -> None:
     where = f"tool {tool.name!r}"
     if end.timed_out:
         limit = fmt.duration(tool.limit)
-        hint = "Give it more time in its settings, if that is not enough"
+        hint = "Raise its time limit in its settings if it needs longer"
         raise ActivityError(f"stopped after {limit}, its time limit", where=where, hint=hint)
     if end.crashed:
         raise ActivityError(f"the program was ended by {end.crashed}", where=where)
@@ -166,15 +166,15 @@ def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Pat
     staged = staging / output.name
     if staged.is_symlink() or not staged.is_file() or not staged.stat().st_size:
         raise ActivityError(
-            "the program ended well and wrote nothing to $Output", where=f"tool {tool.name!r}"
+            "the program succeeded, but wrote nothing to $Output", where=f"tool {tool.name!r}"
         )
     others = sorted(path.name for path in staging.iterdir() if path.name != output.name)
     for name in others:
         path = output.parent / name
         if os.path.lexists(path) and (not replace or path.is_dir()):
-            raise SaveError("the tool wrote this file too, and it exists", where=str(path))
+            raise SaveError("the tool also wrote this file, which already exists", where=str(path))
     if not replace and os.path.lexists(output):
-        raise SaveError("the output was made by another program meanwhile", where=str(output))
+        raise SaveError("another program wrote the output meanwhile", where=str(output))
     try:
         for name in (*others, output.name):
             os.replace(staging / name, output.parent / name)

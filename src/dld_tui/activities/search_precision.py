@@ -157,7 +157,7 @@ class Request(EngineSettings, SearchSettings):
         parse_tolerances(self.tolerance, self.atol, self.rtol)
         for name in _OWN_PRECISIONS:
             if getattr(self, name):
-                raise UsageError(f"--{name} does not go with --search")
+                raise UsageError(f"--{name} cannot be used with --search")
         if self.precision == "int8":
             if self.calibration is None:
                 raise UsageError("--search int8 needs --calibration DIR")
@@ -381,8 +381,8 @@ class _Search:
             journal.add(frozenset(kept_nodes), outcome)
             if attempt + 1 == _AGAIN or not self._is_quick:
                 raise ActivityError(
-                    f"the result is not good when it is tried again: {final.problem}",
-                    hint="The model may give other results from run to run",
+                    f"the result fails when it is tried again: {final.problem}",
+                    hint="The results of the model may vary from run to run",
                 )
         untried = 0
         if kept_nodes is not None and final is not None:
@@ -461,7 +461,7 @@ class _Search:
         good = [kept for kept, outcome in known.items() if outcome.good]
         if not good:
             raise ActivityError(
-                f"no result after {self._made} trials", hint="Run it again: it goes on from there"
+                f"no result after {self._made} trials", hint="Run it again to continue from there"
             )
         best = min(good, key=len)
         return [key for key in self._keys if key in best]

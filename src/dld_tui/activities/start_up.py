@@ -69,7 +69,7 @@ def run(request: Request) -> Iterator[Event]:
         model=request.model, provider=request.provider, device_id=request.device_id
     ).session_settings()
     settings = replace(asked, quiet=True)
-    yield Progress(0, None, stage="Asking where nodes go")
+    yield Progress(0, None, stage="Finding the provider of each node")
     nodes = node_placements(request.model, settings)
     with contextlib.closing(Document.open(request.model)) as document:
         session = Session(request.model, settings)

@@ -102,7 +102,7 @@ def pairs_of(
     for name in {**settings, **base_settings, **new_settings}:
         if name not in known:
             raise UsageError(
-                f"{visible(name)} is no setting of a gate",
+                f"{visible(name)} is not a setting of a gate",
                 hint=f"There are {', '.join(sorted(known))}",
             )
     for name in {**base_settings, **new_settings}:

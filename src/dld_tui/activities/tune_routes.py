@@ -149,7 +149,7 @@ class Request(BuildSettings):
         if self.routes and self.routes_file is not None:
             raise UsageError("--routes and --routes-file are both given")
         if self.build_route:
-            raise UsageError("--build-route is what this search finds")
+            raise UsageError("--build-route cannot be set: this search finds it")
 
     def expression(self) -> str:
         """Return the knobs to try; empty without any.

@@ -57,7 +57,7 @@ def encode(value: Any) -> Any:
         return sorted(map(encode, value))
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is no JSON data: {value!r:.100}")
+    raise TypeError(f"{type(value).__name__} is not JSON data: {value!r:.100}")
 
 
 def decode(kind: type[T], data: Any) -> T:
@@ -71,7 +71,7 @@ def decode(kind: type[T], data: Any) -> T:
     except _MismatchError as error:
         where = "".join(error.steps).lstrip(".")
         at = f" at {where}" if where else ""
-        raise ActivityError(f"the data are not of the expected form{at}: {error}") from None
+        raise ActivityError(f"the data do not have the expected form{at}: {error}") from None
     return decoded
 
 
@@ -114,7 +114,7 @@ def _plain(kind: Any) -> Decoder:
         type(None): ((type(None),), "null"),
     }  # fmt: skip
     if kind not in taken:
-        raise TypeError(f"no JSON data can be made {kind!r}")
+        raise TypeError(f"JSON data cannot be decoded as {kind!r}")
     classes, wanted = taken[kind]
 
     def decoded(value: Any) -> Any:

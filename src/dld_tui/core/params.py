@@ -322,7 +322,7 @@ def _typed(setting: Setting, value: JSON) -> Any:
     except (TypeError, ValueError):
         flag = setting.param.spellings[0] if setting.param.spellings else setting.name
         kind = "whole number" if setting.type is int else "number"
-        raise UsageError(f"{flag} is {value!r}, which is no {kind}") from None
+        raise UsageError(f"{flag} is {value!r}, which is not a {kind}") from None
     return value
 
 

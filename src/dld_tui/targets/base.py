@@ -213,7 +213,7 @@ def describe_end(code: int | None, log: str = "") -> tuple[str, str | None]:
         log: Its last lines of output.
     """
     if code is None:
-        return "the worker process does not end, not even on SIGKILL", "A device or disk may hang"
+        return "the worker process does not end, even on SIGKILL", "A device or disk may hang"
     if code >= 0:
         return f"the worker process ended with exit status {code} and without a result", None
     try:
@@ -226,7 +226,7 @@ def describe_end(code: int | None, log: str = "") -> tuple[str, str | None]:
         place = _CRASHED_IN.search(log)
         library = _LIBRARIES.get(place[1]) if place is not None else None
         if library is not None:
-            hint = f"The fault is in {library}; `dld check` may tell the node"
+            hint = f"The fault is in {library}; `dld check` may find the node"
             return f"{library} crashed ({name})", hint
         return f"the worker process crashed ({name})", "The fault is in a native library"
     return f"the worker process was ended by {name}", None

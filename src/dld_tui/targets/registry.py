@@ -42,9 +42,7 @@ def get(name: str | None = None) -> Target:
         return LocalTarget()
     connection = saved_targets.load().get(name)
     if connection is None:
-        raise UsageError(
-            f"there is no target {name!r}", hint=f"Known targets: {', '.join(names())}"
-        )
+        raise UsageError(f"unknown target {name!r}", hint=f"Known targets: {', '.join(names())}")
     from dld_tui.targets.ssh.target import SshTarget
 
     return SshTarget(connection)
@@ -90,7 +88,7 @@ def requests_for(
         UsageError: A target is named twice, or the activity writes no report.
     """
     if len(set(names)) < len(names):
-        raise UsageError("a target is named twice")
+        raise UsageError("a target is given twice")
     outputs = [s for s in settings_of(type(request)) if s.param.kind == "output"]
     report = next((setting for setting in outputs if setting.param.suffix), None)
     if report is None:

@@ -81,7 +81,7 @@ def test_what_is_of_the_other_library() -> None:
 
 def test_an_engine_that_is_built_has_its_precisions() -> None:
     found = reasons({"against": "b.engine"})
-    assert found["fp16"] == found["round"] == "the engine is built already"
+    assert found["fp16"] == found["round"] == "the engine is already built"
     assert not {"library", "device", "trust", "provider"} & set(found)
     assert "against_backend" in found
 

@@ -23,5 +23,5 @@ def test_sets_of_a_folder_have_their_own_shapes(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((4, 3), np.float32))
     (only,) = input_feeds(SPECS, tmp_path, [], [0]).sets
     assert only["x"].shape == (4, 3)
-    with pytest.raises(UsageError, match="does not go with --inputs"):
+    with pytest.raises(UsageError, match="cannot be used with --inputs"):
         input_feeds(SPECS, tmp_path, ["x:4x3"], [0])

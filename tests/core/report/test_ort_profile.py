@@ -178,7 +178,7 @@ def test_events_of_wrong_shape(path: Path) -> None:
 def test_the_event_limit_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ort_profile, "EVENT_LIMIT", 5)
     profile, _ = read(write_profile(path, of_version("1.31")))
-    assert any("stops to record" in warning for warning in profile.warnings)
+    assert any("stops recording" in warning for warning in profile.warnings)
 
 
 @pytest.mark.parametrize(

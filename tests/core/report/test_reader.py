@@ -115,7 +115,7 @@ def test_model_that_moved_or_changed(tmp_path: Path) -> None:
     model.write_bytes(b"123456")
     assert report.model_problem() == "the model has changed since"
     model.unlink()
-    assert report.model_problem() == "the model is no longer there"
+    assert report.model_problem() == "the model no longer exists"
 
 
 def test_reports_without_a_model_have_no_problem(report: Report) -> None:

@@ -25,7 +25,7 @@ def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
     session, most, places = start_up_lines(FOUND)
     assert "8.000 ms, the first pass 5.000 ms, later ones 1.000 ms; medians of 3" in session
     assert most == "Most of it is packing of weights: 6.000 ms, 75 %."
-    assert places == "Before any run, nodes are given to providers: 1 on CUDA, 1 on CPU."
+    assert places == "Before any run, nodes are assigned to providers: 1 on CUDA, 1 on CPU."
 
 
 def test_a_stage_below_zero_is_explained() -> None:

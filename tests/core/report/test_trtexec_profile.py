@@ -97,7 +97,7 @@ def test_of_several_runs_the_last_counts(path: Path) -> None:
             warnings = [note.text for note in report.notes if note.level == "warning"]
         cut = "cut" in text
         assert names == ([one["name"] for one in ROWS] if cut else ["other"])
-        which = "the last whole one" if cut else "the last"
+        which = "the last complete one" if cut else "the last"
         assert warnings == [f"the profile is of 2 runs: {which} is shown"]
     # In one list, each run begins with its count.
     write(path, [*ROWS, {"count": 7}, row("new", 7.0, 1.0, 100.0)])
@@ -120,7 +120,7 @@ def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:
     with open_report(path) as report:
         assert len(report.layers) == 3
         warnings = [note.text for note in report.notes if note.level == "warning"]
-    assert warnings == ["6 rows without a sound time left out"]
+    assert warnings == ["6 rows without a valid time left out"]
 
 
 def test_a_cut_file_keeps_its_whole_rows(path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_cut_file_keeps_its_whole_rows(path: Path) -> None:
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
     path = tmp_path / "nan.json"
     path.write_text('[{"count":0},{"name":"a","timeMs":NaN,"averageMs":-1,"percentage":1e999}]')
-    with pytest.raises(InputError, match="has no layer: 1 row without a sound time"):
+    with pytest.raises(InputError, match="has no layer: 1 row without a valid time"):
         open_report(path)
 
 

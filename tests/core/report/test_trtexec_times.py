@@ -82,7 +82,7 @@ def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
         warnings = {note.text for note in report.notes if note.level == "warning"}
     assert warnings == {
         "the list ends early: it was cut",
-        "3 inferences without sound times left out",
+        "3 inferences without valid times left out",
     }
 
 
@@ -103,7 +103,7 @@ def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
         assert len(report.latencies) == 4
         assert "throughput_per_s" not in report.facts  # of what was left out nothing is known
         assert [note.text for note in report.notes if note.level == "warning"] == [
-            "2 inferences without sound times left out"
+            "2 inferences without valid times left out"
         ]
 
 
@@ -155,7 +155,7 @@ def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path
 
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [{"startComputeMs": -1, "computeMs": 1}])
-    with pytest.raises(InputError, match="no inference with sound times"):
+    with pytest.raises(InputError, match="no inference has valid times"):
         open_report(path)
     with pytest.raises(CancelledError):
         report_from_trtexec_times(path, cancelled=lambda: True)

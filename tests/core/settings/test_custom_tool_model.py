@@ -34,7 +34,7 @@ def test_a_dollar_that_means_nothing_is_refused(text: str) -> None:
 
 
 def test_an_output_that_is_not_there_is_not_an_empty_argument() -> None:
-    with pytest.raises(UsageError, match="no \\$Output"):
+    with pytest.raises(UsageError, match="unknown variable \\$Output"):
         arguments_for(SIMPLIFY, "/m", "", "/")
 
 
@@ -51,11 +51,11 @@ def test_an_output_that_is_not_there_is_not_an_empty_argument() -> None:
         ({"arguments": ("$Output", "a\0")}, "NUL"),
         ({"output": "onnx"}, "suffix"),
         ({"output": "/../x.onnx"}, "suffix"),
-        ({"output": "", "open": False}, "say the suffix"),
+        ({"output": "", "open": False}, "give the suffix"),
         ({"arguments": ("$Model",)}, r"no argument holds \$Output"),
         ({"arguments": ("$Model",), "output": ""}, "no output to open"),
         ({"folder": "$Model"}, r"\$Folder"),
-        ({"folder": "$X"}, r"no \$X"),
+        ({"folder": "$X"}, r"unknown variable \$X"),
         ({"limit": -1}, "time limit"),
     ],
 )

@@ -44,7 +44,7 @@ def test_tools_are_added_changed_renamed_and_removed() -> None:
     assert custom_tools.load() == {"to trt": first, "d": renamed}
     custom_tools.remove("to trt")
     assert custom_tools.load() == {"d": renamed}
-    with pytest.raises(UsageError, match="no tool 'to trt'"):
+    with pytest.raises(UsageError, match="unknown tool 'to trt'"):
         custom_tools.remove("to trt")
     with pytest.raises(UsageError, match="Known tools: d"):
         custom_tools.find("x")

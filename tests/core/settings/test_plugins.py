@@ -32,7 +32,7 @@ def test_each_entry_point_is_there_with_its_value_or_its_problem() -> None:
     assert (found["one"].value, found["one"].problem) == (1, "")
     assert "no_such_module" in found["absent"].problem
     assert found["raises"].problem == "ValueError: not today"
-    assert "is no int" in found["text"].problem
+    assert "is not of type int" in found["text"].problem
     assert {plugin.package for plugin in found.values()} == {"other-package"}
     assert plugins("letters", int) == ()
 

@@ -74,6 +74,6 @@ def test_a_keyring_that_fails_is_no_keyring(
 
 def test_why_there_is_none(keyring: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyring, "get_keyring", lambda: SimpleNamespace(priority=0))
-    assert "no keyring that can be used" in (keyring_problem() or "")
+    assert "no usable keyring" in (keyring_problem() or "")
     monkeypatch.setitem(sys.modules, "keyring", None)
     assert "dld-tui[keyring]" in (keyring_problem() or "")

@@ -73,7 +73,7 @@ def test_what_cannot_be_used_is_not_saved(file: Path) -> None:
         ('[box]\nhost = "a"\nlauncher = [1]', "text only"),
         ('[box]\nhost = "a"\n[box.environment]\nA = 1', "text only"),
         ('["a b"]\nhost = "a"', "the name 'a b'"),
-        ('[box]\nhost = "-oProxyCommand=id"', "no host name"),
+        ('[box]\nhost = "-oProxyCommand=id"', "not a host name"),
     ],
 )
 def test_a_wrong_file_is_named(file: Path, text: str, words: str) -> None:

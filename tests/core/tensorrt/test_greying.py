@@ -123,5 +123,5 @@ def test_a_search_of_build_routes_needs_knobs() -> None:
     )
     found = route_reasons({}, with_knobs)
     assert "" not in found
-    assert found["build_route"] == "this is what is searched"
+    assert found["build_route"] == "the search sets it"
     assert "" not in route_reasons({}, None)

@@ -180,7 +180,7 @@ def test_a_profile_from_the_inputs_that_are_fed(tmp_path: Path) -> None:
             "other": Range((1, 4), (5, 4), (5, 4)),
         }
     ]
-    with pytest.raises(UsageError, match="another number of dimensions in each set"):
+    with pytest.raises(UsageError, match="different number of dimensions in each set"):
         profiles_from(document, [feeds[0], {**feeds[1], "other": fixed}])
     shaped = opened(SHAPED, tmp_path)
     feed = {"x": np.zeros((2, 6)), "size": np.array([3, 4])}

@@ -109,14 +109,14 @@ def test_what_the_library_says_of_its_knobs() -> None:
     ("text", "said"),
     [
         ("", "no knob is given"),
-        ("-opt1", "is no part of a build route"),
-        ("opt1=on", "is no part of a build route"),
-        ("-opt1=[on", "is no part of a build route"),
+        ("-opt1", "is not part of a build route"),
+        ("opt1=on", "is not part of a build route"),
+        ("-opt1=[on", "is not part of a build route"),
         ("-opt1=on -opt1=off", "given twice"),
-        ("-opt=on", "there is no knob -opt"),
+        ("-opt=on", "unknown knob -opt"),
         ("-opt1=[]", "has no value"),
         ("-opt2=[0|7]", "-opt2 cannot be 7"),
-        ("-opt2=\x1b[31m", "is no part of a build route"),
+        ("-opt2=\x1b[31m", "is not part of a build route"),
     ],
 )
 def test_what_cannot_be_read(text: str, said: str) -> None:
@@ -137,7 +137,7 @@ def test_what_is_said_of_a_search() -> None:
     assert cells == ["-a=0", 1.0, 2.0, ""]
     lines = search_lines(search)
     assert lines[0] == "TensorRT 11.4, tuner 2.19: 3 routes built, right results from 2"
-    assert lines[1] == "The time was up before all routes were tried"
+    assert lines[1] == "The time limit ended before all routes were tried"
     assert lines[2].startswith("-a=0 is faster than the default: 2 to 1 ms, -50.0 %")
     assert lines[3] == "Build it again: dld build m"
     same = RouteSearch("T", "2", "fast", trials[:1], True)

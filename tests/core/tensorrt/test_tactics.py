@@ -60,7 +60,7 @@ def test_polygraphy_reads_what_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"replay": {"a": 1}}', '{"replay": {"a": {}}}'])
 def test_other_files_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="no tactic replay file"):
+    with pytest.raises(InputError, match="not a tactic replay file"):
         parse_replay(text, "x")
 
 

@@ -105,7 +105,7 @@ def _way_out(
     from dld_tui.backends.conversion.verified_fp16 import HINT, converted
     from dld_tui.core.conversion.agreement import FP16
 
-    yield Log("it failed; trying the own converter, to say whether that can do it")
+    yield Log("it failed; trying dld's own converter, to see whether that can do it")
     try:
         model = yield from converted(request, document, FP16)
         with contextlib.closing(model.document):

@@ -15,7 +15,7 @@ from dld_tui.core.params import param
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-_HINT = "--no-verify writes it without a trial"
+_HINT = "--no-verify writes it without verification"
 
 
 @dataclass(frozen=True)

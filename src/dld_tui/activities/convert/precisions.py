@@ -12,7 +12,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 
-_HINT = "Let the node stay as it is: give its layer no precision, or fp32"
+_HINT = "Leave the node unchanged: give its layer no precision, or fp32"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""
 _MORE = 1.5
 """The factor by which the set of kept nodes grows if the nodes of a trial were not enough."""
-_NEEDED = "outputs are not near enough where it is quantized"
+_NEEDED = "outputs are not close enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 _CUT_OFF = (
     "Leave out nodes (--exclude NAME, --ops OP), run it with session.x64quantprecision=1, or on a"
@@ -101,7 +101,7 @@ class Request(Repair, QuantizationSettings, PreviewedRequest):
             "uint4",
             "matmulnbits",
         ):
-            raise UsageError("k-quant makes MatMulNBits of uint4: --weights uint4")
+            raise UsageError("k-quant needs uint4 weights")
 
     def _require_for_tensorrt(self) -> None:
         if self.dynamic:
@@ -249,7 +249,7 @@ def _quantized(
         )
         result = best.made.document
         if _quantized_nodes(result) <= _quantized_nodes(document):
-            notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
+            notes.append("nothing was quantized: no quantizable operator has a weight or is chosen")
         notes += quantizer.unquantized(best.made, best.variant.ops)
         quantized = partial(
             QuantizedModel, values=verified.values, latency_ms=verified.latency_ms,
@@ -289,7 +289,7 @@ def _best(
 
     if request.dynamic and not ops and _has(document, "Conv"):
         yield from against(
-            _Variant(methods[0], _MATRICES), "integer convolutions mostly are slow", _is_faster
+            _Variant(methods[0], _MATRICES), "integer convolutions are usually slow", _is_faster
         )
     is_static = not (request.dynamic or request.weights_only)
     for method in methods[1:] if is_static and best.checked.is_wrong else ():
@@ -334,7 +334,7 @@ def _is_faster(matrices: _Quantized, every: _Quantized) -> str:
     """Return why convolutions stay in floating point, if so."""
     times = every.milliseconds, matrices.milliseconds
     if times[0] is None or times[1] is None:
-        why = "latency was not measured, and integer convolutions mostly take longer"
+        why = "latency was not measured, and integer convolutions usually take longer"
     elif times[1] <= times[0]:
         why = f"better here: {times[0]:.3g} ms with them, {times[1]:.3g} ms without"
     elif every.checked.is_wrong:
@@ -382,7 +382,7 @@ def _with_fewest_kept(
         kept = next(search)
         with contextlib.suppress(StopIteration):
             while len(known) < _TRIALS or monotonic() - begin < _TRIAL_SECONDS:
-                yield Progress(len(known), None, "trials", "Looking for nodes that must stay")
+                yield Progress(len(known), None, "trials", "Finding nodes that must stay")
                 kept = search.send(trials.run([nodes[key] for key in kept]).outcome)
     good = sorted((kept for kept, outcome in known.items() if outcome.good), key=len)
     candidate, least = wrong, 0.0
@@ -394,7 +394,7 @@ def _with_fewest_kept(
         candidate = yield from attempt(replace(wrong.variant, kept=reasons))
         if not candidate.checked.is_wrong:
             if unproven(kept, {trial: outcome.good for trial, outcome in known.items()}):
-                notes.append("fewer nodes may be enough: the search for the fewest was ended")
+                notes.append("fewer nodes may be enough: the search for the fewest was stopped")
             break
         least = len(kept) * _MORE
     return candidate
@@ -416,7 +416,7 @@ def _repaired(
         if not more:
             break
         kept = kept | more
-        yield Log(f"outputs are not near enough: {len(kept):,} nodes left as they were now")
+        yield Log(f"outputs are not close enough: {len(kept):,} nodes left as they were now")
         best = yield from attempt(replace(first.variant, kept=kept))
     return best
 

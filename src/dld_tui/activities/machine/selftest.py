@@ -238,7 +238,9 @@ class _Bench:
         rows = comparison.rows()
         alone = [row.key for row in rows if row.state(1, 0)]
         if alone:
-            raise ActivityError(f"{fmt.plural(len(alone), 'layer')} of one run not in the other")
+            raise ActivityError(
+                f"{fmt.plural(len(alone), 'layer')} of one run missing in the other"
+            )
         factor = comparison.speed_up(1)
         ratio = "" if factor is None else f", {factor:.2f} times as fast as the first run"
         return f"{fmt.plural(len(rows), 'layer')} matched{ratio}"
@@ -291,7 +293,7 @@ class _Bench:
     def _build(self) -> Work:
         result = yield from self._built(self._engine)
         if result.bytes != self._engine.stat().st_size:
-            raise ActivityError("the engine has not the size that it was said to have")
+            raise ActivityError("the size of the engine differs from the reported size")
         return f"{result.library}: {fmt.size(result.bytes)} in {result.seconds:.1f} s"
 
     def _profile_engine(self, name: str = "") -> Work:

@@ -163,7 +163,7 @@ class _Weights:
         tensors = session.tensors(names, session.feed(switches))
         values = {name: value for name, value in tensors.items() if value is not None}
         if len(values) < len(names):
-            raise ActivityError("a value that comes of weights is no tensor")
+            raise ActivityError("a weight is not a tensor")
         return values
 
 
@@ -456,7 +456,7 @@ def judged(
                 continue  # no tensor
             trial_value = values.get(name)
             if trial_value is None:
-                return Trial(f"{visible(name)}: there is no such output", noise=math.inf)
+                return Trial(f"{visible(name)}: it has no such output", noise=math.inf)
             error = compare(value, trial_value, tolerances.of(name))
             if agreement is not None and not error.mismatch:
                 error = replace(error, lost=lost_channels(value, trial_value))
@@ -553,7 +553,7 @@ class EngineTrials:
                 yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
                 trial = self._compared()
             except ActivityError as error:
-                trial = Trial(f"there is no such engine: {error.message}")
+                trial = Trial(f"the engine failed: {error.message}")
         count = len(self._nodes) - len(stay)
         return replace(trial, lowered_nodes=count, seconds=time.perf_counter() - began)
 
@@ -658,5 +658,5 @@ def plan_of(quantized: QuantizedCopy) -> QuantizationPlan:
         ActivityError: The library returned none.
     """
     if quantized.plan is None:
-        raise ActivityError("ONNX Runtime's quantizer does not say what it quantizes")
+        raise ActivityError("ONNX Runtime's quantizer does not report what it quantizes")
     return quantized.plan

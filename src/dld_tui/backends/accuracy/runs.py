@@ -86,7 +86,7 @@ def _outputs(comparison: Comparison) -> Iterator[str]:
     other = "the engine" if comparison.two.is_engine and not both else "the other"
     for mine, theirs in comparison.outputs.items():
         if mine != theirs:
-            yield f"output {visible(mine)} is compared with {visible(theirs)}, by place"
+            yield f"output {visible(mine)} is compared with {visible(theirs)}, by position"
     for name in sorted(set(comparison.reference_outputs) - set(comparison.outputs)):
         yield f"output {visible(name)} is not in {other}"
     for name in sorted(set(comparison.two.outputs) - set(comparison.outputs.values())):
@@ -106,7 +106,7 @@ def _inputs(comparison: Comparison) -> Iterator[str]:
     mine = {spec.name: spec.dtype for spec in comparison.inputs}
     for name, source in comparison.sources.items():
         if name != source:
-            yield f"input {visible(name)} is fed with {visible(source)}, by place"
+            yield f"input {visible(name)} is fed with {visible(source)}, by position"
         theirs = next(
             other_spec.dtype for other_spec in comparison.other_inputs if other_spec.name == name
         )
@@ -209,7 +209,7 @@ class Comparison:
             self.reference_outputs = self.one.outputs
             self.outputs = match_names(self.reference_outputs, self.two.outputs)
             if not self.outputs:
-                raise InputError("the models have no output in common, by name or by place")
+                raise InputError("the models have no output in common, by name or by position")
             inner = [] if self.document is None or not tensors else _computed(self.document)
             tolerances.require_names(
                 {*self.reference_outputs, *inner}, None if tensors else "--tensors compares others"
@@ -391,7 +391,7 @@ class _Builds:
             count = fmt.plural(self._rounds * self._sides, "engine")
             yield Log(
                 f"{tensors:,} tensors are compared in {self._rounds:,} groups: {count} are built"
-                " (a larger --memory-budget takes fewer)"
+                " (a larger --memory-budget needs fewer)"
             )
 
     def took(self, seconds: float) -> Iterator[Event]:

@@ -238,7 +238,7 @@ class _Cache:
             if base != path and choices.keys() <= self._editor.entries(base).keys():
                 return self._editor.edit(base, choices, path)
         raise ActivityError("the timing cache of the first build is gone",
-                            hint="Begin from the start: --from-start")  # fmt: skip
+                            hint="Start again with --from-start")  # fmt: skip
 
     def settings(self, settings: BuildSettings, number: int) -> BuildSettings:
         """Return the settings of a build."""

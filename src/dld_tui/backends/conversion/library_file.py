@@ -101,5 +101,5 @@ def _last(output: str, crashed: str | None) -> str:
         return f"the library crashed ({crashed})"
     lines = [line for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "[E]" in line or "!" in line[:3]]
-    last = (errors or lines or ["it ended without a word"])[-1]
+    last = (errors or lines or ["it ended without a message"])[-1]
     return clip(visible(" ".join(last.removeprefix("[!] ").split())), 300)

@@ -500,11 +500,11 @@ def _stay_in_float(prepared: Document) -> Iterator[tuple[Node, str]]:
             if kind is None or kind.dtype not in ("float32", "float16"):
                 continue
             if node.op_type == "Gemm":
-                yield node, "blocks are of MatMul alone (dld rewrite gemm-apart makes it of Gemm)"
+                yield node, "only MatMul can have blocks (dld rewrite gemm-apart makes one of Gemm)"
             elif through:
                 yield node, f"the weight comes through {' and '.join(through)}"
             elif math.prod(kind.shape[:-2]) != 1 or len(kind.shape) < 2:
-                yield node, "the weight is no matrix"
+                yield node, "the weight is not a matrix"
 
 
 def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:

@@ -92,7 +92,7 @@ def resized(
         ):
             notes.append("calls of local functions are replaced by their nodes")
             model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
-        yield Progress(0, None, stage="Looking for a size that the model takes")
+        yield Progress(0, None, stage="Finding a size that the model accepts")
         guess = _guess(request, original, output)
         shapes: dict[str, tuple[int, ...]] = {
             name: tuple(shape) for name, shape in guess.shapes.items()
@@ -141,7 +141,7 @@ def _guess(request: Verification, original: Document, title: Path) -> Guess:
             pass  # that it cannot be run is said later
     guess = next(iter(candidate_guesses(specs, original, given)), None)
     if guess is None:
-        raise ActivityError("the sizes of its inputs cannot be guessed", hint="Give --shape")
+        raise ActivityError("the sizes of the inputs cannot be inferred", hint="Give --shape")
     return guess
 
 
@@ -217,7 +217,7 @@ def _verified(
     else:
         shapes = _texts(_resized(guess, asked))
         notes = yield from verify(original, result, output, shapes, _HINT)
-        verified_values = Verified(NotCompared("the original takes another size only"), None)
+        verified_values = Verified(NotCompared("the original accepts only another size"), None)
         if figures(original).weight_bytes > MANY_BYTES:
             return verified_values, notes
     if any(not change.is_batch for change in sized):

@@ -112,7 +112,7 @@ def verify(
         ActivityError: The result cannot be loaded or run, but the original can; names the node
             where ONNX Runtime does. Or it was not run, and no runtime will take it.
     """
-    stage = "Trying the result with ONNX Runtime"
+    stage = "Running the result with ONNX Runtime"
     try:
         why, guess = yield from with_loading_progress(stage, lambda: _run(result, title, shapes))
     except UsageError:
@@ -606,7 +606,7 @@ class Checked:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether values were compared and are not near enough."""
+        """Whether values were compared and are not close enough."""
         return self.verdict is not None and not self.verdict.is_good
 
 

@@ -67,7 +67,7 @@ def convert(
                 best = yield from repair.with_fewest(best)
         half, kept, checked = best.made, best.kept, best.checked
         if not half.nodes and not kept.nodes:
-            checked.verdict, checked.skipped = None, f"nothing is in {narrow.dtype}"
+            checked.verdict, checked.skipped = None, f"nothing was converted to {narrow.dtype}"
         verified = yield from verifier.figures(
             half.document, checked, kept.nodes, own_advice(narrow)
         )
@@ -118,7 +118,7 @@ class _Repair:
             if not more and best.kept.borders.keys() >= borders.keys():
                 break
             kept = _Kept({**best.kept.nodes, **more}, borders)
-            yield Log(f"outputs are not near enough: {len(kept.nodes):,} nodes in float32 now")
+            yield Log(f"outputs are not close enough: {len(kept.nodes):,} nodes in float32 now")
             best = yield from self.attempt(kept)
             if not best.checked.is_wrong:
                 break
@@ -155,7 +155,7 @@ class _Repair:
             if answer and len(trial) < len(best.nodes) + len(best.borders):
                 best = kept
         if not is_proven:
-            self.notes.append("fewer nodes may be enough: the search for the fewest was ended")
+            self.notes.append("fewer nodes may be enough: the search for the fewest was stopped")
         if best is good.kept:
             return good
         try:

@@ -490,10 +490,10 @@ class BoardWatch:
     def _remarks(self) -> Iterator[Note]:
         if not self._tracks:
             yield Note(
-                "No sensor of the board can be seen: its sysfs is not here, as in a container."
+                "No sensor of the board is visible: its sysfs is missing, as in a container."
             )
         if self._board.power_mode() is None:
-            yield Note("The power mode is not known: nvpmodel does not tell it.")
+            yield Note("The power mode is not known: nvpmodel does not report it.")
         slowed = self.throttling()
         if slowed:
             yield Note(f"The board slowed down during the run: {', '.join(slowed)}.", "warning")
@@ -505,7 +505,7 @@ class BoardWatch:
 def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:
     spec = track.sensor.spec
     if not track.samples:
-        why = track.problem or "no sample came in the time of the run"
+        why = track.problem or "no sample arrived during the run"
         writer.add_absent_counter(spec.title, why, name=spec.name, source="sysfs")
         return
     number = writer.add_counter(spec.name, spec.title, spec.unit, spec.maximum, "sysfs")

@@ -95,7 +95,7 @@ def nvml_meter(gpu: Nvml) -> Meter:
         UnavailableError: The driver does not report it.
     """
     if not gpu.utilisation():
-        raise UnavailableError("NVML does not tell the utilisation of this GPU")
+        raise UnavailableError("NVML does not report the utilisation of this GPU")
     return Meter("nvml", NVML_ROWS, gpu.utilisation, _nothing, 0.1)
 
 
@@ -106,7 +106,7 @@ def jetson_meter(board: Jetson) -> Meter:
         UnavailableError: This is no Jetson, or none of its files can be read.
     """
     if not board.read():
-        raise UnavailableError("there is no file that tells the load of the GPU")
+        raise UnavailableError("no file gives the load of the GPU")
     return Meter("sysfs", JETSON_ROWS, board.read, _nothing, 0.05)
 
 
@@ -149,7 +149,7 @@ class PollingSampler:
             self._meter.close()
         for row in self._series.values():
             if not row.samples:
-                row.absent = "the driver does not tell it"
+                row.absent = "the driver does not report it"
         return list(self._series.values())
 
     def close(self) -> None:
@@ -397,7 +397,7 @@ def attribution_notes(attributed: AttributedWork, log: ActivityLog, by_layer: bo
     notes = []
     share = attributed.given_percent
     if not by_layer:
-        notes.append(Note("Kernels are shown by stream: which layer launched them is not told."))
+        notes.append(Note("Kernels are shown by stream: which layer launched them is unknown."))
     elif share is not None and share < _WHOLE_PERCENT:
         between = f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
         notes.append(Note(f"{between} layers and belongs to none."))
@@ -669,7 +669,7 @@ class GpuCapture:
         """
         kernels, calls = self._logs.get(False), self._logs.get(True)
         launches: Launches | None = None
-        problem = f"layers were not profiled: {self._no_timeline or 'there was no such pass'}"
+        problem = f"layers were not profiled: {self._no_timeline or 'no profiled pass ran'}"
         if calls is not None:
             spans = list(passes)
             attributed = attribute(calls, origin_ns, spans)
@@ -694,7 +694,7 @@ class GpuCapture:
     def write_counters(self, writer: ReportWriter, origin_ns: int) -> None:
         """Write the samples; `origin_ns` is the zero of the report's clock."""
         if not any(row.samples for row in self._series):
-            reason = self._no_counters or "no sample came in the time of the passes"
+            reason = self._no_counters or "no sample arrived during the passes"
             self._note(f"No counters of the GPU: {reason}.")
         elif self._no_counters:
             self._note(

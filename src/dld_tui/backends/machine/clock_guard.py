@@ -157,7 +157,7 @@ def _board_tool(*arguments: str | Path) -> str:
     """Run ``jetson_clocks`` and return what went wrong; empty when nothing did."""
     answer = ask_tool(["jetson_clocks", *map(str, arguments)])
     if answer.problem == ABSENT:
-        return "jetson_clocks is not there"
+        return "jetson_clocks is not installed"
     if answer.problem == NO_RIGHTS:
         return "jetson_clocks needs root: run dld with sudo"
     return f"jetson_clocks: {answer.why}" if answer.problem else ""

@@ -162,7 +162,7 @@ class ActivityTracer:
             UnavailableError: CUPTI refuses; nothing is left switched on.
         """
         try:
-            with refusals("recording what the GPU does"):
+            with refusals("recording the activity of the GPU"):
                 self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
                 for name in self._kinds:
                     kind = getattr(self._cupti.ActivityKind, name)
@@ -179,7 +179,7 @@ class ActivityTracer:
 
     def flush(self) -> None:
         """Collect the recorded work; called between passes, to disturb none."""
-        with refusals("reading what the GPU did"):
+        with refusals("reading the activity of the GPU"):
             self._cupti.activity_flush_all(0)
 
     def stop(self) -> ActivityLog:
@@ -189,7 +189,7 @@ class ActivityTracer:
             UnavailableError: CUPTI does not hand over its records.
         """
         try:
-            with refusals("reading what the GPU did"):
+            with refusals("reading the activity of the GPU"):
                 self._cupti.activity_flush_all(1)
         finally:
             self._disable()
@@ -254,7 +254,7 @@ class ActivityTracer:
         details: Mapping[str, JSON] | None,
     ) -> None:
         if not 0 < record.start <= record.end:
-            raise ValueError("CUPTI knows no times of it")
+            raise ValueError("CUPTI has no times for it")
         stream = f"stream {record.stream_id}"
         if record.device_id != self._device:
             stream = f"GPU {record.device_id} {stream}"
@@ -266,7 +266,7 @@ class ActivityTracer:
 
     def _overhead(self, record: Any) -> None:
         if not 0 < record.start <= record.end:
-            raise ValueError("CUPTI knows no times of it")
+            raise ValueError("CUPTI has no times for it")
         name = self._overhead_names.get(int(record.overhead_kind), "UNKNOWN")
         words = name.replace("_", " ").lower().replace("cupti", "CUPTI")
         # Not of any launch: its own start says in which pass it was.

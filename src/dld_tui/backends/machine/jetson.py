@@ -157,9 +157,9 @@ class Jetson:
         self.board = self._board()
         """The board's name, or None when this is no Jetson."""
         self.load_file = self._first(_LOAD_FILES)
-        """The load of the GPU in thousandths; None if there is no such file. Reading may hang."""
+        """The load of the GPU in thousandths; None if the file does not exist. Reading may hang."""
         self.clock_file = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
-        """The clock of the GPU in Hz; None if there is no such file. Reading may hang."""
+        """The clock of the GPU in Hz; None if the file does not exist. Reading may hang."""
         self._traffic_file = self._first(["sys/kernel/actmon_avg_activity/mc_all"])
         self._memory_clock_file = self._first(["sys/kernel/debug/bpmp/debug/clk/emc/rate"])
 
@@ -227,7 +227,7 @@ class Jetson:
                 return [jetson.GpuClock("GPU", low, high, now)]
         if answer.problem:
             return answer
-        return ToolAnswer(problem=FAILED, why="it has no line on the GPU that is known here")
+        return ToolAnswer(problem=FAILED, why="it has no known line about the GPU")
 
     def gpu_file(self) -> str | None:
         """Return a file that only a working GPU driver creates; None if there is none."""

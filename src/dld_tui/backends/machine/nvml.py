@@ -79,7 +79,7 @@ class Nvml:
             return self._nvml.nvmlDeviceGetHandleByPciBusId(self.bus_id.encode())
         if os.environ.get("CUDA_VISIBLE_DEVICES"):
             # The numbers of CUDA are then not those of the driver.
-            raise UnavailableError("which GPU this is cannot be told from CUDA_VISIBLE_DEVICES")
+            raise UnavailableError("CUDA_VISIBLE_DEVICES does not identify the GPU")
         return self._nvml.nvmlDeviceGetHandleByIndex(int(device))
 
     def close(self) -> None:

@@ -204,7 +204,7 @@ def _integrated_check(board: Jetson) -> Check:
     file = board.gpu_file()
     if file is not None:
         return Check("GPU", "NVIDIA", GOOD, f"integrated, with the driver of Jetson Linux ({file})")
-    text = "the GPU of the board is not to be seen here: none of its files in /sys and /dev"
+    text = "the GPU of the board is not visible here: none of its files is in /sys or /dev"
     fix = "start the container with --runtime nvidia" if board.is_container() else ""
     return Check("GPU", "NVIDIA", WEAK, text, fix)
 
@@ -343,7 +343,7 @@ def _clock_check(name: str, fields: Sequence[str]) -> Check:
     now, most, memory = (f"{f} MHz" if not is_unknown(f) else "unknown" for f in fields[:3])
     mode = fields[3]
     if all(is_unknown(field) for field in fields[:3]):
-        return Check("GPU", name, WEAK, "unknown: the driver does not tell them")
+        return Check("GPU", name, WEAK, "unknown: the driver does not report them")
     text = f"{now} of {most}, memory {memory}"
     if mode == "Disabled":
         fix = "sudo nvidia-smi -pm 1"
@@ -475,7 +475,7 @@ def group_checks(
             yield Check("Board", f"group {name}", GOOD, f"a member: {gives}")
         else:
             fix = f"sudo usermod -aG {name} {getpass.getuser()}, then log in again"
-            text = f"not a member: {gives} may be out of reach"
+            text = f"not a member: {gives} may be inaccessible"
             yield Check("Board", f"group {name}", WEAK, text, fix)
 
 

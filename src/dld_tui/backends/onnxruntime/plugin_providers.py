@@ -59,24 +59,23 @@ def _register(library: Path) -> None:
     runtime = load()
     if not hasattr(runtime, "register_execution_provider_library"):
         raise UnavailableError(
-            f"ONNX Runtime {version()} loads no libraries of providers",
-            hint="ONNX Runtime 1.23 and later do",
+            f"ONNX Runtime {version()} cannot load provider libraries",
+            hint="ONNX Runtime 1.23 and later can",
         )
     if not library.is_file():
-        raise InputError("there is no such library of providers", where=str(library))
+        raise InputError("the provider library does not exist", where=str(library))
     before = len(runtime.get_ep_devices())
     try:
         runtime.register_execution_provider_library(str(library), str(library))
     # The seam: ONNX Runtime's errors share no base class.
     except Exception as error:
         raise InputError(
-            f"is not a library of providers for ONNX Runtime {version()}:"
-            f" {visible(str(error))[:300]}",
+            f"is not a provider library for ONNX Runtime {version()}: {visible(str(error))[:300]}",
             where=str(library),
         ) from error
     if len(runtime.get_ep_devices()) == before:
         raise UnavailableError(
-            "the library of providers finds no device here that it can use", where=str(library)
+            "the provider library finds no usable device here", where=str(library)
         )
 
 

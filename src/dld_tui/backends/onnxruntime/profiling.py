@@ -269,12 +269,12 @@ def copies_note(copies: Copies, on_host: Sequence[str]) -> Note:
 _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
 _LEAST_IN_TURNS, _MOST_IN_TURNS = 12, 1_000
 _MOST_LAYER_EVENTS = 900_000
-"""ONNX Runtime stops to record at 1,000,000."""
+"""ONNX Runtime stops recording at 1,000,000."""
 _WRITE_SECONDS = 1.0
 OPTIMIZED = "optimized.onnx"
 _LAYERS = "Measuring layers"
 _TIMELINE = "Recording the GPU"
-_UNORDERED = "operators at once launch their kernels in no fixed order"
+_UNORDERED = "parallel operators launch their kernels in no fixed order"
 
 
 def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Session:

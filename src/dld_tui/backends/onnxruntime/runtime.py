@@ -220,7 +220,7 @@ def _short(text: str, limit: int = 300) -> str:
 
 def _hint(text: str) -> str | None:
     if "llocate memory" in text or "bad_alloc" in text:
-        return "It needs more memory than there is"
+        return "It needs more memory than is available"
     if any(sign in text for sign in _GPU_FAULTS):
         return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
     if "No Op registered" in text or "not a registered function/op" in text:

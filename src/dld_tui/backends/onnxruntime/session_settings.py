@@ -170,8 +170,9 @@ def _register(options: Any, library: Path) -> None:
         options.register_custom_ops_library(str(library.absolute()))
     # The seam: ONNX Runtime's errors share no base class.
     except Exception as error:
+        reason = visible(str(error))[:300]
         raise InputError(
-            f"is no library of custom operators for this ONNX Runtime: {visible(str(error))[:300]}",
+            f"is not a library of custom operators for this ONNX Runtime: {reason}",
             where=str(library),
         ) from error
 

@@ -212,7 +212,7 @@ def tactic_mask(default: int, sources: Iterable[str], numbers: dict[str, int]) -
             continue
         if name not in numbers:
             known = ", ".join(sorted(numbers)) or "none"
-            raise UsageError(f"there is no tactic source {visible(name)}", hint=f"Known: {known}")
+            raise UsageError(f"unknown tactic source {visible(name)}", hint=f"Known: {known}")
         bit = 1 << numbers[name]
         mask = mask & ~bit if item.startswith("-") else mask | bit
     return mask
@@ -318,7 +318,7 @@ def _set_capabilities(
     if not settings.compute_capability:
         return
     if "IBuilderConfig.set_compute_capability" not in facts.has:
-        raise UsageError(f"{facts.title} builds for the device that it runs on only")
+        raise UsageError(f"{facts.title} builds only for the device that it runs on")
     kinds = []
     for text in settings.compute_capability:
         if text.lower() != "current" and text not in facts.compute_capabilities:
@@ -357,4 +357,4 @@ def _add_profile(
             added.set_shape(tensor.name, *shapes)
     if config.add_optimization_profile(added) < 0:
         names = ", ".join(clip(visible(name), 40) for name in profile)
-        raise UsageError(f"the library refuses the optimization profile of {names}")
+        raise UsageError(f"the library rejects the optimization profile of {names}")

@@ -110,7 +110,7 @@ def read_batches(
         arrays = {name: v for name, v in input_set.values.items() if not isinstance(v, list)}
         batches.append(Batch(input_set.folder, {spec.name: arrays[spec.name] for spec in specs}))
     if not batches:
-        raise InputError("there is no set of inputs", where=str(folder))
+        raise InputError("the set of inputs does not exist", where=str(folder))
     first = batches[0]
     for batch in batches:
         for name, array in batch.arrays.items():
@@ -147,7 +147,7 @@ def _read_cache(path: Path) -> bytes:
 def _kind_of(cache: bytes, path: Path | None) -> str:
     match = _HEAD.match(cache)
     if match is None:
-        raise InputError("is no calibration cache of TensorRT", where=str(path))
+        raise InputError("is not a TensorRT calibration cache", where=str(path))
     kind = match["kind"].decode()
     if kind not in _KINDS:
         raise InputError(f"is a calibration cache of {kind}, which is not used", where=str(path))

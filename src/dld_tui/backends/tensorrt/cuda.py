@@ -22,8 +22,8 @@ _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _OUT_OF_MEMORY = 2
 _NO_DEVICE = {
     100: "the driver finds no GPU",
-    101: "there is no GPU of this number",
-    803: "the driver does not fit the CUDA libraries",
+    101: "there is no GPU with this number",
+    803: "the driver does not match the CUDA libraries",
     804: "the driver is too old for the CUDA libraries",
 }
 _NON_BLOCKING_STREAM, _BLOCKING_EVENT, _RELAXED_CAPTURE = 1, 1, 2

@@ -91,7 +91,7 @@ _KINDS = (
     _kind(
         r"obeys? .{0,80}(?:constraint|precision)|reduced-precision constraints"
         r"|no supported formats|(?:could not|cannot) find any supported formats",
-        "no implementation has the precision that was asked for",
+        "no implementation has the requested precision",
         "Use --typing prefer, or leave this layer in another precision",
     ),
     _kind(
@@ -108,12 +108,12 @@ _KINDS = (
     ),
     _kind(
         r"nvinfer_lean",
-        "the lean runtime is missing, which an engine for any version has inside",
+        "the lean runtime is missing, which a version-compatible engine contains",
         "Add --exclude-lean-runtime, or install the lean runtime",
     ),
     _kind(
         r"refit|STRIP_PLAN",
-        "the engine cannot be made refittable as asked",
+        "the engine cannot be made refittable as requested",
         "Build without --refit-mode",
     ),
     _kind(
@@ -232,7 +232,7 @@ def parser_error(
         name = _quoted(lost[1].strip())
         message = f"the values of the initializer {name} cannot be read: are its data there?"
     elif kind is _PLUGIN and problem.op_type:
-        message = f"there is no operator and no plugin {visible(problem.op_type)}"
+        message = f"unknown operator or plugin {visible(problem.op_type)}"
     elif kind:
         message = f"{kind.message} ({short(text)})"
     if len(problems) > 1:
@@ -406,7 +406,7 @@ def running_problem(errors: Iterable[str], doing: str, where: str) -> DldError:
 def out_of_memory(where: str) -> ActivityError:
     """Return the error of a GPU whose memory is full."""
     return ActivityError(
-        "the GPU has not enough memory for the engine",
+        "the GPU does not have enough memory for the engine",
         where=where,
         hint="Use a smaller batch or profile, or end other programs on the GPU",
     )

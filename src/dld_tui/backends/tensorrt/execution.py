@@ -221,11 +221,11 @@ class Execution:
         self.stream = cuda.stream()
         self._graph = 0
         try:
-            with failures(engine, "Making an execution context"):
+            with failures(engine, "Creating an execution context"):
                 context = engine.engine.create_execution_context()
                 if context is None:
                     raise running_problem(
-                        engine.log.errors, "Making an execution context", engine.where
+                        engine.log.errors, "Creating an execution context", engine.where
                     )
                 self.context = context
                 # Whoever hears of named ranges takes time, which a measured pass has not to spare.
@@ -404,7 +404,7 @@ def _bytes_of(buffer: Buffer, value: AnyArray | bytes) -> bytes:
     binding = buffer.binding
     if not binding.linear and not isinstance(value, bytes):
         raise InputError(
-            f"input {visible(binding.name)} is not in plain order in this engine",
+            f"input {visible(binding.name)} does not have linear layout in this engine",
             hint="Give its raw bytes with --load-input NAME:FILE",
         )
     raise InputError(

@@ -66,7 +66,7 @@ _DRIVER_ERRORS = {
     3: "it is not initialised",
     35: "it is older than this CUDA",
     100: "there is no device",
-    803: "it does not fit the installed CUDA",
+    803: "it does not match the installed CUDA",
     804: "it is older than this CUDA",
     999: "it gives no reason",
 }
@@ -149,7 +149,7 @@ def look(choice: str) -> LibraryFacts:
 def _load_from(folder: Path) -> LibraryFacts:
     """Load the library that a folder has: a Python package, or the shared libraries of one."""
     if not folder.is_dir():
-        return LibraryFacts("", "", why="there is no such folder")
+        return LibraryFacts("", "", why="the folder does not exist")
     package = _package_in(folder)
     libraries = _libraries_in(folder)
     if package is None and not libraries:
@@ -321,7 +321,7 @@ def _what_happened(end: ToolEnd, limit_s: float) -> str:
     if end.timed_out:
         return f"loading it took over {limit_s:.0f} s"
     if end.crashed:
-        return f"loading it ended with {end.crashed}"
+        return f"loading it crashed with {end.crashed}"
     last = (end.said.strip().splitlines() or ["it gave no reason"])[-1]
     return f"loading it failed: {last[:_LONGEST]}"
 

@@ -148,14 +148,14 @@ def load_plugins(builder: trt.Builder, settings: BuildSettings, facts: LibraryFa
     if not (settings.plugins or settings.dynamic_plugins):
         return
     if "IPluginRegistry.load_library" not in facts.has:
-        raise UnavailableError(f"{facts.title} cannot load libraries of plugins")
+        raise UnavailableError(f"{facts.title} cannot load plugin libraries")
     registry = builder.get_plugin_registry()
     for name in (*settings.plugins, *settings.dynamic_plugins):
         if not Path(name).is_file():
-            raise UnavailableError("there is no such library of plugins", where=name)
+            raise UnavailableError("the plugin library does not exist", where=name)
         if registry.load_library(name) is None:
             raise UnavailableError(
-                "the library of plugins cannot be loaded",
+                "the plugin library cannot be loaded",
                 where=name,
                 hint="The log says why: it may need another library, or another TensorRT",
             )
@@ -393,7 +393,7 @@ def _set_format(network: Network, tensor: trt.ITensor, text: str, flag: str) -> 
         member = getattr(trt.TensorFormat, _FORMATS.get(form, "-"), None)
         if member is None:
             raise UsageError(
-                f"{flag} {text!r}: there is no format {form!r}",
+                f"{flag} {text!r}: unknown format {form!r}",
                 hint=f"Known: {', '.join(_FORMATS)}",
             )
         mask |= 1 << int(member)

@@ -36,7 +36,7 @@ else:
     from dld_tui.backends.tensorrt.library import trt
 
 NO_TENSOR = "TensorRT's parser makes no tensor of this name: it folds it or joins it with another"
-SHAPE = "TensorRT takes it for a shape, which no output holds"
+SHAPE = "TensorRT treats it as a shape, which no output holds"
 CONSTANT = "it is a constant in TensorRT"
 _NO_ARRAYS = ("INT4", "FP4", "E8M0")
 
@@ -262,7 +262,7 @@ def refusal(binding: Binding) -> str:
     if not binding.linear:
         return "its elements are in another order than row-major"
     if binding.dtype in _NO_OUTPUT_ARRAYS:
-        return f"arrays of {binding.dtype} are not made here"
+        return f"arrays of {binding.dtype} are not supported here"
     return ""
 
 

@@ -329,7 +329,7 @@ def rows_of(
         rows.notes += mapping_notes({layer.index: mapping[layer.index] for layer in plan.layers})
         if plan.names_only:
             rows.notes.append(
-                "The engine tells only the names of its layers: build it with --verbosity detailed"
+                "The engine gives only the names of its layers: build it with --verbosity detailed"
             )
     hidden = 0
     for name in names:
@@ -393,7 +393,7 @@ def write_layers(
     for note in rows.notes:
         writer.note(note)
     if odd:
-        writer.note(f"{odd:,} of the passes ran other layers and do not count", "warning")
+        writer.note(f"{odd:,} of the passes ran other layers and are not counted", "warning")
     return spans
 
 

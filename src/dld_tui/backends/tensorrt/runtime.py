@@ -84,12 +84,12 @@ def trusted_bytes(path: Path, trust: bool) -> tuple[bytes, EngineHeader]:
             head = file.read(_HEAD)
             header = engine_header(head)
             if header is None:
-                raise InputError("is no TensorRT engine", where=str(path))
+                raise InputError("is not a TensorRT engine", where=str(path))
             if not trust:
                 raise UsageError(
-                    "an engine can hold code that runs: load it only if you trust who made it",
+                    "an engine can contain executable code: load it only if you trust who made it",
                     where=str(path),
-                    hint="Say so with --trust",
+                    hint="Confirm with --trust",
                 )
             return head + file.read(), header
     except OSError as error:
@@ -380,7 +380,7 @@ def refit(engine: Engine, model: Path) -> int:
 def _mismatch(engine: Engine, parser: trt.OnnxParserRefitter, model: Path) -> InputError:
     reasons = [parser.get_error(index).desc() for index in range(parser.num_errors)]
     reason = visible(
-        " ".join((reasons or [*engine.log.errors] or ["it does not say why"])[-1].split())
+        " ".join((reasons or [*engine.log.errors] or ["it gives no reason"])[-1].split())
     )
     return InputError(f"its weights do not fit the engine: {reason[:300]}", where=str(model))
 

@@ -268,13 +268,15 @@ def conclude(selection: Selection, settings: BuildSettings, is_built: bool) -> l
         raise ActivityError(
             problem,
             where=str(settings.tactic_replay),
-            hint="The model, the settings or the library are others than those of the replay",
+            hint="The model, the settings or the library are not those of the replay",
         )
     if is_built and settings.save_tactics is not None:
         write_pieces(settings.save_tactics, [replay_text(selection.taken).encode()])
     if settings.tactic_replay is not None and selection.unknown:
         count = len(set(selection.unknown))
-        return [f"{count:,} of the layers are not in the tactic replay: the library chose for them"]
+        return [
+            f"{count:,} of the layers are not in the tactic replay: the library chose their tactics"
+        ]
     return []
 
 
@@ -342,5 +344,5 @@ class CacheEditor:
         except OSError as error:
             raise InputError(f"it cannot be read: {error}", where=str(path)) from None
         if cache is None:
-            raise InputError(f"this is no timing cache of {self._title}", where=str(path))
+            raise InputError(f"is not a timing cache of {self._title}", where=str(path))
         return cache

@@ -60,7 +60,7 @@ def find_program(text: str) -> str:
     path = os.path.expanduser(text)
     program = shutil.which(path)
     if program is None or ("/" in path and not os.path.isabs(path)):
-        where = "may not be run or is not there" if "/" in path else "is not on the PATH"
+        where = "does not exist or is not executable" if "/" in path else "is not on the PATH"
         raise UnavailableError(f"the program {where}", where=text)
     return os.path.abspath(program)
 

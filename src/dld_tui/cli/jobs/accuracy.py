@@ -93,12 +93,12 @@ def _search(
     values: dict[str, Any], target: str | None, *, as_json: bool, as_csv: bool, force: bool
 ) -> int:
     if as_csv:
-        raise UsageError("--csv does not go with --search")
+        raise UsageError("--csv cannot be used with --search")
     wanted = {setting.name for setting in settings_of(SearchRequest)}
     given = [name for name in values if name not in wanted and values[name] not in (None, ())]
     if given:
         option = _FLAGS.get(given[0], f"--{given[0].removeprefix('flag_').replace('_', '-')}")
-        raise UsageError(f"{option} does not go with --search")
+        raise UsageError(f"{option} cannot be used with --search")
     values = {name: value for name, value in values.items() if name in wanted}
     model: Path = values["model"]
     script: Path | None = values["script"]

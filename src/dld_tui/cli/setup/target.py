@@ -155,7 +155,7 @@ def remove_targets(names: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
             hint = f"Known targets: {', '.join(known)}" if known else "There is none"
-            raise UsageError(f"there is no target {name!r}", hint=hint)
+            raise UsageError(f"unknown target {name!r}", hint=hint)
     for name in dict.fromkeys(names):
         saved_targets.remove(name)
         if known[name].remember == "keyring":

@@ -120,10 +120,10 @@ def is_low(settings: BuildSettings) -> bool:
 
 TENSORRT = "tensorrt"
 _ORT_ONLY = "for ONNX Runtime only"
-_BUILT = "the engine is built already"
+_BUILT = "the engine is already built"
 _NO_ENGINE = "not run by TensorRT"
 _RUN_BY = "an engine is run by TensorRT"
-_DATA = "the input data say it"
+_DATA = "the input data give it"
 _NO_FILE = "no engine file is given"
 _NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
 

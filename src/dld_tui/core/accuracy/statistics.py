@@ -359,7 +359,7 @@ class Tolerances:
                 if near:
                     hint = f"Did you mean {visible(near[0])!r}?"
                 raise UsageError(
-                    f"there is no output {visible(name)!r} that a tolerance could be for", hint=hint
+                    f"a tolerance names the unknown output {visible(name)!r}", hint=hint
                 )
 
 

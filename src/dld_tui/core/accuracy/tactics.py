@@ -351,7 +351,7 @@ def verdict_text(data: TacticReport) -> str:
             f"No right result in {builds}, with other tactics neither: look at the precisions"
             " (dld accuracy --search) and the tolerances"
         )
-    return "The same tactics gave a right and a wrong result: they alone are not to blame"
+    return "The same tactics gave a right and a wrong result: they are not the only cause"
 
 
 def counts_text(data: TacticReport) -> str:

@@ -273,7 +273,7 @@ def resolve_external(
             the model is a link, are followed always.
 
     Raises:
-        ExternalDataError: It is refused, or there is no such file.
+        ExternalDataError: It is refused, or the file does not exist.
     """
     where = os.fspath(model_path)
     shown = clip(visible(location), 200, keep="middle")

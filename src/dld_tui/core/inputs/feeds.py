@@ -226,7 +226,7 @@ def input_feeds(
     """
     if folder is not None:
         if shapes:
-            raise UsageError("--shape does not go with --inputs, whose data have shapes")
+            raise UsageError("--shape cannot be used with --inputs: the inputs fix the shapes")
         return Feeds([input_set.values for input_set in load_input_sets(folder, specs)])
     guesses = candidate_guesses(
         specs, document, parse_shapes(shapes, [spec.name for spec in specs])

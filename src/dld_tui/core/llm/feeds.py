@@ -76,7 +76,7 @@ class Decoder:
             shared = [node.attribute(_OF_CALLER) for node in main.consumers(pair.past)]
             if any(flag is not None and flag.value == 1 for flag in shared):
                 raise ActivityError(
-                    f"the cache {visible(pair.past)} is as long as who runs it wants"
+                    f"the cache {visible(pair.past)} has any length that its caller wants"
                     f" ({_OF_CALLER}), which is not measured"
                 )
         if self.fixed_length is not None and not self._tells_past():
@@ -103,7 +103,7 @@ class Decoder:
         for spec in rows:
             if spec.dtype in ("int64", "int32") or len(spec.dims or ()) == 3:
                 return spec
-        raise ActivityError("it has no input of tokens")
+        raise ActivityError("it has no token input")
 
     @property
     def length_axis(self) -> int:
@@ -136,7 +136,7 @@ class Decoder:
         wanted = self.config.outputs.get("logits", "logits") if self.config else "logits"
         outputs = [name for name in self.document.main.outputs if name not in presents]
         if not outputs:
-            raise ActivityError("it has no output but its cache")
+            raise ActivityError("its only outputs are its cache")
         return wanted if wanted in outputs else outputs[0]
 
     @cached_property
@@ -254,7 +254,7 @@ class Decoder:
 
 
 def _hidden(spec: InputSpec) -> int:
-    raise ActivityError(f"input {spec.text} leaves the width of embeddings open")
+    raise ActivityError(f"input {spec.text} does not fix the width of the embeddings")
 
 
 class StepFeeds:

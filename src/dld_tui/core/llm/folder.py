@@ -163,27 +163,27 @@ def _wrong_numbers(both: Foreign) -> Iterator[str]:
         value = both.get(key, 1)
         number = _whole(value)
         if number is None or not 0 <= number < 1 << 31:
-            yield f"{key} is {_said(value)}, which is no number that fits"
+            yield f"{key} is {_said(value)}, which is not a valid number"
     if not both.get("context_length"):
-        yield "it says no context_length"
+        yield "it has no context_length"
 
 
 def _wrong_names(decoder: Foreign) -> Iterator[str]:
     for side in ("inputs", "outputs"):
         names = decoder.get(side, {})
         if not isinstance(names, dict):
-            yield f"its {side} are no object of names"
+            yield f"its {side} are not an object of names"
             continue
         for key, value in names.items():
             if not isinstance(value, str):
-                yield f"{visible(key)} of its {side} is {_said(value)}, which is no name"
+                yield f"{visible(key)} of its {side} is {_said(value)}, which is not a name"
 
 
 def _wrong_tokens(model: Foreign) -> Iterator[str]:
     for key in _TOKENS:
         value = model.get(key, 0)
         if None in map(_whole, value if isinstance(value, list) else [value]):
-            yield f"{key} is {_said(value)}, which is no token"
+            yield f"{key} is {_said(value)}, which is not a token"
 
 
 def _too_long(search: Foreign, context: int | None) -> Iterator[str]:

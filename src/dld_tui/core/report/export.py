@@ -280,7 +280,9 @@ def export_report(report: Report, path: Path, *, overwrite: bool = False) -> lis
         if name.endswith(ending):
             return write(report, path, overwrite=overwrite)
     raise UsageError(
-        "the name does not say what to write", where=str(path), hint=f"End it in {endings()}"
+        "the name does not give a known format",
+        where=str(path),
+        hint=f"End the name in {endings()}",
     )
 
 

@@ -551,5 +551,5 @@ def _ambiguous(work: Sequence[Activity]) -> str:
             continue
         ends = accumulate((node.end_ns for node in nodes), max)
         if any(node.start_ns < end for node, end in zip(nodes[1:], ends, strict=False)):
-            return "kernels of a CUDA graph ran side by side, and their order of launch is not told"
+            return "kernels of a CUDA graph ran side by side, and their order of launch is unknown"
     return ""

@@ -200,7 +200,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
         yield MeasuredFact("throughput", f"{rate:,.1f} inferences/s of elapsed time")
     used, asked = (report.settings.get(name) for name in ("cuda_graph_used", "cuda_graph"))
     if isinstance(used, bool):
-        refused = "asked for, but not used" if asked is True else "not used"
+        refused = "requested, but not used" if asked is True else "not used"
         yield MeasuredFact("CUDA graph", "used" if used else refused)
     joules, watts = (_time(report.facts.get(name)) for name in _ENERGY[:2])
     if joules is not None and watts is not None:

@@ -365,7 +365,7 @@ def _columns(
         raise WrongValue("a sample holds something that is not a number")
     layer, times = table[:, 1], table[:, 2]
     if layer.min() < 0 or layer.max() >= layers:
-        raise WrongValue("a sample is of a layer that is not there")
+        raise WrongValue("a sample belongs to a layer that does not exist")
     sound = np.isfinite(times) & (times >= 0)
     return table[:, 0], layer.astype(np.int64), np.where(sound, times, 0.0), sound
 

@@ -214,7 +214,7 @@ class Report:
     def _left_out(self, count: int, noun: str, nouns: str) -> None:
         if count:
             self._problems.append(
-                f"{fmt.plural(count, noun, nouns)} without a sound time (missing, negative or"
+                f"{fmt.plural(count, noun, nouns)} without a valid time (missing, negative or"
                 " contradictory) left out"
             )
 
@@ -236,7 +236,7 @@ class Report:
         if not unsound:
             return []
         return [
-            f"{fmt.plural(unsound, 'profiled pass', 'profiled passes')} without sound times of"
+            f"{fmt.plural(unsound, 'profiled pass', 'profiled passes')} without valid times of"
             " layers (missing, negative or contradictory) left out of all sums"
         ]
 
@@ -462,7 +462,7 @@ class Report:
         try:
             status = os.stat(path)
         except (OSError, ValueError):
-            return "the model is no longer there"
+            return "the model no longer exists"
         for key, now in (("bytes", status.st_size), ("mtime_ns", status.st_mtime_ns)):
             if isinstance(self.model.get(key), int) and self.model[key] != now:
                 return "the model has changed since"

@@ -193,7 +193,7 @@ def read_events(query: Query, index: int, origin_us: float, layers: int) -> list
     events = []
     for layer, start, duration, own, track in rows:
         if not 0 <= whole_of(layer, "layer") < layers:
-            raise WrongValue(f"a sample is of layer {layer}, which is not there")
+            raise WrongValue(f"a sample belongs to layer {layer}, which does not exist")
         events.append(
             PassEvent(
                 layer,
@@ -275,7 +275,7 @@ def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEven
     track, kind, name, start, duration, layer, size, details = row
     known = None if layer is None else whole_of(layer, "layer of a GPU event")
     if known is not None and not 0 <= known < layers:
-        raise WrongValue(f"a GPU event is of layer {known}, which is not there")
+        raise WrongValue(f"a GPU event belongs to layer {known}, which does not exist")
     number = whole_of(track, "track of a GPU event")
     more = {} if details is None else json_of(details, "GPU event")
     return GpuEvent(

@@ -513,7 +513,7 @@ def relocate(path: Path, renames: Mapping[str, str], target: str = "") -> bool:
         database.execute("PRAGMA trusted_schema = OFF")
         query = "SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
         if database.execute(query).fetchone()[0]:
-            raise InputError("a report with triggers or views is not taken over", where=str(path))
+            raise InputError("a report with triggers or views is not accepted", where=str(path))
         with database:
             for table, column in _TABLES.items():
                 _relocate_table(database, table, column, renames)

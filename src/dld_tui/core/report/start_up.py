@@ -95,7 +95,7 @@ def start_up_lines(result: StartUp) -> list[str]:
         by[node.provider] = by.get(node.provider, 0) + 1
     if by:
         counts = ", ".join(f"{count:,} on {visible(name)}" for name, count in by.items())
-        lines.append(f"Before any run, nodes are given to providers: {counts}.")
+        lines.append(f"Before any run, nodes are assigned to providers: {counts}.")
     else:
-        lines.append("This ONNX Runtime does not tell which provider a node is given.")
+        lines.append("This ONNX Runtime does not report the provider of each node.")
     return lines

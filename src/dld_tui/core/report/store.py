@@ -123,7 +123,7 @@ class ReportWriter:
         target = Path(path)
         replaces = os.path.lexists(target)
         if replaces and not overwrite:
-            raise UsageError("the report exists", where=str(target), hint="Use --force")
+            raise UsageError("the report already exists", where=str(target), hint="Use --force")
         written = target.with_name(f"{target.name}.partial") if replaces else target
         with saving(written):
             if replaces:

@@ -295,7 +295,7 @@ def _trust_lines(report: Report) -> list[str]:
         )
     if 1 < latency.count < _FEW_FOR_P99:
         lines.append(
-            f"p99 of {latency.count} {_whole(report)[1]} is little more than the slowest one;"
+            f"p99 of {latency.count} {_whole(report)[1]} is hardly more than the slowest one;"
             f" {_FEW_FOR_P99} or more tell."
         )
     return lines + _profiling_lines(report, latency)

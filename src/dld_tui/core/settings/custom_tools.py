@@ -70,14 +70,14 @@ def problems(tool: Tool) -> list[str]:
             f"the application {tool.application!r} is neither a name nor an absolute path"
         )
     if any("\0" in text for text in texts):
-        faults.append("a text of it holds a NUL character")
+        faults.append("one of its texts contains a NUL character")
     used = _used(tool.arguments, faults)
     if (rest := _used([tool.folder], faults) - {"Folder"}) & set(PLACES):
         faults.append(f"the folder may hold $Folder, not ${min(rest)}")
     if tool.output and not _SUFFIX.fullmatch(tool.output):
-        faults.append(f"the output {tool.output!r} is no suffix such as .onnx")
+        faults.append(f"the output {tool.output!r} is not a suffix such as .onnx")
     if "Output" in used and not tool.output:
-        faults.append("$Output is used: say the suffix of the output, such as .onnx")
+        faults.append("$Output is used: give the suffix of the output, such as .onnx")
     if tool.output and "Output" not in used:
         faults.append("it has an output, and no argument holds $Output")
     if tool.open and not tool.output:
@@ -214,8 +214,8 @@ def _used(texts: Sequence[str], faults: list[str]) -> set[str]:
 
 def _unknown(name: str | None) -> str:
     known = ", ".join(f"${place}" for place in PLACES)
-    fault = f"there is no ${name}" if name else "a dollar stands alone"
-    return f"{fault}; there are {known}, and $$ for a dollar"
+    fault = f"unknown variable ${name}" if name else "a dollar sign has no name"
+    return f"{fault}; there are {known}, and $$ for a dollar sign"
 
 
 _PLAIN = re.compile(r"[\w@%+=:,./${}-]+", re.ASCII)
@@ -385,7 +385,7 @@ def find(name: str, path: Path | None = None) -> Tool:
     known = load(path)
     if name not in known:
         hint = f"Known tools: {', '.join(known)}" if known else "Add one with dld tool add"
-        raise UsageError(f"there is no tool {name!r}", hint=hint)
+        raise UsageError(f"unknown tool {name!r}", hint=hint)
     return known[name]
 
 
@@ -423,7 +423,7 @@ def remove(name: str, path: Path | None = None) -> None:
     document = config.read_document(target)
     tables = _tables(document, target)
     if name not in tables:
-        raise UsageError(f"there is no tool {name!r}")
+        raise UsageError(f"unknown tool {name!r}")
     del tables[name]
     config.write_document(target, document)
 

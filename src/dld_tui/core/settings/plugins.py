@@ -88,7 +88,7 @@ def _plugin(point: Any, kind: type[Any]) -> Plugin[Any]:
     except Exception as error:  # noqa: BLE001
         return Plugin(point.name, package, None, f"{type(error).__name__}: {error}")
     if not isinstance(value, kind):
-        return Plugin(point.name, package, None, f"{point.value} is no {kind.__name__}")
+        return Plugin(point.name, package, None, f"{point.value} is not of type {kind.__name__}")
     return Plugin(point.name, package, value)
 
 

@@ -96,7 +96,7 @@ def problems(connection: Connection) -> list[str]:
     """Return the problems of a connection, one line each; empty if it is valid."""
     faults = [name_problem(connection.name), host_problem(connection.host)]
     if connection.user and not _USER.fullmatch(connection.user):
-        faults.append(f"the user {connection.user!r} has characters that a user name has not")
+        faults.append(f"the user {connection.user!r} has characters that a user name cannot have")
     if connection.port is not None and not 1 <= connection.port <= 65535:
         faults.append(f"the port is {connection.port}; it is 1 to 65535")
     if connection.auth not in AUTH:
@@ -116,7 +116,7 @@ def problems(connection: Connection) -> list[str]:
             faults.append(f"the {label} is empty or has control characters")
     for name, value in connection.environment.items():
         if not _VARIABLE.fullmatch(name):
-            faults.append(f"{name!r} is no name of an environment variable")
+            faults.append(f"{name!r} is not the name of an environment variable")
         if "\0" in value:
             faults.append(f"the value of {name} holds a zero byte")
     return [problem for problem in faults if problem]
@@ -136,7 +136,7 @@ def name_problem(name: str) -> str:
 
 def host_problem(host: str) -> str:
     """Return the problem of a host, or an empty string."""
-    return "" if _HOST.fullmatch(host) else f"the host {host!r} is no host name or address"
+    return "" if _HOST.fullmatch(host) else f"the host {host!r} is not a host name or address"
 
 
 def hops(jump: str) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def find(name: str, path: Path | None = None) -> Connection:
     known = load(path)
     if name not in known:
         hint = f"Known targets: {', '.join(known)}" if known else "Add one with dld target add"
-        raise UsageError(f"there is no target {name!r}", hint=hint)
+        raise UsageError(f"unknown target {name!r}", hint=hint)
     return known[name]
 
 
@@ -253,7 +253,7 @@ def remove(name: str, path: Path | None = None) -> None:
     target = store_path() if path is None else path
     document = config.read_document(target)
     if name not in document:
-        raise UsageError(f"there is no target {name!r}")
+        raise UsageError(f"unknown target {name!r}")
     del document[name]
     config.write_document(target, document)
 

@@ -97,7 +97,7 @@ def _keyring() -> Any:  # its types are not there where it is not
         raise UnavailableError("the package keyring is not installed", hint=hint) from None
     if keyring.get_keyring().priority < 1:
         hint = "Start one (GNOME Keyring, KWallet), or remember secrets in memory"
-        raise UnavailableError("this system has no keyring that can be used", hint=hint)
+        raise UnavailableError("this system has no usable keyring", hint=hint)
     return keyring
 
 

@@ -111,7 +111,7 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
         if not any(member in facts.has for member in members):
             by_setting.setdefault(setting, f"{name} cannot do this")
     if facts.module == _RTX:
-        by_setting["hardware_compatible"] = "TensorRT-RTX does not heed it"
+        by_setting["hardware_compatible"] = "TensorRT-RTX ignores it"
         by_setting["build_route"] = "TensorRT-RTX has no knobs"  # though 1.6 on have the property
     if facts.module == "tensorrt" and (11,) <= facts.version_numbers < _DLA_AGAIN:
         by_setting.setdefault("dla_core", "none in 11.0 to 11.4.0; 11.4.1 has it on AGX Orin")
@@ -122,7 +122,7 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
     if problem := reason_against(CACHE, facts):
         by_setting["editable_timing_cache"] = problem
     if not facts.tactic_sources:
-        by_setting.setdefault("tactic_sources", f"{name} has none to choose from")
+        by_setting.setdefault("tactic_sources", f"{name} has only one")
     return by_setting
 
 
@@ -136,7 +136,7 @@ def route_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dic
     by_setting = library_reasons(values, facts)
     if problem := by_setting.get("build_route"):
         by_setting[""] = f"no build routes: {problem}"
-    return {**by_setting, "build_route": "this is what is searched"}
+    return {**by_setting, "build_route": "the search sets it"}
 
 
 def _typing_reasons() -> dict[str, str]:

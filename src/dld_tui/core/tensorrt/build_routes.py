@@ -98,7 +98,7 @@ def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise UsageError(
-                f"{clip(visible(text[at:]), 40)!r} is no part of a build route",
+                f"{clip(visible(text[at:]), 40)!r} is not part of a build route",
                 hint="Write -knob=value or -knob=[a|b|c], separated by spaces",
             )
         name, at = match[1], match.end()
@@ -116,7 +116,7 @@ def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:
     if knob is None:
         near = [other for other in knobs.knobs if name.strip("-").lower() in other.lower()]
         hint = f"There is {', '.join(map(visible, near[:5]))}" if near else "dld routes lists them"
-        raise UsageError(f"there is no knob {clip(visible(name), 60)}", hint=hint)
+        raise UsageError(f"unknown knob {clip(visible(name), 60)}", hint=hint)
     if not values:
         raise UsageError(f"the knob {visible(name)} has no value")
     wrong = [value for value in values if knob.values and value not in knob.values]
@@ -281,7 +281,7 @@ def search_lines(result: RouteSearch) -> list[str]:
     built = fmt.plural(len(result.trials), "route")
     lines = [f"{tuner}: {built} built, right results from {counted}"]
     if not result.is_whole:
-        lines.append("The time was up before all routes were tried")
+        lines.append("The time limit ended before all routes were tried")
     best, row = result.best, result.confirmed
     if best is None:
         return [*lines, "No engine gives right results"]
@@ -294,7 +294,7 @@ def search_lines(result: RouteSearch) -> list[str]:
         return [*lines, "No route is faster than the default"]
     text = f"{row.base_ms:.4g} to {row.new_ms:.4g} ms, {row.text}"
     if not result.is_faster:
-        return [*lines, f"{change} is not faster for sure: {text}"]
+        return [*lines, f"{change} is not certainly faster: {text}"]
     lines.append(f"{change} is faster than the default: {text}")
     if result.engine is not None:
         lines.append(f"Its engine is {visible(str(result.engine))}: keep it, a build of the same"

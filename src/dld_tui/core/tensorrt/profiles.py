@@ -113,7 +113,7 @@ class Profiles:
         if self.guess is None:
             return []
         return [
-            f"Input {guess.text}: the engine takes no other shape; --opt-shapes"
+            f"Input {guess.text}: the engine accepts no other shape; --opt-shapes"
             f" {visible(guess.option)}, with --min-shapes and --max-shapes, sets it"
             for guess in self.guess.guessed[:_MOST_NAMED]
         ]
@@ -204,7 +204,7 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
         ]
         if len({*map(len, shapes)}) > 1:
             raise UsageError(
-                f"input {shortened(name)} has another number of dimensions in each set"
+                f"input {shortened(name)} has a different number of dimensions in each set"
             )
         if shapes:
             sizes = [*zip(*shapes, strict=True)]

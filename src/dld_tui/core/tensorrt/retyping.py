@@ -267,7 +267,7 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     for name, precision in specs:
         fitting = [node for node in free if fnmatch.fnmatchcase(node.name, name)]
         if not fitting:
-            raise UsageError(f"no node fits {visible(name)!r}", hint="See dld inspect --nodes")
+            raise UsageError(f"no node matches {visible(name)!r}", hint="See dld inspect --nodes")
         assigned.update(dict.fromkeys(fitting, precision))
     for precision in dict.fromkeys(assigned.values()):
         assign(

@@ -112,7 +112,7 @@ def parse_replay(text: str, where: str) -> dict[str, Tactic]:
         data = json.loads(text)
         return {str(layer): _tactic(choice) for layer, choice in data["replay"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("this is no tactic replay file", where=where) from None
+        raise InputError("is not a tactic replay file", where=where) from None
 
 
 def _algorithm(tactic: Tactic) -> JSON:

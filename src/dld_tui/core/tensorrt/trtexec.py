@@ -620,16 +620,16 @@ def word_of(setting: Setting, text: str) -> str:
 
 
 _FP16 = (
-    "precision lives in the ONNX graph: write it with `dld convert fp16`, or set precisions on"
+    "precision is part of the ONNX graph: write it with `dld convert fp16`, or set precisions on"
     " layers and build with `dld build`, which puts the casts in a copy"
 )
 _QUANTIZE = "quantize the ONNX graph with QuantizeLinear and DequantizeLinear beforehand"
 _SHAPES = "give the ranges to --minShapes, --optShapes and --maxShapes alone"
-_NO_CALIBRATION = f"calibration is gone: {_QUANTIZE}"
+_NO_CALIBRATION = f"calibration was removed: {_QUANTIZE}"
 _NETWORK = "only ONNX models are read"
 _INSTEAD = {
     "--fp16": _FP16,
-    "--bf16": "precision lives in the ONNX graph: set bf16 on layers and build with `dld build`",
+    "--bf16": "precision is part of the ONNX graph: set bf16 on layers and build with `dld build`",
     "--int8": _QUANTIZE,
     "--fp8": _QUANTIZE,
     "--int4": _QUANTIZE,
@@ -668,7 +668,7 @@ _CHANGED_IN_11 = {
     "--directIO": "deprecated",
     "--separateProfileRun": "always so now; leave it out",
     "--allowWeightStreaming": "works without --stronglyTyped",
-    "--tacticSources": "cuDNN, cuBLAS and cuBLAS-LT are gone as sources",
+    "--tacticSources": "cuDNN, cuBLAS and cuBLAS-LT were removed as sources",
     "--inputIOFormats": "the type must be that of the graph's input; the format is free",
     "--outputIOFormats": "the type must be that of the graph's output; the format is free",
 }
@@ -717,8 +717,8 @@ def _explained(option: str, release: Version) -> Explained:
         return Explained(shown, "newer", f"only since {_release_text(SINCE[option])}")
     if not has_option(option, release):
         status = "renamed" if option in _RENAMED else "removed"
-        instead = _INSTEAD.get(option, "there is nothing in its place")
-        return Explained(shown, status, f"gone after {_release_text(LAST[option])}: {instead}")
+        instead = _INSTEAD.get(option, "nothing replaces it")
+        return Explained(shown, status, f"removed after {_release_text(LAST[option])}: {instead}")
     if release >= (11, 0):
         positive = {on: _DEFAULTS_IN_11[name] for name, (on, _) in DEFAULT_ON_IN_11.items()}
         if option in positive:

@@ -49,7 +49,7 @@ def named_value(item: str) -> tuple[str, str]:
     if len(name) > 1 and name[0] == name[-1] == "'":
         name = name[1:-1]
     if not colon or not name:
-        raise UsageError(f"{item!r} has not the form NAME:VALUE")
+        raise UsageError(f"{item!r} is not NAME:VALUE")
     return name, value.strip()
 
 

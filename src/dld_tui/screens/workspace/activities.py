@@ -256,7 +256,7 @@ class CustomTools(Controller):
         """Run a tool by its name."""
         tool = host(self.page).config.tools.get(name)
         if tool is None:
-            self.complain(DldError(f"there is no tool {name!r}"))
+            self.complain(DldError(f"unknown tool {name!r}"))
         else:
             self.run_tool(tool)
 
@@ -280,7 +280,7 @@ class CustomTools(Controller):
                 return "a name is needed"
             if target.exists() or target.is_symlink():
                 return "the file exists"
-            return None if target.parent.is_dir() else "there is no such folder"
+            return None if target.parent.is_dir() else "the folder does not exist"
 
         def given(text: str | None) -> None:
             if text is not None:

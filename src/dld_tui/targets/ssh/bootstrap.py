@@ -88,7 +88,7 @@ try:
                 content = archive.read(name)
                 whole.update(("%s %d\\n" % (name, len(content))).encode() + content)
             if whole.hexdigest() != digest:
-                raise OSError("the package has not arrived as it was sent")
+                raise OSError("the package was damaged in transfer")
             archive.extractall(fresh)
         open(os.path.join(fresh, "complete"), "w").close()
         if not os.path.isfile(os.path.join(folder, "complete")):
@@ -178,7 +178,7 @@ def machine_from(data: Mapping[str, Any], where: str) -> Machine:
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UnavailableError(
-            f"its Python gives an answer that makes no sense: {clip(visible(str(error)), 100)}",
+            f"its Python gave an invalid answer: {clip(visible(str(error)), 100)}",
             where=where,
         ) from None
 

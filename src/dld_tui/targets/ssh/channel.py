@@ -75,7 +75,7 @@ class Stream:
                     raise ConnectionLostError(self.where)
                 self._rest += data
             if skipped > _MOST_NOISE or len(self._rest) > MOST_OUTPUT:
-                message = "its login shell prints without end"
+                message = "its login shell prints endless output"
                 raise UnavailableError(message, where=self.where, hint=QUIET_SHELL)
 
     async def read(self) -> bytes:
@@ -183,7 +183,7 @@ class Agent:
         if data is None or "unpacked" not in data:
             text = str((data or {}).get("error", "")) or done.error_text[-300:] or "no answer"
             raise AgentError(
-                f"our package cannot be put there: {clip(visible(text), 300)}",
+                f"the dld package cannot be copied there: {clip(visible(text), 300)}",
                 kind="system",
                 where=self.where,
                 hint="Free some space there, or choose another folder with --directory",

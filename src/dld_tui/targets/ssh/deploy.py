@@ -145,7 +145,7 @@ class Deployment:
             # A virtual environment is the user's choice of packages: it runs the job unchanged.
             names = " ".join(need.requirement for need in missing)
             self._amount.notes.append(
-                f"{names} not in the Python of {self._agent.where}, it is done without;"
+                f"{names} not in the Python of {self._agent.where}, it is skipped;"
                 f" install with: {visible(base)} -m pip install {names}"
             )
             return Prepared(machine, base)
@@ -157,7 +157,7 @@ class Deployment:
             if any(need.fix and not need.optional for need in missing):
                 return await self._otherwise(machine, missing, needs.otherwise)
         if str((await self._agent.call("create", name=name))["python"]) != python:
-            raise UnavailableError("its agent makes no sense", where=self._agent.where)
+            raise UnavailableError("its agent sent an invalid answer", where=self._agent.where)
         missing = _missing(needs, await self._modules(python, needs))
         self._require_installable(missing)
         required = [need for need in missing if not need.optional]
@@ -183,7 +183,7 @@ class Deployment:
         except UnavailableError as error:
             absent = next(need for need in missing if need.fix)
             raise UnavailableError(
-                f"{absent.requirement} is not there, and instead of it {error.message}",
+                f"{absent.requirement} is missing, and in its place {error.message}",
                 where=self._agent.where, hint=absent.fix, details=error.details,
             ) from error  # fmt: skip
 
@@ -201,7 +201,7 @@ class Deployment:
         for need in missing:
             if need.fix and not need.optional:
                 raise UnavailableError(
-                    f"{need.requirement} is not there", where=self._agent.where, hint=need.fix
+                    f"{need.requirement} is missing", where=self._agent.where, hint=need.fix
                 )
 
     async def _try_optional(
@@ -211,7 +211,7 @@ class Deployment:
         try:
             await self._install(machine, python, f"{name}-more", specifiers)
         except UnavailableError as error:
-            self._amount.notes.append(f"{error.message}; it is done without")
+            self._amount.notes.append(f"{error.message}; it is skipped")
 
     async def _install(
         self, machine: Machine, python: str, name: str, specifiers: list[str]
@@ -229,7 +229,9 @@ class Deployment:
                 raise UnavailableError(
                     f"{named} cannot be installed: {why}", where=self._agent.where
                 )
-            self._amount.notes.append(f"the target cannot fetch packages ({why}): sent from here")
+            self._amount.notes.append(
+                f"the target cannot download packages ({why}): sent from here"
+            )
         self._amount.step(f"Fetching {named}")
         files = [LocalFile.at(path) for path in await fetch(machine, specifiers, name)]
         upload = Upload(self._agent, self._patience, amount=self._amount)
@@ -309,7 +311,7 @@ def platform_tags(machine: Machine) -> list[str]:
     kind = machine.machine
     if machine.system != "Linux" or not _MACHINE.fullmatch(kind):
         platform = clip(visible(f"{machine.system} {kind}"), 60)
-        raise UnavailableError(f"packages for {platform} cannot be fetched here")
+        raise UnavailableError(f"packages for {platform} cannot be downloaded here")
     if name != "glibc":  # Alpine: Python does not say which musl it is
         return [f"musllinux_1_{minor}_{kind}" for minor in range(_NEWEST_MUSL, -1, -1)]
     numbers = re.findall(r"\d+", version)
@@ -381,13 +383,13 @@ def _not_found(printed: str, requirements: Sequence[str]) -> UnavailableError:
     names = ", ".join(requirements)
     if "No module named pip" in printed:
         return UnavailableError(
-            f"{names}: the target cannot fetch them, and the Python here has no pip to do it",
+            f"{names}: the target cannot download them, and the Python here has no pip to do it",
             hint=f"{sys.executable} -m ensurepip",
         )
     errors = [line for line in printed.splitlines() if line.startswith("ERROR:")]
-    last = (errors or printed.strip().splitlines() or ["pip does not say why"])[-1]
+    last = (errors or printed.strip().splitlines() or ["pip gives no reason"])[-1]
     return UnavailableError(
-        f"{names}: neither the target nor this machine can fetch them:"
+        f"{names}: neither the target nor this machine can download them:"
         f" {clip(visible(last.removeprefix('ERROR: ')), 300)}",
         hint="Install them on the target by hand",
         details=printed,

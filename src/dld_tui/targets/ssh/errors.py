@@ -81,7 +81,7 @@ def from_network(
         return LinkError(CONNECT, message, where=where, hint=hint)
     if isinstance(error, asyncssh.KeyExchangeFailed):
         hint = "One of both sides is old; see KexAlgorithms and Ciphers in man ssh_config"
-        message = f"no common way of encryption: {error.reason}"
+        message = f"no common encryption algorithm: {error.reason}"
         return LinkError(HOST_KEY, message, where=where, hint=hint)
     if isinstance(error, asyncssh.DisconnectError) and "many authentication" in error.reason:
         hint = "An agent may hold many keys: choose one with --auth key --key FILE"
@@ -100,7 +100,7 @@ def from_network(
 def _from_os(error: OSError, where: str, stage: str) -> LinkError:
     if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
         hint = "Check the network, or give a jump host"
-        return LinkError(CONNECT, "there is no way to the machine", where=where, hint=hint)
+        return LinkError(CONNECT, "there is no route to the machine", where=where, hint=hint)
     text = error.strerror or str(error) or type(error).__name__
     return LinkError(stage, f"the connection fails: {text}", where=where, passes=True)
 

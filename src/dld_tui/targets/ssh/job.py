@@ -324,7 +324,7 @@ class SshJob(Job):
         self._amount.sent += len(line)
         if answer.get("id") != self.id:
             raise AgentError(
-                "what was sent is no longer there", kind="missing",
+                "the sent files no longer exist there", kind="missing",
                 where=self._agent.where, hint="Start it again",
             )  # fmt: skip
 
@@ -349,7 +349,7 @@ class SshJob(Job):
         try:
             return await persist(attempt, self._setup.patience, self._tell_lost)
         except LinkError as error:
-            hint = f"The job goes on there; fetch its result with: {self._attach}"
+            hint = f"The job continues there; fetch its result with: {self._attach}"
             raise UnavailableError(error.message, where=error.where, hint=hint) from None
 
     async def _in_time(self, work: Any) -> Any:
@@ -361,7 +361,7 @@ class SshJob(Job):
             raise ConnectionLostError(self._agent.where) from None
 
     def _tell_lost(self, error: LinkError, wait: float) -> None:
-        text = f"{error.message}: the job goes on there; the next attempt is in {wait:g} s"
+        text = f"{error.message}: the job continues there; the next attempt is in {wait:g} s"
         self._say(Log(text, "warning"))
 
     async def _look_again(self, failed: Failed, needs: Needs) -> None:
@@ -400,7 +400,7 @@ class SshJob(Job):
             work = persist(lambda: self._tell(word), self._setup.patience, self._tell_lost)
             await loop.within(_STOP_S, work)
         await asyncio.sleep(_STOP_S)
-        self._say(Log(f"{self._target} does not answer: the job may go on there", "warning"))
+        self._say(Log(f"{self._target} does not answer: the job may continue there", "warning"))
         if self._task is not None:
             self._task.cancel()
 
@@ -573,7 +573,7 @@ class _Planner:
 def _name(path: Path) -> str:
     name = path.absolute().name
     if name in ("", ".", ".."):
-        raise InputError("this is no name of a file", where=str(path))
+        raise InputError("is not a file name", where=str(path))
     return name
 
 

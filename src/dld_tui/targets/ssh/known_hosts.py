@@ -342,7 +342,7 @@ class KeyFiles:
             self.pairs += asyncssh.load_keypairs([str(path)], None, there)
         except FileNotFoundError:
             if is_named:
-                self.notes.append(f"the key file {short(path)} is not there")
+                self.notes.append(f"the key file {short(path)} does not exist")
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
             if "passphrase" in str(error).lower():
                 self.locked[path] = public_half(path)

@@ -58,7 +58,7 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """Before those of the library: with the processor's own AES it sends nearly twice as fast."""
 MOST_OUTPUT = 16 << 20
 """Bytes that a command may print; it is kept in memory."""
-QUIET_SHELL = "Look what the start-up files of its shell print, such as ~/.bashrc"
+QUIET_SHELL = "Look at what the start-up files of its shell print, such as ~/.bashrc"
 _CHUNK = 1 << 18
 _LOGIN_S = 300.0
 """A person may have to look up a password."""
@@ -197,7 +197,9 @@ class Link:
         while data := await reader.read(_CHUNK):
             printed += data
             if len(printed) > MOST_OUTPUT:
-                raise UnavailableError("it prints without end", where=self.where, hint=QUIET_SHELL)
+                raise UnavailableError(
+                    "its shell prints endless output", where=self.where, hint=QUIET_SHELL
+                )
         return bytes(printed)
 
     def command(
@@ -307,7 +309,7 @@ class Link:
 
     def _lost(self, error: BaseException) -> LinkError:
         if isinstance(error, asyncssh.ChannelOpenError) and self.is_open:
-            message = f"the target starts no command: {error.reason}"
+            message = f"the target cannot start a command: {error.reason}"
             return LinkError(AUTHENTICATION, message, where=self.where)
         return ConnectionLostError(self.where)
 
@@ -621,8 +623,8 @@ class Client(asyncssh.SSHClient):
             self.gave_up = False
             self.given[name] = passphrase
             return key
-        self.notes.append(f"the key {short(path)} stays closed without its passphrase")
-        raise ValueError("the key stays closed")
+        self.notes.append(f"the key {short(path)} cannot be used without its passphrase")
+        raise ValueError("the key could not be decrypted")
 
     async def _password(self) -> str | None:
         """Return the password that is known, else ask; one that was refused is forgotten."""

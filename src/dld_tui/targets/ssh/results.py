@@ -129,7 +129,7 @@ class JobsStore:
         """
         jobs = [job for job in self.all() if job_id and job.id.endswith(job_id)]
         if len(jobs) != 1:
-            problem = "is no job that was started from here" if not jobs else "means several jobs"
+            problem = "is not a job started from here" if not jobs else "means several jobs"
             raise UsageError(f"{job_id!r} {problem}", hint="dld target jobs lists them")
         return jobs[0]
 
@@ -242,7 +242,7 @@ class Records:
             yield record[:1].decode("ascii", "replace"), record[1:]
         del self._rest[:start]
         if len(self._rest) > _LONGEST:
-            raise UnavailableError("it sends a line without end", where=self._where)
+            raise UnavailableError("it sends an endless line", where=self._where)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def command_line(
     if environment:
         for name in environment:
             if not _VARIABLE.fullmatch(name):
-                raise UsageError(f"{name!r} is no name of an environment variable")
+                raise UsageError(f"{name!r} is not the name of an environment variable")
         words += ["env", *(f"{name}={value}" for name, value in environment.items())]
         if "=" in arguments[0]:
             raise UsageError("a program with '=' in its name cannot be given variables")
@@ -107,7 +107,7 @@ def proxy_arguments(command: str, host: str, port: int, user: str) -> list[str]:
     """
     problem = host_problem(host)
     if not problem and user and not is_plain_user(user):
-        problem = f"the user {user!r} has characters that mean something to a shell"
+        problem = f"the user {user!r} has characters with a meaning to the shell"
     if problem:
         raise UsageError(f"{problem}, so the proxy command is not run")
     values = {"h": host, "n": host, "p": str(port), "r": user, "%": "%"}
@@ -180,7 +180,7 @@ def route(connection: Connection) -> list[Hop]:
 
 def _route(wanted: Connection, depth: int) -> list[Hop]:
     if depth > _DEEPEST:
-        raise UsageError("the jump hosts go in a circle", where=wanted.host)
+        raise UsageError("the jump hosts form a cycle", where=wanted.host)
     options = _options(wanted)
     jump = wanted.jump or ("" if wanted.proxy_command else str(options.get("ProxyJump") or ""))
     proxy = "" if jump else wanted.proxy_command or str(options.get("ProxyCommand") or "")

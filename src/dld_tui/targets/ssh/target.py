@@ -298,7 +298,7 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
         if ended is None:
             return
         if ended.code != 0:
-            fix = "Run it there by hand with 'true' behind it"
+            fix = "Run it there by hand with 'true' as its command"
             done(Step("launcher", BAD, f"{words}: {_last(ended)}", fix))
             return
         done(Step("launcher", GOOD, words))
@@ -331,7 +331,7 @@ def _judge(
     free = answer.get("free")
     amount = free if isinstance(free, int) else 0
     enough = amount >= _ROOM_BYTES
-    fix = "" if enough else f"Models and parts want {fmt.size(_ROOM_BYTES)}; make room there"
+    fix = "" if enough else f"Models and parts want {fmt.size(_ROOM_BYTES)}; free some there"
     done(Step("disk space", GOOD if enough else WEAK, f"{fmt.size(amount)} free", fix))
 
 

@@ -237,7 +237,7 @@ class Upload:
         data = head + b"".join(contents)
         names = strings((await self._agent.call("receive_many", input=data)).get("sha256"))
         if names != [hashlib.sha256(content).hexdigest() for content in contents]:
-            raise ActivityError("files did not arrive as they were sent", where=self._agent.where)
+            raise ActivityError("files were damaged in transfer", where=self._agent.where)
         self.amount.done += len(data) - len(head)
         self.amount.sent += len(data)
         return names
@@ -290,7 +290,7 @@ class Upload:
         name = digest.hexdigest()
         if answer.get("sha256") != name:
             raise ActivityError(
-                f"{file.path.name} did not arrive as it was sent", where=self._agent.where
+                f"{file.path.name} was damaged in transfer", where=self._agent.where
             )
         self._key = ""
         return name
@@ -426,7 +426,7 @@ class _Incoming:
         answer = await stream.next_answer()
         size, sha256 = answer.get("size"), answer.get("sha256")
         if not isinstance(size, int) or not isinstance(sha256, str) or size < 0:
-            raise ActivityError("the target does not say what it sends", where=str(self._path))
+            raise ActivityError("the target does not announce what it sends", where=str(self._path))
         if self._staged is None:
             self._promised = (size, sha256)
             amount.transfer(f"Fetching {self._path.name}", size)
@@ -449,6 +449,6 @@ class _Incoming:
     def finish(self, where: str) -> None:
         assert self._staged is not None
         if self._digest.hexdigest() != self._promised[1]:
-            raise ActivityError("a result did not arrive as it was sent", where=where)
+            raise ActivityError("a result was damaged in transfer", where=where)
         self._staged.seal()
         self._staged.commit()

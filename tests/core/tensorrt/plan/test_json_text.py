@@ -17,8 +17,8 @@ from dld_tui.core.tensorrt.plan.json_text import documents, parsed, read_text
         ('{"Layers": [\n{"Name": "a"},', "JSON ends early at line 2 column 15"),
         ('{"Layers": nonsense}', "Not JSON: Expecting value at line 1 column 12"),
         ("[" * 100_000, "JSON is nested too deep"),
-        ("[" + "9" * 5000 + "]", "JSON has a number of too many digits"),
-        ('{"a": 1} x', "Not JSON: something follows the document at line 1 column 9"),
+        ("[" + "9" * 5000 + "]", "JSON has a number with too many digits"),
+        ('{"a": 1} x', "Not JSON: there is data after the document at line 1 column 9"),
     ],
 )
 def test_damage_is_one_line(text: str, message: str) -> None:
@@ -40,7 +40,7 @@ def test_layers_one_after_another() -> None:
 def test_a_damaged_layer_is_left_out() -> None:
     found, notes = documents('--- Layer 0 ---\n{"Name": "a"}\n--- Layer 1 ---\n{"Na', "f")
     assert found == [{"Name": "a"}]
-    assert notes == ["1 of the layers are not whole JSON and left out"]
+    assert notes == ["1 of the layers are not complete JSON and left out"]
 
 
 def test_encodings(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_wrong_types_are_noted() -> None:
     assert not found.names_only
     assert plan.notes == ["the list of inputs and outputs is of a wrong type and left out"]
     assert found.oddities.notes() == [
-        "2 entries of Layers are no layers and left out",
+        "2 entries of Layers are not layers and left out",
         "inputs, outputs or constants of 1 layer are of a wrong type and partly left out",
     ]
 

@@ -67,7 +67,7 @@ def test_rows_of_trtexec() -> None:
         LayerRow("bad", None),
         LayerRow("huge", None),
     ]
-    assert found.notes == ["2 rows of the profile without a sound time: shown as unknown"]
+    assert found.notes == ["2 rows of the profile without a valid time: shown as unknown"]
 
 
 def test_a_cut_file_keeps_its_whole_rows() -> None:
@@ -90,7 +90,7 @@ def test_several_lists_in_one_file_are_runs() -> None:
     # A run that was killed is not shown in the place of a whole one.
     cut = rows_of_file(RUN % 1 + (RUN % 2)[:40], "f")
     assert cut.rows[1]["averageMs"] == 1
-    assert cut.notes("profile") == ["the profile is of 2 runs: the last whole one is shown"]
+    assert cut.notes("profile") == ["the profile is of 2 runs: the last complete one is shown"]
     # The same in one list: each run begins with its count.
     joined = profile_of_rows([*rows_of_file(RUN % 1, "f").rows, *rows_of_file(RUN % 5, "f").rows])
     assert [(row.name, row.mean_ms) for row in joined.rows] == [("a", 5), ("b", 1)]

@@ -48,14 +48,14 @@ def test_files_given_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         open_plan(path, profile=tmp_path / "absent")
     (tmp_path / "m.json").write_text("[]")
-    with pytest.raises(InputError, match="is not metadata"):
+    with pytest.raises(InputError, match="is not the metadata"):
         open_plan(path, metadata=[tmp_path / "m.json"])
 
 
 def test_damage_beside_is_a_note(tmp_path: Path) -> None:
     path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
     (tmp_path / "net.metadata.json").write_text("[]")
-    assert any("is not metadata" in note for note in open_plan(path).notes)
+    assert any("is not the metadata" in note for note in open_plan(path).notes)
 
 
 def test_of_several_profiles_the_fitting_one(tmp_path: Path) -> None:
@@ -292,9 +292,9 @@ def test_figures_that_cannot_be_are_dashes_and_one_line_each(tmp_path: Path) -> 
     assert [layer.time_ms for layer in plan.layers] == [1, None, None, None, None]
     assert plan.total_ms == 1
     assert list(plan.notes) == [
-        "the weights of 3 layers are no sound numbers: shown as unknown",
+        "the weights of 3 layers are not valid numbers: shown as unknown",
         "tensors of 1 layer are larger than any memory: their sizes are shown as unknown",
-        "3 rows of the profile without a sound time: shown as unknown",
+        "3 rows of the profile without a valid time: shown as unknown",
         "1 row of the profile whose mean and total contradict each other: shown as unknown",
     ]
     assert "at least" in weights_text(summary_of(plan))

@@ -43,7 +43,7 @@ def test_nothing_is_taken_that_could_be_of_either(tmp_path: Path) -> None:
     found = open_plan(one)
     assert found.timing is None
     assert found.notes[-1] == (
-        "1 timing file lies beside 2 engines, and nothing tells which belong together: --timing"
+        "1 timing file lies beside 2 engines, and nothing shows which belong together: --timing"
         " takes one"
     )
     assert taken(open_plan(one, timing=tmp_path / "net.timing.json")) == "net.timing.json"

@@ -32,7 +32,7 @@ def test_statistics_and_series() -> None:
     assert found.enqueue.mean == pytest.approx(0.1)
     assert found.series["compute"] == (1.0, 2.0, 3.0)
     assert found.throughput is None  # of what was left out nothing is known
-    assert notes == [WITHIN, "1 inference without sound times left out"]
+    assert notes == [WITHIN, "1 inference without valid times left out"]
 
 
 def test_throughput_is_of_the_time_that_went_by() -> None:

@@ -146,7 +146,7 @@ class Relocation:
                 return None  # the name decides
             if partner.ref != ref:
                 raise EditError(
-                    f"node {quoted(ref)} is not there, and several nodes are like it",
+                    f"node {quoted(ref)} does not exist, and several nodes are like it",
                     hint=f"One of them is {quoted(partner.ref)}",
                 )
         return partner

@@ -106,7 +106,7 @@ def report_from_nsight(
         ) from error
     if not export.work:
         raise InputError(
-            "the Nsight Systems export tells of no work of a GPU",
+            "the Nsight Systems export has no GPU activity",
             where=str(target),
             hint="Record it with: nsys profile --trace=cuda,nvtx",
         )
@@ -361,7 +361,7 @@ def _write(writer: ReportWriter, export: _Export) -> None:
                 + [done.end for done in work]
             )
         ]
-        writer.note("no outermost NVTX range comes again: all is shown as one pass")
+        writer.note("no outermost NVTX range repeats: everything is shown as one pass")
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         writer.add_pass(number, us(start - origin), us(end - start))
     samples: dict[int, list[tuple[int, float, float, float, int | str]]] = defaultdict(list)

@@ -217,7 +217,7 @@ class LastList:
         """Return notes about the choice."""
         if self.lists < 2:
             return []
-        which = "the last whole one" if self.cut else "the last"
+        which = "the last complete one" if self.cut else "the last"
         return [f"the {noun} is of {self.lists} runs: {which} is shown"]
 
 

@@ -489,7 +489,7 @@ class OrtProfile:
             )
         if self._events >= EVENT_LIMIT:
             self.warnings.append(
-                f"ONNX Runtime stops to record at {EVENT_LIMIT:,} events: later passes are missing"
+                f"ONNX Runtime stops recording at {EVENT_LIMIT:,} events: later passes are missing"
             )
         if self._overlapped:
             self.warnings.append(

@@ -215,7 +215,7 @@ class InferenceRows:
             inferences = fmt.plural(self.repeated, "inference is", "inferences are")
             doubts.append(f"{inferences} in the file twice and counted once")
         if self.bad:
-            doubts.append(f"{fmt.plural(self.bad, 'inference')} without sound times left out")
+            doubts.append(f"{fmt.plural(self.bad, 'inference')} without valid times left out")
         return doubts
 
 
@@ -321,7 +321,7 @@ def report_from_trtexec_profile(
     rows = [(row, row.mean_ms) for row in layer_rows.rows if row.mean_ms is not None][:_MOST_LAYERS]
     bad = layer_rows.doubtful + reader.damage.skipped
     if not rows:
-        reason = f": {fmt.plural(bad, 'row')} without a sound time" if bad else ""
+        reason = f": {fmt.plural(bad, 'row')} without a valid time" if bad else ""
         raise InputError(f"the layer profile has no layer{reason}", where=str(target))
 
     def fill(writer: ReportWriter) -> None:
@@ -369,9 +369,9 @@ def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: La
         " are; single passes and the latency from end to end are not in the file, so the pass is"
         " the sum of its layers"
     )
-    writer.note("types are told from the layers' names")
+    writer.note("types are guessed from the layers' names")
     if rows.passes == 0:
-        writer.note("the profile says that it is of 0 iterations", "warning")
+        writer.note("the profile is of 0 iterations", "warning")
     if rows.runs > 1:
         writer.note(f"the profile is of {rows.runs} runs: the last is shown", "warning")
     for text in last.notes("profile"):
@@ -382,7 +382,7 @@ def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: La
         writer.note(text, "warning")
     bad = rows.doubtful + reader.damage.skipped
     if bad:
-        writer.note(f"{fmt.plural(bad, 'row')} without a sound time left out", "warning")
+        writer.note(f"{fmt.plural(bad, 'row')} without a valid time left out", "warning")
 
 
 _BLOCK = 1000
@@ -434,7 +434,7 @@ def report_from_trtexec_times(
         while block := list(islice(inferences, _BLOCK)):
             _add(writer, block, seen)
         if not seen.count:
-            raise InputError("there is no inference with sound times", where=str(target))
+            raise InputError("no inference has valid times", where=str(target))
         rows.bad += reader.damage.skipped
         _times_remark(writer, seen, rows, reader, last)
 

@@ -154,7 +154,7 @@ def archive_set(path: Path) -> FileSet:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()[:_MOST_MEMBERS]
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise CorruptFileError(f"not a whole ZIP archive: {error}", where=str(path)) from None
+        raise CorruptFileError(f"not a complete ZIP archive: {error}", where=str(path)) from None
     file_set = match_names(sorted(names), None)
     if not file_set.of("graph"):
         raise InputError(
@@ -325,7 +325,7 @@ def read_metadata(text: str, where: str, role: str = "") -> Foreign:
         if role == "build" and "build_options" not in document:
             return {"build": document}
         return document
-    raise InputError("is not metadata of an engine", where=where)
+    raise InputError("is not the metadata of an engine", where=where)
 
 
 def io_modes(metadata: Mapping[str, JSON]) -> dict[str, str]:

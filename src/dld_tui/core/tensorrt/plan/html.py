@@ -192,7 +192,7 @@ def precision_chart(plan: EnginePlan) -> str:
 
 
 def convolution_chart(plan: EnginePlan) -> str:
-    """Return the slowest convolutions, and how near to their roof they come."""
+    """Return the slowest convolutions, and how close to their roof they come."""
     peaks = peaks_of(plan.device)
     convolutions = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
     convolutions.sort(key=lambda layer: -(layer.time_ms or 0.0))
@@ -312,7 +312,7 @@ def plan_page(
     drawing, rules = _graph(plan)
     timing = plan.timing.series if plan.timing is not None else {}
     sections = [
-        Section("about", "What the files do not say", paragraphs(about)),
+        Section("about", "What the files do not contain", paragraphs(about)),
         Section("types", "By type", _bars(groups(plan, "type"))),
         Section("precisions", "By precision", _bars(groups(plan, "precision"))),
         Section("precision-types", "Precision by type", precision_chart(plan)),
@@ -333,7 +333,7 @@ def plan_page(
 
 
 def _convolution_title(plan: EnginePlan) -> str:
-    roof = "" if peaks_of(plan.device) is None else ", and how near to their roof they come"
+    roof = "" if peaks_of(plan.device) is None else ", and how close to their roof they come"
     return f"The slowest convolutions{roof}"
 
 

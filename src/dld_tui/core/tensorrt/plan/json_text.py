@@ -231,13 +231,13 @@ def parsed(text: str, where: str) -> JSON:
         value: JSON
         value, end = _DECODER.raw_decode(text, _blank(text, 0))
         if text[end:].strip():
-            raise json.JSONDecodeError("something follows the document", text, end)
+            raise json.JSONDecodeError("there is data after the document", text, end)
     except json.JSONDecodeError as error:
         raise CorruptFileError(_described(text, error), where=where) from None
     except RecursionError:
         raise CorruptFileError("JSON is nested too deep", where=where) from None
     except ValueError:
-        raise CorruptFileError("JSON has a number of too many digits", where=where) from None
+        raise CorruptFileError("JSON has a number with too many digits", where=where) from None
     return value
 
 
@@ -268,8 +268,10 @@ def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
         except CorruptFileError:
             damaged += 1
     if not values:
-        raise CorruptFileError("no layer of it is whole JSON", where=where)
-    return values, [f"{damaged} of the layers are not whole JSON and left out"] if damaged else []
+        raise CorruptFileError("none of its layers is complete JSON", where=where)
+    return values, [
+        f"{damaged} of the layers are not complete JSON and left out"
+    ] if damaged else []
 
 
 def lists_of(text: str) -> tuple[list[JSON], bool]:

@@ -56,7 +56,7 @@ class Oddities:
         notes = []
         if self.not_objects:
             entries = fmt.plural(self.not_objects, "entry", "entries")
-            notes.append(f"{entries} of Layers are no layers and left out")
+            notes.append(f"{entries} of Layers are not layers and left out")
         if self.without_name:
             notes.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
         if self.wrong_tensors:
@@ -66,7 +66,7 @@ class Oddities:
             )
         if self.wrong_weights:
             notes.append(
-                f"the weights of {fmt.plural(self.wrong_weights, 'layer')} are no sound numbers:"
+                f"the weights of {fmt.plural(self.wrong_weights, 'layer')} are not valid numbers:"
                 " shown as unknown"
             )
         if self.too_large:

@@ -485,7 +485,7 @@ def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) 
         advice = f"With only {counts[0]} input channels Tensor Cores may not be of use"
     elif counts is not None and any(count % multiple for count in counts):
         advice = (
-            f"Its {counts[0]:,} input and {counts[1]:,} output channels are no multiples of"
+            f"Its {counts[0]:,} input and {counts[1]:,} output channels are not multiples of"
             f" {multiple}, in which Tensor Cores take {layer.precision}"
         )
     hazard = f"A convolution in {layer.precision} does not use Tensor Cores, by its tactic's name"
@@ -626,8 +626,8 @@ def plan_findings(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[Pla
     yield from _together(
         plan, is_kernel_generated, GENERATED_PERCENT, "generated-kernels",
         "Kernels that the compiler of fused parts made",
-        "Look what they compute: pointwise chains between matrix products can often be avoided, or"
-        " fused into them in another order",
+        "Look at what they compute: pointwise chains between matrix products can often be avoided,"
+        " or fused into them in another order",
     )  # fmt: skip
     yield from _together(
         plan, is_shape_work, SHAPE_PERCENT, "shape-and-cast",

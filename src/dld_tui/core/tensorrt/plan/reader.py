@@ -134,7 +134,7 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
     if total_ms and compute and not 1 / _TOO_FAR < compute / total_ms < _TOO_FAR:
         parts.notes.append(
             f"an inference takes {fmt.milliseconds(compute)} ms and the layers"
-            f" {fmt.milliseconds(total_ms)} ms: {path.name} is probably of another engine"
+            f" {fmt.milliseconds(total_ms)} ms: {path.name} probably belongs to another engine"
         )
     return with_summary(computed, printed) if printed is not None else computed
 
@@ -164,7 +164,7 @@ def _own_summary(parts: Parts) -> JSON:
         if computed is not None and printed is not None and agree(computed, printed):
             return summary
     parts.notes.append(
-        f"{Path(of).name} may be of another engine that lies beside: its times are left out"
+        f"{Path(of).name} may belong to another engine beside it: its times are left out"
     )
     return None
 

@@ -385,7 +385,9 @@ class _Reader:
     def _known(self, name: str, value: str | None, title: str) -> None:
         if value is not None:
             self.log.facts[name] = value
-        elif (doubt := f"{title} is no sound figure in the log: left out") not in self.log.doubts:
+        elif (
+            doubt := f"{title} is not a valid number in the log: left out"
+        ) not in self.log.doubts:
             self.log.doubts.append(doubt)
 
 
@@ -457,7 +459,7 @@ def profile_of_rows(
     profile = LayerProfile(read.passes, read.rows)
     if read.unsound:
         rows = fmt.plural(read.unsound, "row")
-        profile.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
+        profile.notes.append(f"{rows} of the profile without a valid time: shown as unknown")
     if read.contradictory:
         rows = fmt.plural(read.contradictory, "row")
         profile.notes.append(
@@ -468,7 +470,7 @@ def profile_of_rows(
         profile.notes.append(f"the profile is of {read.runs} runs: the last is shown")
     profile.notes += notes
     if profile.passes == 0:
-        profile.notes.append("the profile says that it is of 0 passes")
+        profile.notes.append("the profile is of 0 passes")
     return profile
 
 
@@ -580,7 +582,7 @@ class RowFile:
         if self.ends_early and self.runs == 1:
             notes.append(f"the {noun} ends early: it was cut")
         if self.runs > 1:
-            last = "the last whole one" if self.ends_early else "the last"
+            last = "the last complete one" if self.ends_early else "the last"
             notes.append(f"the {noun} is of {self.runs} runs: {last} is shown")
         return notes
 
@@ -737,7 +739,7 @@ def summary_doubts(summary: JSON, percentiles: tuple[float, ...] = ()) -> list[s
         bad.append("Throughput")
     if not bad:
         return []
-    return [f"no sound figures in the performance summary: {', '.join(bad)}"]
+    return [f"no valid numbers in the performance summary: {', '.join(bad)}"]
 
 
 def _rate(value: JSON) -> float | None:

@@ -76,8 +76,10 @@ def create(root: Path, name: str) -> dict[str, Any]:
         )
         if done.returncode or not python.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            why = (done.stderr + done.stdout).strip().splitlines() or ["it does not say why"]
-            fail(f"no virtual environment can be made: {why[-1]}", "sudo apt install python3-venv")
+            why = (done.stderr + done.stdout).strip().splitlines() or ["it gives no reason"]
+            fail(
+                f"no virtual environment can be created: {why[-1]}", "sudo apt install python3-venv"
+            )
         _add_packages_of(sys.executable, python)
     return {"python": str(python)}
 
@@ -133,7 +135,7 @@ def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str
     """
     folder = Path(python).parent.parent
     if folder.parent != root / "venv":
-        fail("packages are only installed into an environment of our own")
+        fail("packages are only installed into dld's own environment")
     site = _sites_of(python)[0]
     for name, sha256 in wheels:
         try:
@@ -174,7 +176,7 @@ def _unpack(wheel: zipfile.ZipFile, site: Path) -> None:
 def _place(name: str) -> str:
     parts = PurePosixPath(name).parts
     if name.startswith("/") or ".." in parts or "\\" in name:
-        fail("a wheel with a path that leads out of it")
+        fail("a wheel has a path outside of it")
     # NAME.data/purelib and platlib hold what belongs into the root; scripts and headers may stay.
     if len(parts) > 2 and parts[0].endswith(".data") and parts[1] in ("purelib", "platlib"):
         return os.path.join(*parts[2:])

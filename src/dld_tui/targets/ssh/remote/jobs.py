@@ -120,7 +120,7 @@ def _launch(folder: Path) -> None:
     if not (folder / "events").exists():
         process.wait()
         log_text = (folder / "supervisor.log").read_text(encoding="utf-8", errors="replace")
-        problem = (log_text.strip().splitlines() or ["it does not say why"])[-1]
+        problem = (log_text.strip().splitlines() or ["it gives no reason"])[-1]
     if problem:
         command = json.loads((folder / "job.json").read_text(encoding="utf-8"))["command"]
         fail(f"the job cannot be started: {problem}", f"Is {command[0]} there, and in PATH?")
@@ -130,7 +130,7 @@ def follow(root: Path, job_id: str, offset: int) -> None:
     """Print the records of a job from an offset until its last one; ``h`` is a sign of life."""
     folder = folder_of(root, job_id)
     if not (folder / "events").is_file():
-        fail("there is no such job", "It was removed, or it never started", "gone")
+        fail("the job does not exist", "It was removed, or it never started", "gone")
     output = sys.stdout.buffer
     pause, beat_at = _POLL_S[0], 0.0
     last = b""

@@ -20,11 +20,11 @@ _REASONS = {
         "the disk quota is used up",
         "Free some space there, or set another --directory",
     ),
-    errno.EFBIG: ("files may not be so large there", "Look at `ulimit -f` of that user"),
+    errno.EFBIG: ("the file is larger than allowed there", "Look at `ulimit -f` of that user"),
     errno.EACCES: ("no permission to write there", "Set another --directory"),
     errno.EPERM: ("no permission to write there", "Set another --directory"),
     errno.EROFS: ("the disk is read-only", "Set another --directory"),
-    errno.ENOTDIR: ("a file is where a folder should be", "Set another --directory"),
+    errno.ENOTDIR: ("a file is in the place of a folder", "Set another --directory"),
 }
 
 

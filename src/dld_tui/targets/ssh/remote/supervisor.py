@@ -148,7 +148,7 @@ class Supervisor:
                 view = view[self._events.write(view) or 0 :]
         except OSError as error:  # the disk is full
             if not self._reason:
-                self._reason = f"what it says cannot be written down: {error.strerror}"
+                self._reason = f"its output cannot be saved: {error.strerror}"
                 self._signals.append((0.0, signal.SIGKILL))
 
     def _obey(self, process: subprocess.Popen[bytes]) -> None:
