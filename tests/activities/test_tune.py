@@ -22,7 +22,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import SaveError, UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
@@ -287,6 +287,16 @@ def test_time_is_kept_for_the_proof(
         setups = [tuning._base, tuning._base.with_change(one_thread)]
         list(tuning._raced("together", setups, tune._BOTH))
     assert clock[0] == pytest.approx(budget - kept, abs=6.1)  # a round is two turns
+
+
+def test_the_log_compares_what_is_slower_with_the_best_in_the_same_rounds(
+    tmp_path: Path, fast: dict[str, float]
+) -> None:
+    fast |= {"threads 1": 1.7}
+    path = write(tmp_path, DEEP, "deep.onnx")
+    request = Request(model=path, output=tmp_path / "o.tune.json", budget=60.0, only=("threads-1",))
+    lines = [event.text for event in run(request) if isinstance(event, Log)]
+    assert "1 thread: slower, 1.70 x the best latency" in lines
 
 
 def test_a_gain_that_a_gate_would_allow_is_not_claimed(

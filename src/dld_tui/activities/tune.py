@@ -533,7 +533,9 @@ class _Tuning:
             yield Metric("best", race.figures[best][-1], "ms")
             for name in out:
                 self._made[name].close() if name in self._made else None
-                yield Log(f"{self._setups[name].title}: slower, {race.figures[name][-1]:.3g} ms")
+                # Times of different rounds do not compare, ratios within rounds do.
+                ratio = race.ratio(name, best) or 1.0
+                yield Log(f"{self._setups[name].title}: slower, {ratio:.2f} x the best latency")
         if not race.is_over:
             self._is_whole = False
         reference = setups[0]
