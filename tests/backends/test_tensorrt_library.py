@@ -185,7 +185,7 @@ def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
 def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:
     package(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     facts = asked(str(tmp_path))
-    assert facts.why == "loading it ended with SIGSEGV"
+    assert facts.why == "loading it crashed with SIGSEGV"
     assert library_check(facts).state == BROKEN
 
 

@@ -76,7 +76,7 @@ def test_a_cache_is_edited_and_kept_to(trt: Any, tactics: Tactics, model: Path) 
     fake_build(trt, model, timing_cache=edited)
     assert tactics.taken[-1]["last"] == 101, "only with the flag"
     edited.write_bytes(b"{")
-    with pytest.raises(InputError, match="no timing cache of TensorRT"):
+    with pytest.raises(InputError, match="not a timing cache of TensorRT"):
         editor.entries(edited)
 
 

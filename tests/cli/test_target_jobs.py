@@ -65,7 +65,7 @@ def test_a_job_is_found_again_after_its_program_died(
     assert (attached.status, attached.out) == (0, f"{report}\n")
     assert dld("report", report, "--json").json["passes"] > 0
     assert dld("target", "jobs", "box", "--json").json == {"jobs": []}
-    assert "no job" in dld("target", "jobs").err
+    assert "No jobs" in dld("target", "jobs").err
     assert "not a job started" in dld.fails(2, "target", "attach", listed[0]["job"])
 
 

@@ -93,7 +93,7 @@ def test_jump_hosts_in_a_circle_are_an_error(link: Callable[..., Link]) -> None:
     folder = Path.home() / ".ssh"
     folder.mkdir()
     (folder / "config").write_text("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
-    with pytest.raises(UsageError, match="circle"):
+    with pytest.raises(UsageError, match="cycle"):
         loop.call(link(Connection("t", "a")).open(), 60)
 
 

@@ -43,7 +43,7 @@ def test_nothing_is_taken_that_could_be_of_either(tmp_path: Path) -> None:
     found = open_plan(one)
     assert found.timing is None
     assert found.notes[-1] == (
-        "1 timing file lies beside 2 engines, and nothing shows which belong together: --timing"
+        "1 timing file lies beside 2 engines, and nothing tells which belong together: --timing"
         " takes one"
     )
     assert taken(open_plan(one, timing=tmp_path / "net.timing.json")) == "net.timing.json"
@@ -83,8 +83,8 @@ def test_a_timing_that_cannot_be_of_the_engine_is_told(tmp_path: Path) -> None:
     one = engine(tmp_path, "", ("a", "b"), 0.4)
     timing(tmp_path / "net.timing.json", 40.0)
     assert open_plan(one).notes[-1] == (
-        "an inference takes 40.000 ms and the layers 0.400 ms: net.timing.json is probably of"
-        " another engine"
+        "an inference takes 40.000 ms and the layers 0.400 ms: net.timing.json probably belongs"
+        " to another engine"
     )
 
 
