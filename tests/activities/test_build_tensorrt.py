@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.build_tensorrt import Request, run
-from dld_tui.backends.tensorrt.library import look
+from dld_tui.backends.tensorrt.library import probe
 from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
 from dld_tui.core.events import Log, Progress
@@ -111,7 +111,7 @@ def test_weights_may_be_left_out(tmp_path: Path) -> None:
     full, _ = build(path, tmp_path / "full.engine")
     engine = tmp_path / "stripped.engine"
     with own_library():
-        has_driver = not look("tensorrt_rtx").no_driver
+        has_driver = not probe("tensorrt_rtx").no_driver
     if not has_driver:  # TensorRT-RTX builds engines that can be refitted on a GPU only
         with pytest.raises(UnavailableError, match="needs an NVIDIA driver and GPU"):
             build(path, engine, refit="strip")

@@ -91,7 +91,7 @@ def test_a_refusal_switches_everything_off_again() -> None:
 
 
 def test_no_permission_says_what_would_give_it() -> None:
-    with pytest.raises(UnavailableError) as caught, cupti.refusals("counting"):
+    with pytest.raises(UnavailableError) as caught, cupti.cupti_errors("counting"):
         raise PermissionError("see the web")
     assert "NVreg_RestrictProfilingToAdminUsers=0" in str(caught.value.hint)
     assert "group debug" in str(caught.value.hint)
@@ -148,12 +148,12 @@ def test_named_ranges_are_paired_by_their_numbers() -> None:
 
 def test_the_library_that_hears_ranges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(cupti._INJECTION, "mine.so")
-    cupti.hear_ranges()
+    cupti.enable_nvtx()
     assert os.environ[cupti._INJECTION] == "mine.so"
     monkeypatch.delenv(cupti._INJECTION)
     library = tmp_path / "cu13" / "lib" / cupti._LIBRARIES[0]
     library.parent.mkdir(parents=True)
     library.touch()
     monkeypatch.setitem(sys.modules, "nvidia", SimpleNamespace(__path__=[str(tmp_path)]))
-    cupti.hear_ranges()
+    cupti.enable_nvtx()
     assert os.environ.pop(cupti._INJECTION) == str(library)

@@ -9,11 +9,11 @@ import pytest
 
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import (
-    ask,
     facts_of,
     find_library,
     library_check,
-    look,
+    probe,
+    probe_in_process,
     trt,
     use,
     using,
@@ -90,12 +90,12 @@ def test_stubs_alone_are_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     empty = ModuleType("tensorrt")
     empty.__path__ = [str(tmp_path / "tensorrt")]
     install(monkeypatch, empty)
-    assert look("tensorrt").why == "only type stubs are installed under its name"
+    assert probe("tensorrt").why == "only type stubs are installed under its name"
 
 
 def test_another_module_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, ModuleType("tensorrt"))
-    assert "is not TensorRT: it has no Builder" in look("tensorrt").why
+    assert "is not TensorRT: it has no Builder" in probe("tensorrt").why
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_why_a_library_cannot_be_loaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, why: str
 ) -> None:
     monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
-    facts = look(str(package(tmp_path, source)))
+    facts = probe(str(package(tmp_path, source)))
     assert facts.why == why
     assert not facts.usable
 
@@ -122,18 +122,20 @@ def test_a_folder_with_the_package(
 ) -> None:
     monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
     package(tmp_path / inside, SOURCE)
-    facts = look(str(tmp_path))
+    facts = probe(str(tmp_path))
     assert (facts.name, facts.version, facts.why) == (str(tmp_path), "10.3.0", "")
     assert Path(facts.path) == (tmp_path / inside / "tensorrt").resolve()
     monkeypatch.delitem(sys.modules, "tensorrt")
 
 
 def test_folders_without_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert look(str(tmp_path / "gone")).why == "the folder does not exist"
-    assert look(str(tmp_path)).why == "the folder has no TensorRT"
+    assert probe(str(tmp_path / "gone")).why == "the folder does not exist"
+    assert probe(str(tmp_path)).why == "the folder has no TensorRT"
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libnvinfer.so.10").write_bytes(b"not a library")
-    assert "invalid ELF header" in look(str(tmp_path)).why or "too short" in look(str(tmp_path)).why
+    assert (
+        "invalid ELF header" in probe(str(tmp_path)).why or "too short" in probe(str(tmp_path)).why
+    )
 
 
 def test_shared_libraries_without_the_package(
@@ -146,7 +148,7 @@ def test_shared_libraries_without_the_package(
     wheel = f"tensorrt-10.3.0-cp{sys.version_info[0]}{sys.version_info[1]}-none-linux_x86_64.whl"
     (tmp_path / "python" / wheel).touch()
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: None)
-    facts = look(str(tmp_path))
+    facts = probe(str(tmp_path))
     assert facts.why.startswith("the folder has the shared libraries but no Python package")
     assert facts.hint == f"pip install {tmp_path / 'python' / wheel}"
 
@@ -155,13 +157,13 @@ def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(tensorrt_library, "_driver_problem", lambda: "there is none")
     fake = fake_tensorrt()
     install(monkeypatch, fake)
-    facts = look("tensorrt")
+    facts = probe("tensorrt")
     assert facts.why == "it needs an NVIDIA driver to build: there is none"
     assert facts.version == "10.13.0.35"
     fake.__name__ = "tensorrt_rtx"
     install(monkeypatch, fake, "tensorrt_rtx")
-    assert look("tensorrt_rtx").usable
-    assert look("tensorrt_rtx").no_driver == "there is none"
+    assert probe("tensorrt_rtx").usable
+    assert probe("tensorrt_rtx").no_driver == "there is none"
 
 
 def test_a_module_is_used_for_a_while() -> None:
@@ -179,7 +181,7 @@ def test_no_library_was_chosen() -> None:
 
 
 def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
-    return result_of(ask(choice, limit_s))
+    return result_of(probe_in_process(choice, limit_s))
 
 
 def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ class TestRtx:
 
     def test_the_real_library(self) -> None:
         with own_library():
-            facts = look("tensorrt_rtx")
+            facts = probe("tensorrt_rtx")
         assert facts.usable, facts.why
         assert facts.world == "strong"
         assert "8.9" in facts.compute_capabilities

@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.backends.accuracy.sides import BuiltRunner, BuiltSide
 from dld_tui.backends.tensorrt.library import Library, find_library
-from dld_tui.backends.tensorrt.outputs import NO_TENSOR, SHAPE, mark, reasons_against
+from dld_tui.backends.tensorrt.outputs import NO_TENSOR, SHAPE, mark_outputs, reasons_against
 from dld_tui.core.document.document import Document
 from dld_tui.core.tensorrt.build_settings import BuildSettings
 from tests.support import models
@@ -62,11 +62,11 @@ def test_the_engine_gets_the_outputs(
     seen: list[list[str]] = []
 
     def watched(made: Any, names: Any) -> None:
-        mark(made, names)
+        mark_outputs(made, names)
         network = made.network
         seen.append([network.get_output(at).name for at in range(network.num_outputs)])
 
-    monkeypatch.setattr("dld_tui.backends.accuracy.sides.mark", watched)
+    monkeypatch.setattr("dld_tui.backends.accuracy.sides.mark_outputs", watched)
     feeds = [{"x": np.zeros((size, 4), np.float32)} for size in (2, 5)]
     with contextlib.ExitStack() as stack:
         one = side(library, tmp_path, stack)

@@ -77,7 +77,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: There is no working library, or no supported GPU.
         ActivityError: The engine cannot be built or run.
     """
-    from dld_tui.backends.machine.cupti import hear_ranges
+    from dld_tui.backends.machine.cupti import enable_nvtx
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.profiling import ProfilingRun
@@ -93,7 +93,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     if request.gpu_timeline:
-        hear_ranges()  # before TensorRT makes its first one
+        enable_nvtx()  # before TensorRT makes its first one
     library = find_library(request.library)
     title = library.facts.title
     yield Log(f"Profiling with {title}")

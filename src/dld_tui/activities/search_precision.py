@@ -350,7 +350,7 @@ class _Search:
             PrecisionEstimate,
             PrecisionReport,
             cost_text,
-            unproven,
+            unproven_nodes,
         )
 
         every = frozenset(self._keys)
@@ -387,7 +387,7 @@ class _Search:
         untried = 0
         if kept_nodes is not None and final is not None:
             verdicts = {kept: outcome.good for kept, outcome in known.items()}
-            untried = len(unproven(frozenset(kept_nodes), verdicts))
+            untried = len(unproven_nodes(frozenset(kept_nodes), verdicts))
             is_whole = not untried
         elif every in self._last and not self._last[every].errors:
             raise ActivityError(

@@ -19,7 +19,7 @@ from dld_tui.core.accuracy.search import (
     guided_set,
     minimal_set,
     ranking_trials,
-    unproven,
+    unproven_nodes,
 )
 
 NODES = [f"n{number}" for number in range(64)]
@@ -94,8 +94,8 @@ def test_many_that_are_needed_take_about_two_trials_each() -> None:
 
 def test_what_was_not_tried_without_is_told() -> None:
     known = {frozenset("ab"): True, frozenset("a"): False, frozenset("b"): True}
-    assert unproven(frozenset("ab"), known) == ["a"]
-    assert sorted(unproven(frozenset("ab"), {frozenset("ab"): True})) == ["a", "b"]
+    assert unproven_nodes(frozenset("ab"), known) == ["a"]
+    assert sorted(unproven_nodes(frozenset("ab"), {frozenset("ab"): True})) == ["a", "b"]
 
 
 def guided(

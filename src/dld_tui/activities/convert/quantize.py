@@ -357,7 +357,7 @@ def _with_fewest_kept(
     """
     from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
     from dld_tui.backends.onnxruntime.session_settings import SessionSettings
-    from dld_tui.core.accuracy.search import Outcome, guided_set, unproven
+    from dld_tui.core.accuracy.search import Outcome, guided_set, unproven_nodes
 
     plan, terms = wrong.made.plan, verifier.terms()
     if plan is None or terms is None:
@@ -393,7 +393,7 @@ def _with_fewest_kept(
         reasons = dict.fromkeys((nodes[key] for key in nodes if key in kept), _NEEDED)
         candidate = yield from attempt(replace(wrong.variant, kept=reasons))
         if not candidate.checked.is_wrong:
-            if unproven(kept, {trial: outcome.good for trial, outcome in known.items()}):
+            if unproven_nodes(kept, {trial: outcome.good for trial, outcome in known.items()}):
                 notes.append("fewer nodes may be enough: the search for the fewest was stopped")
             break
         least = len(kept) * _MORE

@@ -45,6 +45,6 @@ def run(request: Request) -> Iterator[Event]:
 
 def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryFacts]:
     """Ask a library; the same progress is repeated wherever the worker may stop."""
-    from dld_tui.backends.tensorrt.library import ask
+    from dld_tui.backends.tensorrt.library import probe_in_process
 
-    return (yield from events_of(ask(choice), lambda _: progress))
+    return (yield from events_of(probe_in_process(choice), lambda _: progress))

@@ -26,7 +26,7 @@ import onnx
 from dld_tui.backends.accuracy.runs import types_with
 from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
 from dld_tui.backends.onnxruntime.session_settings import SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, taken_by
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, used_values
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
@@ -195,14 +195,14 @@ def _from_weights(
             break
         left = others  # nodes need not be sorted
     for node in left:
-        wanted |= dict.fromkeys(taken_by(node))
+        wanted |= dict.fromkeys(used_values(node))
     own = {*switches}
     return {name: fixed[name] for name in wanted if name not in own and fixed.get(name)}
 
 
 def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node takes, its bodies included."""
-    return set(filter(None, taken_by(node))) - {
+    return set(filter(None, used_values(node))) - {
         name for inner in _inside(node) for name in inner.output
     }
 

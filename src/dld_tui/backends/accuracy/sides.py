@@ -19,7 +19,12 @@ from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.execution import specs_of
 from dld_tui.backends.tensorrt.library import Library
-from dld_tui.backends.tensorrt.outputs import EngineRun, mark, reasons_against, refusal
+from dld_tui.backends.tensorrt.outputs import (
+    EngineRun,
+    array_problem,
+    mark_outputs,
+    reasons_against,
+)
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_low, settings_text
 from dld_tui.core.accuracy.result import RunBy
@@ -284,7 +289,7 @@ class BuiltRunner:
             profiles = profiles_from(side.document, feeds)
         steps = build(
             side.library, side.document, settings, profiles, self._engine,
-            prepare=lambda network: mark(network, inner),
+            prepare=lambda network: mark_outputs(network, inner),
         )  # fmt: skip
         # The library's messages for each build would be too many.
         built = yield from events_of(
@@ -384,7 +389,7 @@ class EngineRunner:
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
         """Return all but its outputs, and those that cannot be read."""
-        bound = {binding.name: refusal(binding) for binding in self._run.engine.outputs}
+        bound = {binding.name: array_problem(binding) for binding in self._run.engine.outputs}
         return {name: bound.get(name, _NOT_BOUND) for name in names if bound.get(name, _NOT_BOUND)}
 
     def prepare(self, names: Sequence[str], feeds: Feeds) -> Iterator[Event]:

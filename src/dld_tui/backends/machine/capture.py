@@ -215,7 +215,7 @@ class HardwareSampler:
         self._collector: Any = None
         self.absent: list[Series] = []
         """Rows that are not counted, with the reason."""
-        with cupti.refusals("reading hardware counters"):
+        with cupti.cupti_errors("reading hardware counters"):
             self.specs = self._configure()
         """Rows that are counted."""
 
@@ -226,7 +226,7 @@ class HardwareSampler:
             UnavailableError: CUPTI refuses.
         """
         try:
-            with cupti.refusals("reading hardware counters"):
+            with cupti.cupti_errors("reading hardware counters"):
                 self._collector.start()
         except UnavailableError:
             self.close()
@@ -240,7 +240,7 @@ class HardwareSampler:
         """
         series = [Series(spec, "cupti-pm") for spec in self.specs]
         try:
-            with cupti.refusals("reading hardware counters"):
+            with cupti.cupti_errors("reading hardware counters"):
                 self._collector.stop()
                 self._decode(series)
         except UnavailableError:
@@ -256,7 +256,7 @@ class HardwareSampler:
     def close(self) -> None:
         """Give the counters back."""
         if self._collector is not None:
-            with contextlib.suppress(UnavailableError), cupti.refusals("stopping"):
+            with contextlib.suppress(UnavailableError), cupti.cupti_errors("stopping"):
                 self._collector.disable()
             self._collector = None
 
@@ -318,13 +318,13 @@ class HardwareSampler:
             return frozenset()
         names: set[str] = set()
         host = self._host.ProfilerHost(chip, self._host.ProfilerType.PM_SAMPLING)
-        with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+        with contextlib.suppress(UnavailableError), cupti.cupti_errors("listing counters"):
             host.initialize()
             for kind in self._host.MetricType:
                 # The H200 refuses to list one of the kinds; the others are still worth having.
-                with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+                with contextlib.suppress(UnavailableError), cupti.cupti_errors("listing counters"):
                     names.update(host.get_base_metrics(kind))
-        with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+        with contextlib.suppress(UnavailableError), cupti.cupti_errors("listing counters"):
             host.deinitialize()
         return frozenset(names)
 

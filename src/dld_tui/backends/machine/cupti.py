@@ -77,7 +77,7 @@ def _preload() -> None:
             return
 
 
-def hear_ranges() -> None:
+def enable_nvtx() -> None:
     """Let CUPTI hear of the NVTX ranges that libraries make from now on, unless another tool does.
 
     It has to be called before a library makes its first range; without cupti-python it does
@@ -96,7 +96,7 @@ def hear_ranges() -> None:
 
 
 @contextlib.contextmanager
-def refusals(doing: str) -> Iterator[None]:
+def cupti_errors(doing: str) -> Iterator[None]:
     """Turn exceptions of CUPTI into an UnavailableError that says that `doing` failed."""
     try:
         yield
@@ -124,7 +124,7 @@ class ActivityTracer:
         device: The CUDA device whose streams need no device in their names.
         module: ``cupti.cupti`` or a stand-in for it.
         calls: Record also the calls that launch the work, and what the driver and CUPTI take.
-        ranges: Record also NVTX ranges, see :func:`hear_ranges`.
+        ranges: Record also NVTX ranges, see :func:`enable_nvtx`.
 
     Raises:
         UnavailableError: cupti-python is not installed or does not load.
@@ -162,7 +162,7 @@ class ActivityTracer:
             UnavailableError: CUPTI refuses; nothing is left switched on.
         """
         try:
-            with refusals("recording the activity of the GPU"):
+            with cupti_errors("recording the activity of the GPU"):
                 self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
                 for name in self._kinds:
                     kind = getattr(self._cupti.ActivityKind, name)
@@ -170,7 +170,7 @@ class ActivityTracer:
                     self._enabled.append(kind)
             if self._ranges:
                 # Recording continues if it refuses names.
-                with contextlib.suppress(UnavailableError), refusals("recording named ranges"):
+                with contextlib.suppress(UnavailableError), cupti_errors("recording named ranges"):
                     self._cupti.activity_enable(self._cupti.ActivityKind.MARKER)
                     self._enabled.append(self._cupti.ActivityKind.MARKER)
         except UnavailableError:
@@ -179,7 +179,7 @@ class ActivityTracer:
 
     def flush(self) -> None:
         """Collect the recorded work; called between passes, to disturb none."""
-        with refusals("reading the activity of the GPU"):
+        with cupti_errors("reading the activity of the GPU"):
             self._cupti.activity_flush_all(0)
 
     def stop(self) -> ActivityLog:
@@ -189,7 +189,7 @@ class ActivityTracer:
             UnavailableError: CUPTI does not hand over its records.
         """
         try:
-            with refusals("reading the activity of the GPU"):
+            with cupti_errors("reading the activity of the GPU"):
                 self._cupti.activity_flush_all(1)
         finally:
             self._disable()
@@ -198,13 +198,13 @@ class ActivityTracer:
 
     def _disable(self) -> None:
         for kind in self._enabled:
-            with contextlib.suppress(UnavailableError), refusals("stopping"):
+            with contextlib.suppress(UnavailableError), cupti_errors("stopping"):
                 self._cupti.activity_disable(kind)
         self._enabled.clear()
 
     def _dropped(self) -> int:
         count = ctypes.c_size_t(0)
-        with contextlib.suppress(UnavailableError), refusals("counting"):
+        with contextlib.suppress(UnavailableError), cupti_errors("counting"):
             self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
         return count.value
 

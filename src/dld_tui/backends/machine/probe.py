@@ -29,8 +29,8 @@ from dld_tui.backends.machine.jetson import (
     run_tool,
     system_tensorrt,
 )
-from dld_tui.backends.tensorrt.library import ask
 from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
+from dld_tui.backends.tensorrt.library import probe_in_process
 from dld_tui.core import fmt
 from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
@@ -254,7 +254,7 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
 
 def tensorrt_checks(module: str) -> Iterator[Check]:
     """Load a TensorRT library and report its features."""
-    yield _with_system_tensorrt(tensorrt_check(result_of(ask(module))))
+    yield _with_system_tensorrt(tensorrt_check(result_of(probe_in_process(module))))
 
 
 def _with_system_tensorrt(check: Check, board: Jetson | None = None) -> Check:

@@ -254,7 +254,7 @@ def _nodes_for(
         if at is None or at in needed_nodes:
             continue
         needed_nodes.add(at)
-        more = set(taken_by(graph.node[at])) - needed
+        more = set(used_values(graph.node[at])) - needed
         needed |= more
         left += more
     return [graph.node[at] for at in sorted(needed_nodes)], needed
@@ -297,14 +297,14 @@ def _with_outputs(
     return copy
 
 
-def taken_by(node: onnx.NodeProto) -> Iterator[str]:
+def used_values(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the values that a node takes, also those that its bodies take from around it."""
     yield from node.input
     for attribute in node.attribute:
         for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
             yield from (info.name for info in body.output)
             for inner in body.node:
-                yield from taken_by(inner)
+                yield from used_values(inner)
 
 
 def _as_value(runtime: Any, value: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.library import Library
-from dld_tui.backends.tensorrt.network import Network, chosen, layers, node_names
+from dld_tui.backends.tensorrt.network import Network, layers, matching_entries, node_names
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
@@ -295,7 +295,7 @@ def _set_devices(
     devices = dict(named_value(item) for item in settings.layer_device)
     missing = set(devices)
     for layer in layers(network.network) if devices else ():
-        for name, device in chosen(devices, node_names(layer, network.functions)):
+        for name, device in matching_entries(devices, node_names(layer, network.functions)):
             missing.discard(name)
             config.set_device_type(layer, _member("DeviceType", device.upper(), facts))
     for name in sorted(missing):

@@ -108,7 +108,7 @@ def find_library(choice: str = AUTO) -> Library:
     choices = MODULES if choice in ("", AUTO) else (choice,)
     tried = []
     for candidate in choices:
-        facts = look(candidate)
+        facts = probe(candidate)
         if facts.usable:
             return use(sys.modules[facts.module], facts)
         tried.append(facts)
@@ -139,7 +139,7 @@ def using(module: Any) -> Iterator[Library]:
         trt.module = before
 
 
-def look(choice: str) -> LibraryFacts:
+def probe(choice: str) -> LibraryFacts:
     """Load a library and return what it has, or why it cannot be used."""
     if choice in MODULES:
         return replace(_load(choice), name=choice)
@@ -294,7 +294,7 @@ def _capability(name: str) -> str:
 
 def main() -> None:
     """Write the facts of the library ``sys.argv[1]`` into the file ``sys.argv[2]``, as JSON."""
-    facts = look(sys.argv[1])
+    facts = probe(sys.argv[1])
     Path(sys.argv[2]).write_text(json.dumps(encode(facts)), encoding="utf-8")
 
 
@@ -303,7 +303,9 @@ _MODULE = "dld_tui.backends.tensorrt.library"
 _LONGEST = 300
 
 
-def ask(choice: str, limit_s: float = _LIMIT_S) -> Generator[float, None, LibraryFacts]:
+def probe_in_process(
+    choice: str, limit_s: float = _LIMIT_S
+) -> Generator[float, None, LibraryFacts]:
     """Return the facts of a library, or why it cannot be used; yield the seconds that pass."""
     with tempfile.TemporaryDirectory(prefix="dld-tensorrt-") as folder:
         answer = Path(folder) / "facts.json"

@@ -309,12 +309,12 @@ def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSett
     used: set[str] = set()
     for layer in layers(network.network) if types or outputs else ():
         names = node_names(layer, network.functions)
-        for name, kind in chosen(types, names):
+        for name, kind in matching_entries(types, names):
             used.add(name)
             if _takes(layer, kind, exact="*" not in name):
                 layer.precision = kind
                 network.constrained += 1
-        for name, kinds in chosen(outputs, names):
+        for name, kinds in matching_entries(outputs, names):
             used.add(name)
             if _takes(layer, kinds[0], exact="*" not in name):
                 for index in range(layer.num_outputs):
@@ -331,7 +331,7 @@ def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSett
         )
 
 
-def chosen(table: dict[str, Any], names: set[str]) -> list[tuple[str, Any]]:
+def matching_entries(table: dict[str, Any], names: set[str]) -> list[tuple[str, Any]]:
     """Return the entry for a layer: by a name, else by the last pattern that fits."""
     exact = [(name, table[name]) for name in names if name in table]
     if exact:

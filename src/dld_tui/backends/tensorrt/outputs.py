@@ -60,7 +60,7 @@ def reasons_against(
     return {name: reasons.get(name, NO_TENSOR) for name in names if reasons.get(name, NO_TENSOR)}
 
 
-def mark(parsed: Network, names: Iterable[str]) -> None:
+def mark_outputs(parsed: Network, names: Iterable[str]) -> None:
     """Make tensors of a network outputs, in plain row-major order; what is not there is left out.
 
     The outputs that it has stay.
@@ -225,7 +225,7 @@ class EngineRun:
             UsageError: A shape is outside all optimization profiles.
             ActivityError: The run fails, or an output has a type that arrays are not made of.
         """
-        values = {binding.name: fed(binding, feed) for binding in self.engine.inputs}
+        values = {binding.name: input_array(binding, feed) for binding in self.engine.inputs}
         shapes = {name: tuple(value.shape) for name, value in values.items()}
         profile = fitting_profile(self.engine.inputs, shapes)
         execution = Execution(self._cuda, self.engine, values, shapes, profile)
@@ -257,7 +257,7 @@ def require_gpu(library: Library) -> None:
         raise loading_problem(log_lines, None, library.facts.title, "", "") from None
 
 
-def refusal(binding: Binding) -> str:
+def array_problem(binding: Binding) -> str:
     """Return why an input or output is no plain array; an empty text when it is one."""
     if not binding.linear:
         return "its elements are in another order than row-major"
@@ -266,7 +266,7 @@ def refusal(binding: Binding) -> str:
     return ""
 
 
-def fed(binding: Binding, feed: Mapping[str, Any]) -> AnyArray:
+def input_array(binding: Binding, feed: Mapping[str, Any]) -> AnyArray:
     """Return the value of an input in the type that the engine takes.
 
     Raises:
@@ -279,7 +279,7 @@ def fed(binding: Binding, feed: Mapping[str, Any]) -> AnyArray:
             f"the engine takes an input {name}, for which there is no tensor",
             hint=f"There are {', '.join(map(visible, feed)) or 'none'}",
         )
-    if why := refusal(binding):
+    if why := array_problem(binding):
         raise InputError(f"input {name} of the engine cannot be fed: {why}")
     kind: Any = numpy_dtype(binding.dtype)
     array = np.asarray(value)
@@ -293,7 +293,7 @@ def fed(binding: Binding, feed: Mapping[str, Any]) -> AnyArray:
 
 def _array(buffer: Buffer, raw: bytes) -> AnyArray:
     binding = buffer.binding
-    if why := refusal(binding):
+    if why := array_problem(binding):
         raise ActivityError(f"output {visible(binding.name)} of the engine cannot be read: {why}")
     array = np.frombuffer(raw, numpy_dtype(binding.dtype), math.prod(buffer.shape))
     return array.reshape(buffer.shape)

@@ -154,7 +154,7 @@ def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | Non
     return tuple((yield from _without_any(kept, tried)))
 
 
-def unproven(kept: Kept, known: Mapping[Kept, bool]) -> list[str]:
+def unproven_nodes(kept: Kept, known: Mapping[Kept, bool]) -> list[str]:
     """Return the nodes of a good set without which no trial was made, or a good one."""
     return [node for node in kept if known.get(kept - {node}) is not False]
 

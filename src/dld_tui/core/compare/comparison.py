@@ -51,7 +51,7 @@ from dld_tui.core.compare.rows import (
     rows_of_matches,
     side_of,
 )
-from dld_tui.core.compare.subject import made_alike
+from dld_tui.core.compare.subject import with_equal_batches
 from dld_tui.core.compare.tables import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.records import Layer
@@ -72,7 +72,7 @@ class Comparison:
     Attributes:
         subjects: The reports, in order.
         base: The index of the one that the others are compared with.
-        made_alike: How they were made comparable, as visible text.
+        normalizations: How they were made comparable, as visible text.
     """
 
     def __init__(self, subjects: Sequence[Comparable], base: int = 0) -> None:
@@ -85,7 +85,7 @@ class Comparison:
             raise UsageError("give two or more reports to compare")
         if not 0 <= base < len(subjects):
             raise UsageError(f"there is no report {base + 1} among {len(subjects)}")
-        self.subjects, self.made_alike = made_alike(subjects)
+        self.subjects, self.normalizations = with_equal_batches(subjects)
         self.base = base
         self._rows: dict[str, list[Row]] = {}
         self._explanation: list[str] | None = None
@@ -122,7 +122,7 @@ class Comparison:
     @cached_property
     def unfair(self) -> list[str]:
         """Why the reports did not do the same work, as visible text."""
-        return [*self.made_alike, *fairness_warnings(self.subjects, self.base)]
+        return [*self.normalizations, *fairness_warnings(self.subjects, self.base)]
 
     @cached_property
     def doubts(self) -> list[str]:

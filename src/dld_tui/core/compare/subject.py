@@ -74,7 +74,7 @@ def open_subject(
         return subject_of(report)
 
 
-def made_alike(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
+def with_equal_batches(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
     """Return comparable subjects, and the changes made to them as visible text.
 
     If the inputs differ in their batch size only, all times are divided by it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.memory import execution_order, taken_by
+from dld_tui.core.cost.memory import execution_order, used_values
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table
@@ -108,13 +108,13 @@ def critical_path(
     for node in order:
         ms = times.get(node.ref, 0.0)
         graph.add_edge(start, node, weight=ms)
-        for name in taken_by(node):
+        for name in used_values(node):
             if name in producers:
                 graph.add_edge(producers[name], node, weight=ms)
     nodes = networkx.dag_longest_path(graph, weight="weight")[1:] if order else []
     path = tuple(OnPath(node.ref, node.op_type, times.get(node.ref, 0.0)) for node in nodes)
     whole = sum(times.get(node.ref, 0.0) for node in order)
-    last = {name: at for at, node in enumerate(order) for name in taken_by(node)}
+    last = {name: at for at, node in enumerate(order) for name in used_values(node)}
     last.update(dict.fromkeys(main.outputs, len(order)))
     constant = _constants(order, document)
     cut: Cut | None = None
@@ -159,7 +159,7 @@ def _constants(order: Sequence[Node], document: Document) -> set[str]:
         return node.op_type in RANDOM_OPERATORS or any(map(is_random, bodies))
 
     for node in order:
-        if all(name in constant for name in taken_by(node)) and not draws(node):
+        if all(name in constant for name in used_values(node)) and not draws(node):
             constant.update(filter(None, node.outputs))
     return constant
 

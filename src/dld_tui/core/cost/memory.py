@@ -212,7 +212,7 @@ class _Graph:
         buffers: list[_Buffer] = []
         free: deque[_Buffer] = deque()
         for at, node in enumerate(order):
-            taken = [*taken_by(node)]
+            taken = [*used_values(node)]
             for name in filter(None, node.outputs):
                 # An output that nobody reads hands its buffer on, and takes no other one.
                 is_read = uses[name] > 1
@@ -290,7 +290,7 @@ class _Graph:
                 nodes.add(node)
                 known.update(node.outputs)
         kept = [node for node in self.scope.nodes if node not in nodes]
-        needed = {name for node in kept for name in taken_by(node)} | set(self.scope.outputs)
+        needed = {name for node in kept for name in used_values(node)} | set(self.scope.outputs)
         for node in nodes:
             for name in node.outputs:
                 if name in needed:
@@ -372,16 +372,16 @@ def _is_view(node: Node) -> bool:
 
 def _named(node: Node) -> Iterable[str]:
     """Return the values that a node reads and makes, each as often as it names them."""
-    yield from taken_by(node)
+    yield from used_values(node)
     yield from filter(None, node.outputs)
 
 
-def taken_by(node: Node) -> Iterable[str]:
+def used_values(node: Node) -> Iterable[str]:
     """Return the values that a node reads, those of its bodies too."""
     yield from filter(None, node.inputs)
     for body in node.subgraphs():
         for inner in body.nodes:
-            yield from taken_by(inner)
+            yield from used_values(inner)
         yield from body.outputs
 
 
@@ -394,7 +394,7 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
     producers = {name: node for node in nodes for name in node.outputs if name}
     sources = {
         node: sorted(
-            {producers[n] for n in taken_by(node) if n in producers}, key=number.__getitem__
+            {producers[n] for n in used_values(node) if n in producers}, key=number.__getitem__
         )
         for node in nodes
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.llm.figures import GENERATION, generation_of
-from dld_tui.core.report.statistics import is_sound
+from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -276,4 +276,6 @@ def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
 
 def _time(value: JSON) -> float | None:
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if known and isinstance(value, (int, float)) and is_sound(value) else None
+    return (
+        float(value) if known and isinstance(value, (int, float)) and is_valid_time(value) else None
+    )

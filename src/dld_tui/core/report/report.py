@@ -66,7 +66,7 @@ from dld_tui.core.report.statistics import (
     LatencySummary,
     counted_passes,
     gpu_passes,
-    is_sound,
+    is_valid_time,
     percentile_of,
     summarise,
 )
@@ -200,13 +200,13 @@ class Report:
         sound = tuple(
             pass_
             for pass_ in recorded
-            if is_sound(pass_.duration_us) and pass_.start_us > -math.inf
+            if is_valid_time(pass_.duration_us) and pass_.start_us > -math.inf
         )
         self._left_out(len(recorded) - len(sound), "profiled pass", "profiled passes")
         return sound
 
     def _sound_latencies(self, latencies: tuple[float, ...]) -> tuple[float, ...]:
-        sound = tuple(value for value in latencies if is_sound(value))
+        sound = tuple(value for value in latencies if is_valid_time(value))
         self._left_out(len(latencies) - len(sound), "inference of the latency loop",
                        "inferences of the latency loop")  # fmt: skip
         return sound

@@ -31,7 +31,7 @@ from urllib.parse import quote
 from dld_tui.core.errors import CorruptFileError, InputError, SaveError
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.statistics import is_sound, median
+from dld_tui.core.report.statistics import is_valid_time, median
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -141,7 +141,7 @@ def optional_number(value: object, place: str) -> float | None:
 def optional_time(value: object, place: str) -> float | None:
     """Return a finite number; None for missing values and for numbers that no time can have."""
     number = optional_number(value, place)
-    return number if number is None or is_sound(number) else None
+    return number if number is None or is_valid_time(number) else None
 
 
 def number_or_nan(value: object, place: str) -> float:

@@ -110,7 +110,7 @@ LONGEST = 1e18
 """The longest valid time: microseconds of 30,000 years. Squares of longer ones would overflow."""
 
 
-def is_sound(time: float) -> bool:
+def is_valid_time(time: float) -> bool:
     """Return whether a value can be a time, in any unit: not negative, and not absurdly large."""
     return 0 <= time <= LONGEST
 
@@ -127,7 +127,7 @@ def summarise(
         source: What was timed.
         percentile_at: The definition of percentiles; does not apply to the median.
     """
-    ordered = sorted(value for value in values if is_sound(value))
+    ordered = sorted(value for value in values if is_valid_time(value))
     if not ordered:
         return None
     mean = math.fsum(ordered) / len(ordered)

@@ -202,7 +202,7 @@ def lowered(
     """
     with working_copy(document) as copy:
         stay, change = [], []
-        for node, twin in twins(document, copy):
+        for node, twin in paired_nodes(document, copy):
             if node in kept:
                 stay.append(twin)
             elif not precision_of(node) and function_of(twin) is None:
@@ -219,7 +219,7 @@ def lowered(
     return Retyping(copy, plan, inlined, remarks)
 
 
-def twins(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
+def paired_nodes(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
     """Yield each node of a document with that of its copy."""
     for mine, theirs in zip(document.scopes(), copy.scopes(), strict=True):
         yield from zip(mine.nodes, theirs.nodes, strict=True)
@@ -381,7 +381,7 @@ def switchable(document: Document, precision: str) -> SwitchedCopy:
         names = FreshNames(copy)
         owners: dict[str, Node] = {}
         change = []
-        for node, twin in twins(document, copy):
+        for node, twin in paired_nodes(document, copy):
             if precision_of(node) or function_of(twin) is not None:
                 continue
             change.append(twin)
@@ -436,7 +436,7 @@ def assigned(
         The copy, to be closed before the document.
     """
     with working_copy(document) as copy:
-        change = [(node, twin) for node, twin in twins(document, copy) if node in lower]
+        change = [(node, twin) for node, twin in paired_nodes(document, copy) if node in lower]
         assign(copy, [twin for node, twin in change if node in kept], "fp32")
         assign(copy, [twin for node, twin in change if node not in kept], precision)
     return copy

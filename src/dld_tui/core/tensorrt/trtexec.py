@@ -680,7 +680,7 @@ _DEFAULTS_IN_11 = {
 
 
 @dataclass(frozen=True)
-class Explained:
+class OptionChange:
     """What became of one option."""
 
     option: str
@@ -690,7 +690,7 @@ class Explained:
     text: str
 
 
-def explain(text: str, version: str = "11") -> list[Explained]:
+def explain(text: str, version: str = "11") -> list[OptionChange]:
     """Return the effect of a command in a version of trtexec: a line per option, then defaults.
 
     Args:
@@ -709,35 +709,37 @@ def explain(text: str, version: str = "11") -> list[Explained]:
     return lines
 
 
-def _explained(option: str, release: Version) -> Explained:
+def _explained(option: str, release: Version) -> OptionChange:
     shown = clip(visible(option), 60)
     if option not in SINCE:
-        return Explained(shown, "unknown", "trtexec has no such option")
+        return OptionChange(shown, "unknown", "trtexec has no such option")
     if SINCE[option] > release:
-        return Explained(shown, "newer", f"only since {_release_text(SINCE[option])}")
+        return OptionChange(shown, "newer", f"only since {_release_text(SINCE[option])}")
     if not has_option(option, release):
         status = "renamed" if option in _RENAMED else "removed"
         instead = _INSTEAD.get(option, "nothing replaces it")
-        return Explained(shown, status, f"removed after {_release_text(LAST[option])}: {instead}")
+        return OptionChange(
+            shown, status, f"removed after {_release_text(LAST[option])}: {instead}"
+        )
     if release >= (11, 0):
         positive = {on: _DEFAULTS_IN_11[name] for name, (on, _) in DEFAULT_ON_IN_11.items()}
         if option in positive:
-            return Explained(shown, "changed", f"{positive[option]}; leave it out")
+            return OptionChange(shown, "changed", f"{positive[option]}; leave it out")
         if option in _CHANGED_IN_11:
-            return Explained(shown, "changed", _CHANGED_IN_11[option])
-    return Explained(shown, "kept", "")
+            return OptionChange(shown, "changed", _CHANGED_IN_11[option])
+    return OptionChange(shown, "kept", "")
 
 
-def _defaults(options: list[str]) -> list[Explained]:
+def _defaults(options: list[str]) -> list[OptionChange]:
     """Return the defaults that a command gets in version 11."""
     lines = []
     for name, (positive, negative) in DEFAULT_ON_IN_11.items():
         if positive not in options and negative not in options:
             text = f"{_DEFAULTS_IN_11[name]}; add this option for figures like those of 10"
-            lines.append(Explained(negative, "default", text))
+            lines.append(OptionChange(negative, "default", text))
     if "--separateProfileRun" not in options and "--dumpProfile" in options:
         text = "layers are always measured in a run of their own"
-        lines.append(Explained("--separateProfileRun", "default", text))
+        lines.append(OptionChange("--separateProfileRun", "default", text))
     return lines
 
 
@@ -745,4 +747,11 @@ def _release_text(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-__all__ = ["Explained", "ParsedCommand", "explain", "for_build", "parse_command", "print_command"]
+__all__ = [
+    "OptionChange",
+    "ParsedCommand",
+    "explain",
+    "for_build",
+    "parse_command",
+    "print_command",
+]

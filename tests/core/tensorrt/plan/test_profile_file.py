@@ -8,7 +8,7 @@ from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report.formats.trtexec_files import LayerRow
 from dld_tui.core.tensorrt.plan.layers import named_layer
 from dld_tui.core.tensorrt.plan.trtexec_log import (
-    Joined,
+    JoinedProfile,
     LayerProfile,
     join_profile,
     profile_of_rows,
@@ -17,7 +17,7 @@ from dld_tui.core.tensorrt.plan.trtexec_log import (
 from dld_tui.core.types import JSON
 
 
-def join(names: list[str], *rows: tuple[str, float | None]) -> Joined:
+def join(names: list[str], *rows: tuple[str, float | None]) -> JoinedProfile:
     profile = LayerProfile(10, [LayerRow(name, mean) for name, mean in rows])
     return join_profile([named_layer(i, name) for i, name in enumerate(names)], profile)
 

@@ -52,7 +52,7 @@ from dld_tui.core.tensorrt.plan.layers import (
     read_layers,
 )
 from dld_tui.core.tensorrt.plan.trtexec_log import (
-    Joined,
+    JoinedProfile,
     LayerProfile,
     Tactics,
     TrtexecLog,
@@ -385,7 +385,7 @@ class _Timed:
     notes: list[str]
 
 
-def _timed(joined: Joined, profile: LayerProfile) -> _Timed:
+def _timed(joined: JoinedProfile, profile: LayerProfile) -> _Timed:
     return _Timed(
         joined.layers, joined.total_ms, profile.passes if joined.matched else None, joined.notes
     )

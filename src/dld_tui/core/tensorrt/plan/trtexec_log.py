@@ -434,7 +434,7 @@ class LayerProfile:
 
 
 @dataclass
-class Joined:
+class JoinedProfile:
     """Layers with their times."""
 
     layers: tuple[EngineLayer, ...]
@@ -474,7 +474,7 @@ def profile_of_rows(
     return profile
 
 
-def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined:
+def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> JoinedProfile:
     """Return the layers with the times of a profile.
 
     Names repeat, so the second layer of a name gets the second row of that name. A mark
@@ -495,7 +495,7 @@ def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined
         for place, layer in enumerate(layers)
     )
     notes = profile.notes + _mismatches(layers, profile, set(rows), set(rows.values()))
-    return Joined(joined, total, len(rows), len(profile.rows) - len(rows), notes)
+    return JoinedProfile(joined, total, len(rows), len(profile.rows) - len(rows), notes)
 
 
 def _join_unmarked(
