@@ -32,5 +32,5 @@ def _length(values: list[int]) -> int:
 
 @pytest.mark.parametrize("data", [b"\x80", b"\x01\xff", b"\xff" * 20 + b"\x01", b"\xff" * 30])
 def test_what_is_no_varint_is_refused(data: bytes) -> None:
-    with pytest.raises(InputError, match="no list of varints"):
+    with pytest.raises(InputError, match="not a list of varints"):
         list(fixed_width([data], 4))
