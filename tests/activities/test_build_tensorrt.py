@@ -165,7 +165,7 @@ def test_an_unknown_operator_names_its_node(tmp_path: Path) -> None:
         '"" : 18', '"" : 18, "moon" : 1'
     )
     path = models.write(tmp_path, text)
-    with pytest.raises(ActivityError, match="no operator and no plugin Lander") as caught:
+    with pytest.raises(ActivityError, match="unknown operator or plugin Lander") as caught:
         build(path, tmp_path / "m.engine")
     error = caught.value
     assert (error.where or "").endswith(": node 'third' (Lander, number 2)")
@@ -180,7 +180,7 @@ def test_an_unknown_operator_inside_a_branch(tmp_path: Path) -> None:
         "[inner] h = Neg(a)", "[inner] h = moon.Lander(a)"
     )
     path = models.write(tmp_path, text.replace('"" : 18', '"" : 18, "moon" : 1'))
-    with pytest.raises(ActivityError, match="no operator and no plugin Lander") as caught:
+    with pytest.raises(ActivityError, match="unknown operator or plugin Lander") as caught:
         build(path, tmp_path / "m.engine")
     assert caught.value.finding is not None
     assert caught.value.finding.scope == ("choose:then_branch",)

@@ -274,7 +274,7 @@ def test_without_cupti_the_rest_is_measured_and_the_reason_told(
         ({"gpu_timeline": False}, "No timeline of the GPU: it was switched off"),
         ({"gpu_counters": "off"}, "No counters of the GPU: they were switched off"),
         ({"gpu_counters": "gpm"}, "No counters of the GPU: NVML does not work here"),
-        ({"gpu_counters": "sysfs"}, "No counters of the GPU: there is no file"),
+        ({"gpu_counters": "sysfs"}, "No counters of the GPU: no file"),
     ],
 )
 def test_what_is_switched_off_or_absent_is_said(
