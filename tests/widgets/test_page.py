@@ -10,6 +10,7 @@ from dld_tui.app import DldApp
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.shell.bars import KeyBar
 from tests.support.pages import TextPage, open_pages
+from tests.support.tui import until
 
 
 async def test_a_dialog_that_is_left_twice_takes_nothing_with_it() -> None:
@@ -67,11 +68,7 @@ async def test_a_page_below_two_dialogs_is_seen_as_it_is() -> None:
         await pilot.pause()
         assert "after" not in _seen(app)
         page.query_one(KeyBar).crumb = "after"
-        for _ in range(100):  # it is painted when the page finds the time
-            await pilot.pause(0.05)
-            if "after" in _seen(app):
-                break
-        assert "after" in _seen(app)
+        await until(pilot, lambda: "after" in _seen(app))  # painted when the page finds the time
 
 
 async def test_what_holds_paint_is_not_ended_by_the_time_of_what_held_it_before() -> None:
