@@ -92,7 +92,7 @@ def test_another_form_is_refused_with_its_place(change: dict[str, Any], where: s
 
 
 def test_what_is_no_data_is_not_encoded() -> None:
-    with pytest.raises(TypeError, match="object is no JSON data"):
+    with pytest.raises(TypeError, match="object is not JSON data"):
         encode({"a": [object()]})
 
 
