@@ -55,6 +55,7 @@ _ROUNDS = 12
 _CONFIRM_S, _CONFIRM_LEAST_S = 1.5, 0.2
 """How long a run of a pair takes that confirms the winner, at most and at least."""
 _PAIR_LIMIT_S = 3600.0
+"""A pair that takes longer hangs."""
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")

@@ -14,6 +14,18 @@ from tests.core.conversion.test_storage import model_file
 from tests.support import models
 
 
+def restored(
+    folder: Path, before: onnx.ModelProto, after: onnx.ModelProto
+) -> tuple[int, onnx.ModelProto]:
+    """Return how many records were put back into `after`, and the model with them."""
+    paths = [folder / "old.onnx", folder / "new.onnx"]
+    for path, model in zip(paths, (before, after), strict=True):
+        path.write_bytes(model.SerializeToString())
+    with closing(Document.open(paths[0])) as old, closing(Document.open(paths[1])) as new:
+        count = restore_dropped(old, new)
+        return count, onnx.ModelProto.FromString(skeleton_bytes(new))
+
+
 def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
     model = models.parse(models.PLAIN_BRANCHES)
     model.doc_string, model.producer_name = "about", "me"
@@ -27,15 +39,7 @@ def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
     bare = models.parse(models.PLAIN_BRANCHES)
     for node in bare.graph.node:
         node.ClearField("name")
-    for name, made in (("old", model), ("new", bare)):
-        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
-    with (
-        closing(Document.open(tmp_path / "old.onnx")) as old,
-        closing(Document.open(tmp_path / "new.onnx")) as new,
-    ):
-        assert restore_dropped(old, new) == 3
-        result = onnx.ModelProto.FromString(skeleton_bytes(new))
-    assert result == model
+    assert restored(tmp_path, model, bare) == (3, model)
 
 
 def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
@@ -43,14 +47,8 @@ def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
     old.graph.node[0].doc_string, new.graph.node[0].doc_string = "before", "after"
     new.graph.node[1].op_type = "Sub"
     old.graph.node[1].doc_string = "of an Add"
-    for name, made in (("old", old), ("new", new)):
-        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
-    with (
-        closing(Document.open(tmp_path / "old.onnx")) as one,
-        closing(Document.open(tmp_path / "new.onnx")) as two,
-    ):
-        assert restore_dropped(one, two) == 0
-        result = onnx.ModelProto.FromString(skeleton_bytes(two))
+    count, result = restored(tmp_path, old, new)
+    assert count == 0
     assert [node.doc_string for node in result.graph.node[:2]] == ["after", ""]
 
 
