@@ -117,12 +117,12 @@ def _latency(terminal: Terminal, model: Path) -> tuple[float, float]:
     _open(terminal, model)
     terminal.wait_idle()
     terminal.press("1")
-    ticks = terminal._ticks()
+    used = terminal.processor_ms()
     times = [terminal.press("jk"[at % 2]).row_ms for at in range(MOVES)]
-    used = (terminal._ticks() - ticks) / os.sysconf("SC_CLK_TCK")
+    used = terminal.processor_ms() - used
     _close(terminal)
     terminal.wait_idle()
-    return statistics.median(times), used / MOVES * 1000
+    return statistics.median(times), used / MOVES
 
 
 def _load(terminal: Terminal) -> tuple[float, int, int]:

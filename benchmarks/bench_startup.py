@@ -112,7 +112,7 @@ class Paint:
 
     wall_ms: float
     cpu_ms: float
-    """Of the processor, which other programs do not slow down; in steps of 10."""
+    """Of the processor, which other programs hardly slow down."""
     memory_mb: float
     """Resident when the program had come to rest; 0 where that was not measured."""
 

@@ -24,6 +24,9 @@ _ESCAPES = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^].*?(?:\x07|\x1b\\)|[ -/]*[0-~])", re.DOTALL
 )
 
+_CPUCLOCK_SCHED = 2
+"""The clock of a process whose id is known, as `clock_getcpuclockid` of glibc makes it."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -154,10 +157,10 @@ class Terminal:
     def wait_idle(self, timeout: float = 60.0) -> None:
         """Read until the program and its children have used no processor time for a second."""
         deadline = time.perf_counter() + timeout
-        used = -1
-        while time.perf_counter() < deadline and (now := self._ticks()) > used:
-            # A blinking cursor or a clock costs a tick, which is not work.
-            used = now + 1
+        used = -1.0
+        while time.perf_counter() < deadline and (now := self.processor_ms()) > used:
+            # A blinking cursor or a clock takes some milliseconds, which is not work.
+            used = now + 10
             until = time.perf_counter() + 1.0
             while time.perf_counter() < until:
                 self._read(0.05)
@@ -180,27 +183,27 @@ class Terminal:
             self._read(0.05)
 
     def processor_ms(self) -> float:
-        """Return the processor time of the program and its children so far."""
-        return self._ticks() * 1000 / os.sysconf("SC_CLK_TCK")
+        """Return the processor time of the program and its children so far.
 
-    def memory_mb(self) -> float:
-        """Return the resident memory of the program."""
-        pages = int(Path(f"/proc/{self._child.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-    def _ticks(self) -> int:
-        """Return the processor time of the whole session so far, in clock ticks."""
-        total = 0
+        The clock of a process counts nanoseconds; its `stat` counts 10 ms, and rounds them down.
+        """
+        seconds = 0.0
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[3]) == self._child.pid:  # the session
+                    seconds += time.clock_gettime(~int(entry.name) << 3 | _CPUCLOCK_SCHED)
+                    seconds += sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")  # ended ones
             except OSError:  # it has just ended
                 continue
-            if int(fields[3]) == self._child.pid:
-                total += sum(map(int, fields[11:15]))
-        return total
+        return seconds * 1000
+
+    def memory_mb(self) -> float:
+        """Return the resident memory of the program."""
+        pages = int(Path(f"/proc/{self._child.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def _threads(self) -> tuple[str, int]:
         """Return the states of all threads of the program and its children, and their ticks."""
