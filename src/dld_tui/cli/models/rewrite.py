@@ -16,8 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.rewrite.expression import Expression
-from dld_tui.core.document.rewrite.functions import TYPED
+from dld_tui.core.document.rewrite.expression import TYPED, Expression
 from dld_tui.core.document.rewrite.matcher import Hit, Matcher
 from dld_tui.core.document.rewrite.pattern import parse_pattern
 from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value

@@ -16,8 +16,8 @@ import onnx
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.function_instances import inline_function
-from dld_tui.core.document.edits.sparse import to_dense
+from dld_tui.core.document.edits.functions import inline_function
+from dld_tui.core.document.edits.initializers import to_dense
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant

@@ -411,7 +411,7 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
-        from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.core.document.edits.initializers import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import (
             TextDialog,  # lazy: a text area takes long to load
         )

@@ -259,8 +259,7 @@ class Functions(Controller):
 
     def make(self) -> None:
         """Make a function of the chosen nodes, and call it in their place."""
-        from dld_tui.core.document.edits.function_instances import unused_key
-        from dld_tui.core.document.edits.functions import NEW_DOMAIN
+        from dld_tui.core.document.edits.functions import NEW_DOMAIN, unused_key
         from dld_tui.screens.model.functions import make_dialog
 
         if (chosen := self._one_scope()) is None:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.function_instances import unused_key
+from dld_tui.core.document.edits.functions import unused_key
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models

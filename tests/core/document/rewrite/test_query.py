@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.rewrite.expression import parse_expression
-from dld_tui.core.document.rewrite.functions import FUNCTIONS, UNKNOWN
+from dld_tui.core.document.rewrite.expression import FUNCTIONS, UNKNOWN, parse_expression
 from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import UsageError

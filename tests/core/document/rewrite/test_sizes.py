@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.rewrite.functions import UNKNOWN
+from dld_tui.core.document.rewrite.expression import UNKNOWN
 from dld_tui.core.document.rewrite.views import ValueView
 from tests.support.models import parse
 

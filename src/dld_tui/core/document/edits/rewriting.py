@@ -28,8 +28,7 @@ from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
 from dld_tui.core.document.local_functions import calls_itself, key_of
 from dld_tui.core.document.node import Node, constant_node, node_proto
-from dld_tui.core.document.rewrite.expression import plain
-from dld_tui.core.document.rewrite.functions import UNKNOWN, is_number
+from dld_tui.core.document.rewrite.expression import UNKNOWN, is_number, plain
 from dld_tui.core.document.rewrite.matcher import Ends, Hit, Matcher, apart
 from dld_tui.core.document.rewrite.pattern import (
     Argument,

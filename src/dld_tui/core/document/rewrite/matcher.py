@@ -16,8 +16,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.rewrite.expression import equal
-from dld_tui.core.document.rewrite.functions import UNKNOWN
+from dld_tui.core.document.rewrite.expression import UNKNOWN, equal
 from dld_tui.core.document.rewrite.pattern import Call, Literal, Missing, Pattern, Variable
 from dld_tui.core.document.rewrite.views import (
     NodeView,

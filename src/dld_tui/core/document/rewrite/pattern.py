@@ -31,8 +31,14 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
-from dld_tui.core.document.rewrite.expression import Expression, Reader, read_expression, read_sum
-from dld_tui.core.document.rewrite.functions import FUNCTIONS, TYPED
+from dld_tui.core.document.rewrite.expression import (
+    FUNCTIONS,
+    TYPED,
+    Expression,
+    Reader,
+    read_expression,
+    read_sum,
+)
 from dld_tui.core.document.rewrite.query import parse_kinds
 from dld_tui.core.errors import UsageError
 

@@ -19,8 +19,14 @@ from typing import Any
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.rewrite.expression import Expression, Reader, read_expression
-from dld_tui.core.document.rewrite.functions import FUNCTIONS, TYPED, UNKNOWN
+from dld_tui.core.document.rewrite.expression import (
+    FUNCTIONS,
+    TYPED,
+    UNKNOWN,
+    Expression,
+    Reader,
+    read_expression,
+)
 from dld_tui.core.document.rewrite.views import NODE_FIELDS, VALUE_FIELDS, NodeView, schema_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible

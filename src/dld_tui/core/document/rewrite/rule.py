@@ -22,8 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from dld_tui.core.document.metadata import PRECISIONS
-from dld_tui.core.document.rewrite.expression import Expression, Reader, read_expression
-from dld_tui.core.document.rewrite.functions import TYPED
+from dld_tui.core.document.rewrite.expression import TYPED, Expression, Reader, read_expression
 from dld_tui.core.document.rewrite.pattern import (
     Body,
     BodyReader,

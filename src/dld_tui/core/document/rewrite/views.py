@@ -20,8 +20,7 @@ from dld_tui.core.document.index import Definition
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.rewrite.expression import Subject
-from dld_tui.core.document.rewrite.functions import FUNCTIONS, MOST_ELEMENTS, UNKNOWN
+from dld_tui.core.document.rewrite.expression import FUNCTIONS, MOST_ELEMENTS, UNKNOWN, Subject
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_of
