@@ -35,7 +35,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished, Log, Metric
 from dld_tui.core.params import from_json
-from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import triage
 

@@ -19,7 +19,9 @@ from scripts.measure_structure import Source, imports, rings
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
 MODULES = sorted((SRC / "dld_tui").rglob("*.py"))
-CORE = [path for path in MODULES if "core" in path.parts and path.name != "__init__.py"]
+CORE = [
+    path for path in MODULES if "core" in path.relative_to(SRC).parts and path.name != "__init__.py"
+]
 LARGEST_RING = 3
 """Modules that import each other, deferred imports and those for typing counted."""
 WITHOUT_TESTS = {"types.py": "type names only"}

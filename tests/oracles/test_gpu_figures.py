@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.records import GpuEvent, Layer
 from dld_tui.core.report.report import Report
 from tests.oracles import plain

@@ -15,7 +15,7 @@ import pytest
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import triage
 from tests.support.traces import x

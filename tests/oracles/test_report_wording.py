@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.layer_filter import summarise_selection
+from dld_tui.core.report.layer_table import summarise_selection
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.triage import triage

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.gpu_summary import (
+from dld_tui.core.report.gpu_kernels import (
     busy_intervals,
     covered,
     gpu_summary,

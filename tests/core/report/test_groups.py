@@ -13,7 +13,7 @@ from dld_tui.core.report.groups import (
     group_layers,
     name_scope,
 )
-from dld_tui.core.report.layer_filter import groups_of
+from dld_tui.core.report.layer_table import groups_of
 from dld_tui.core.report.pass_times import PassTimes
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.widgets.charts.report_charts import precision_rows

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.layer_filter import groups_of, matcher, select, summarise_selection
+from dld_tui.core.report.layer_table import groups_of, matcher, select, summarise_selection
 from dld_tui.core.report.records import Layer, NodeLink
 
 

@@ -1,12 +1,11 @@
 """Comparison of reports, engines and models: where the time went, and what exceeds the noise.
 
 - :mod:`.records`: the input (`Comparable`) and the result (`Row`, `Cell`) of a comparison.
-- :mod:`.comparison`: `Comparison`, for screens and commands.
+- :mod:`.comparison`: `Comparison`, for screens and commands, and what makes it unfair.
 - :mod:`.subject`: a report as a `Comparable`; engines: :mod:`..tensorrt.plan.subject`.
 - :mod:`.matching`: matching the layers of reports.
 - :mod:`.rows`: times by layer, ONNX node, operator, scope, provider or precision.
 - :mod:`.engines`: differing tactics and precisions, inserted layers.
-- :mod:`.conditions`: differing settings and environment, and what makes a comparison unfair.
 - :mod:`.gate`: whether a new version is slower than a base, by runs in alternation.
 - :mod:`.tables`, :mod:`.export`: tables for the screen and commands, JSON and CSV for programs.
 - :mod:`.diff`: the differences of two models.

@@ -13,7 +13,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import generation_of, llm_json
 from dld_tui.core.report.formats.export_trace import write_trace
-from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
 from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer

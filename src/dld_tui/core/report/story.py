@@ -21,7 +21,7 @@ from dld_tui.core.cost.roofline import limiter
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
-from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.schema import COMMAND

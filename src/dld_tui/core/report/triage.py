@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.formats.ort_profile import may_hold_others
-from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
+from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
 from dld_tui.core.report.measured_facts import measured_facts

@@ -22,7 +22,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
-from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
+from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, with_costs
 from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.records import Group, Layer

@@ -11,20 +11,18 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import has_gpu_times
-from dld_tui.core.report.layer_filter import (
+from dld_tui.core.report.layer_table import (
     ENGINE_FILTER,
     REPORT_FILTER,
     Selection,
-    groups_of,
-    select,
-    summarise_selection,
-)
-from dld_tui.core.report.layer_table import (
     are_named_by_nodes,
     group_table,
+    groups_of,
     informative_columns,
     layer_table,
     node_names,
+    select,
+    summarise_selection,
 )
 from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
 from dld_tui.core.tables.table import Column, Table

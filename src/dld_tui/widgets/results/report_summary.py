@@ -11,7 +11,7 @@ from datetime import datetime
 from heapq import nlargest
 
 from dld_tui.core import fmt
-from dld_tui.core.report.gpu_summary import GpuSummary
+from dld_tui.core.report.gpu_kernels import GpuSummary
 from dld_tui.core.report.groups import is_launched, with_costs
 from dld_tui.core.report.layer_table import (
     display_name,

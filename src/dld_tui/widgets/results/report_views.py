@@ -13,7 +13,7 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
-from dld_tui.core.report.gpu_summary import GpuSummary
+from dld_tui.core.report.gpu_kernels import GpuSummary
 from dld_tui.core.report.layer_table import (
     node_names,
     precision_style,

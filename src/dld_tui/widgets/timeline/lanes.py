@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
+from dld_tui.core.report.gpu_kernels import Interval, busy_intervals, covered
 from dld_tui.core.report.layer_table import display_name, shared_names
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.report.report import Report

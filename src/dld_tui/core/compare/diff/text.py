@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_text, tensor_text
-from dld_tui.core.compare.diff.items import signature
+from dld_tui.core.compare.diff.compare import signature
 from dld_tui.core.compare.diff.model_diff import Change, Field, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.side import Side
 from dld_tui.core.compare.diff.tensors import Meter, WeightNoise, digest

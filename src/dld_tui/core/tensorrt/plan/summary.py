@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
-from dld_tui.core.report.layer_filter import select
+from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
