@@ -17,7 +17,7 @@ import dld_tui.screens.workspace as room
 from dld_tui.commands import in_scope
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.palette import operator_palette
+from dld_tui.core.operators.listing import operator_palette
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, History

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.tables import compare_table
+from dld_tui.core.compare.export import compare_table
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.lists.table_view import TableLines, TableView
 from dld_tui.widgets.results.report_compare import about_lines

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dld_tui.core.compare.export import described, remark
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import Cell, Interval, Row
-from dld_tui.core.compare.tables import described, margin, ratio_text, remark, signed, verdict
+from dld_tui.core.compare.rows import margin, ratio_text, signed, verdict
 from tests.support.compared import subject
 
 SURE = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6))

@@ -20,8 +20,7 @@ from dld_tui.core.conversion.error_attribution import (
     first_failing_node,
     nodes_to_keep,
 )
-from dld_tui.core.conversion.report_text import values_lines
-from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError
+from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError, values_lines
 from dld_tui.core.document import Document
 from tests.support import models
 

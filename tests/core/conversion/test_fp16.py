@@ -12,7 +12,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
-from dld_tui.core.conversion.report_text import range_lines
+from dld_tui.core.conversion.result import range_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, UsageError

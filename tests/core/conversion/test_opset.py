@@ -13,7 +13,7 @@ from dld_tui.core.conversion.opset import (
     convert_opset,
     known_versions,
 )
-from dld_tui.core.conversion.report_text import conversion_lines
+from dld_tui.core.conversion.result import conversion_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import bodies
 from dld_tui.core.document.serialise import skeleton_bytes

@@ -11,9 +11,13 @@ from onnx import numpy_helper
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.copies import copy_of, lift_constants
-from dld_tui.core.conversion.report_text import summary_lines
 from dld_tui.core.conversion.request import ConversionRequest
-from dld_tui.core.conversion.result import ConversionResult, ModelFigures, write_result
+from dld_tui.core.conversion.result import (
+    ConversionResult,
+    ModelFigures,
+    summary_lines,
+    write_result,
+)
 from dld_tui.core.conversion.storage import (
     HASH_KEY,
     content_digest,

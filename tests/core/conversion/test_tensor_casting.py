@@ -8,8 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.report_text import loss_lines
-from dld_tui.core.conversion.result import ConversionResult, write_result
+from dld_tui.core.conversion.result import ConversionResult, loss_lines, write_result
 from dld_tui.core.conversion.tensor_casting import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError

@@ -10,7 +10,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.summary import opset_imports
 from dld_tui.core.document.wiring import NewInitializer, Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.palette import operator_palette
+from dld_tui.core.operators.listing import operator_palette
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import document_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.document import Document
-from dld_tui.core.operators.palette import Origin, operator_palette, used_operators
+from dld_tui.core.operators.listing import Origin, operator_palette, used_operators
 from tests.support import models
 
 MIXED = """

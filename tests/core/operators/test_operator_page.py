@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.core.operators.listing import operator_page
-from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
+from dld_tui.core.operators.listing import OperatorPalette, newest_opsets, operator_page
 from dld_tui.core.operators.registry import history_of, schema_for, versions_of
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 

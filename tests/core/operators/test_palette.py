@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.operators.categories import CATEGORIES
-from dld_tui.core.operators.palette import Grouping, OperatorPalette, Origin, newest_opsets
+from dld_tui.core.operators.listing import Grouping, OperatorPalette, Origin, newest_opsets
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 
 

@@ -28,7 +28,6 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.reduction import Reduction
-from dld_tui.core.conversion.report_text import preview_lines, report_lines
 from dld_tui.core.conversion.result import (
     ConversionResult,
     ConvertedOpset,
@@ -39,6 +38,8 @@ from dld_tui.core.conversion.result import (
     QuantizedModel,
     TensorsResult,
     VerifiedResult,
+    preview_lines,
+    report_lines,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table

@@ -7,7 +7,7 @@
 - :mod:`.rows`: times by layer, ONNX node, operator, scope, provider or precision.
 - :mod:`.engines`: differing tactics and precisions, inserted layers.
 - :mod:`.gate`: whether a new version is slower than a base, by runs in alternation.
-- :mod:`.tables`, :mod:`.export`: tables for the screen and commands, JSON and CSV for programs.
+- :mod:`.export`: tables, JSON, CSV and HTML.
 - :mod:`.diff`: the differences of two models.
 
 docs/compare.md describes the method, with its sources.

@@ -42,12 +42,14 @@ from dld_tui.core.compare.rows import (
     column_cells,
     lacks_kernels,
     measure,
+    ratio_text,
     rows_by,
     rows_of_matches,
     side_of,
+    signed,
+    verdict,
 )
 from dld_tui.core.compare.subject import batch_sizes, with_equal_batches
-from dld_tui.core.compare.tables import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.report.records import Layer

@@ -1,4 +1,4 @@
-"""The rows of a comparison: times of each report, differences, and their confidence intervals."""
+"""The rows of a comparison: times of each report, differences with intervals, and their text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dld_tui.core import fmt
 from dld_tui.core.compare.matching import (
+    LEVEL_PERCENT,
     Match,
     discoveries,
     intervals,
@@ -335,3 +337,39 @@ def _largest_ratio(row: Row) -> float:
 
 def _largest_time(row: Row) -> float:
     return max((cell.time_ms or 0.0 for cell in row.cells), default=0.0)
+
+
+def signed(value: float | None) -> str:
+    """Return a difference in milliseconds with its sign, without the unit."""
+    return fmt.UNKNOWN if value is None else f"{value:+,.3f}"
+
+
+def ratio_text(cell: Cell) -> str:
+    """Return a ratio, e.g. ``0.54x``; a dash without one."""
+    return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}x"
+
+
+def half_width(cell: Cell) -> float | None:
+    """Return half the width of the interval of a difference, in milliseconds; None without."""
+    bounds = cell.interval
+    return None if bounds is None else (bounds.high_ms - bounds.low_ms) / 2
+
+
+def margin(cell: Cell) -> str:
+    """Return what :func:`half_width` does as text; empty without."""
+    half = half_width(cell)
+    return "" if half is None else fmt.milliseconds(half)
+
+
+def verdict(cell: Cell) -> str:
+    """Return a difference with its ratio, and whether it can be noise."""
+    ratio = "" if cell.ratio is None else f" ({ratio_text(cell)})"
+    text = f"{signed(cell.delta_ms)} ms{ratio}"
+    bounds = cell.interval
+    if bounds is None:
+        return f"{text}, too few passes to tell whether that is noise"
+    judged = "within noise" if cell.noise else "more than the noise within the runs"
+    if cell.noise and not bounds.low_ms <= 0 <= bounds.high_ms:
+        judged = "within noise by the rank test, though not by its interval"
+    span = f"{signed(bounds.low_ms)} to {signed(bounds.high_ms)} ms"
+    return f"{text}, {judged} ({LEVEL_PERCENT:.0f} % interval {span})"

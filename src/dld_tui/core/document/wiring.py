@@ -8,8 +8,8 @@ from dld_tui.core.document.edits.renaming import is_taken
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.errors import UsageError
+from dld_tui.core.operators.listing import Origin, PaletteOperator
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, weight_dims
-from dld_tui.core.operators.palette import Origin, PaletteOperator
 from dld_tui.core.operators.registry import importable_version
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.tensors.elements import is_float

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import OpsetImport, opset_imports
-from dld_tui.core.operators.palette import domain_title
+from dld_tui.core.operators.listing import domain_title
 from dld_tui.core.operators.registry import (
     importable_version,
     known_domains,

@@ -315,8 +315,7 @@ class Conversion(Controller):
     ) -> None:
         """Apply a result with wrong values only when that is asked for."""
         from dld_tui.activities import registry as activities
-        from dld_tui.core.conversion.report_text import values_lines
-        from dld_tui.core.conversion.result import ComparedValues
+        from dld_tui.core.conversion.result import ComparedValues, values_lines
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         settings = settings_of(activities.load(activity).request)
@@ -404,8 +403,12 @@ def _modification(activity: str) -> Modification:
 
 def result_lines(result: ConversionResult | Preview) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
-    from dld_tui.core.conversion.report_text import preview_lines, report_lines
-    from dld_tui.core.conversion.result import ConversionResult, PrecisionModel
+    from dld_tui.core.conversion.result import (
+        ConversionResult,
+        PrecisionModel,
+        preview_lines,
+        report_lines,
+    )
 
     if not isinstance(result, ConversionResult):
         return preview_lines(result) or ["nothing is lost"]

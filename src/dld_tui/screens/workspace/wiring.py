@@ -24,7 +24,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.document import wiring as wirings
-    from dld_tui.core.operators.palette import PaletteOperator
+    from dld_tui.core.operators.listing import PaletteOperator
     from dld_tui.widgets.parameters.descriptions import Terminal
 
 
@@ -38,7 +38,7 @@ class Operators(Controller):
 
     async def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
-        from dld_tui.core.operators.palette import warm_up
+        from dld_tui.core.operators.listing import warm_up
 
         await on_thread(warm_up)
         if self.page.is_attached:
@@ -47,7 +47,7 @@ class Operators(Controller):
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
         from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.palette import operator_palette
+        from dld_tui.core.operators.listing import operator_palette
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         scope = self._home
@@ -357,7 +357,7 @@ class Wiring(Controller):
     def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
         from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.palette import operator_palette
+        from dld_tui.core.operators.listing import operator_palette
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope

@@ -14,8 +14,13 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core import fmt
-from dld_tui.core.operators.listing import operator_page
-from dld_tui.core.operators.palette import Grouping, OperatorPalette, Origin, PaletteOperator
+from dld_tui.core.operators.listing import (
+    Grouping,
+    OperatorPalette,
+    Origin,
+    PaletteOperator,
+    operator_page,
+)
 from dld_tui.core.operators.registry import schema_for, versions_of
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.text import clip, fit, visible

@@ -17,14 +17,14 @@ from dld_tui.core.document.scope import Definition, Scope, visible_values
 from dld_tui.core.document.types.value_types import ValueType, shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.matching import mismatch
-from dld_tui.core.operators.palette import (
+from dld_tui.core.operators.listing import (
     Grouping,
     OperatorPalette,
     Origin,
     PaletteOperator,
     domain_title,
 )
+from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.text import cell_width, clip, fit, quoted, visible
 from dld_tui.core.text.fuzzy import FuzzyIndex

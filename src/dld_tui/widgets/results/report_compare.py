@@ -7,17 +7,10 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
+from dld_tui.core.compare.export import compare_table, delta_style, mismatch_table, place_and_maker
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import Comparable, Row, label
-from dld_tui.core.compare.tables import (
-    compare_table,
-    delta_style,
-    margin,
-    mismatch_table,
-    place_and_maker,
-    ratio_text,
-    signed,
-)
+from dld_tui.core.compare.rows import margin, ratio_text, signed
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line
