@@ -19,8 +19,7 @@ from dld_tui.activities.memory import Request, run
 from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
-from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
 from tests.support.arena import measured_apart
 

@@ -16,8 +16,7 @@ from dld_tui.activities.profile_onnxruntime import run as profile
 from dld_tui.core.cost.memory import IN_PLACE, MemoryPlan
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
-from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.report.export import report_json
+from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.layer_table import summarise_selection
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.triage import triage
 from dld_tui.widgets.results.layers import screen_table, sums_text
 

@@ -13,7 +13,7 @@ from dld_tui.activities.registry import Activity, Command
 from dld_tui.core.checks.checker import NodeCheck
 from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.files.plugin_readers import ReportReader
+from dld_tui.core.files.recognise import ReportReader
 from dld_tui.core.params import Param, Setting, param
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report, temporary_report

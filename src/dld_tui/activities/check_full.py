@@ -144,8 +144,7 @@ def _tool(
 def _guessed_shapes(path: Path) -> list[str]:
     """Return shapes of the inputs, as Polygraphy takes them: its own would be of ones."""
     from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.guess import input_specs
-    from dld_tui.core.inputs.search import guess_inputs
+    from dld_tui.core.inputs.guess import guess_inputs, input_specs
 
     try:
         with contextlib.closing(Document.open(path)) as document:

@@ -57,9 +57,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.cost.memory import memory_plan
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.inputs.guess import guess_inputs, specs_for
     from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
-    from dld_tui.core.inputs.search import guess_inputs
     from dld_tui.core.inputs.shapes import parse_shapes
 
     asked = Profile(

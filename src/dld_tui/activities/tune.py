@@ -405,7 +405,7 @@ class _Tuning:
 
     def _grown(self, times: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs of so many items."""
-        from dld_tui.core.inputs.search import guess_inputs
+        from dld_tui.core.inputs.guess import guess_inputs
 
         guess = guess_inputs(self._specs, self._document, None, batch=times)
         return {name: tuple(shape) for name, shape in guess.shapes.items()}

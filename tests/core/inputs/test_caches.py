@@ -9,9 +9,8 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.inputs.guess import Guess, input_specs
+from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from dld_tui.core.inputs.roles import CachePair, StatePair, cache_pairs, state_pairs
-from dld_tui.core.inputs.search import guess_inputs
 from tests.support import decoders, models
 from tests.support.runtime import needs_onnxruntime
 

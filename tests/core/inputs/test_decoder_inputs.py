@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.inputs.guess import Guess, input_specs
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from tests.support import models
 
 CACHE = "float[b, 4, past, 8] past_key, float[b, 4, past, 8] past_value"

@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.codec import encode
-from dld_tui.core.inputs.guess import INPUTS
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import INPUTS, guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec
-from dld_tui.core.report.export import report_json
+from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.measured_facts import input_lines, report_inputs
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 

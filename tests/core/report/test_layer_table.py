@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.report import layer_table as layer_module
-from dld_tui.core.report.export import layers_csv, report_json, write_parquet
+from dld_tui.core.report.export import layers_csv, report_json, report_page, write_parquet
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
@@ -22,7 +22,6 @@ from dld_tui.core.report.layer_table import (
 )
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.report_page import report_page
 from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column
 from dld_tui.core.tensorrt.plan.export import plan_json

@@ -3,10 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.report.export import report_json
+from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.triage import triage
 from tests.support.profiles import start_report
 

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dld_tui.core.report.export import report_page
 from dld_tui.core.report.records import GpuEvent, Layer, NodeLink
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.store import ReportWriter
 from tests.support.browser import dom_after
 from tests.support.report_files import HOSTILE, layer, make_nested_report, make_report, writer

@@ -48,8 +48,13 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import inline_small_data
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.inputs.guess import Guess, first_that_runs, input_specs, specs_for
-from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.guess import (
+    Guess,
+    candidate_guesses,
+    first_that_runs,
+    input_specs,
+    specs_for,
+)
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
 
 _HINT = (

@@ -68,8 +68,13 @@ from dld_tui.core.files.external import payload_length
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
-from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
-from dld_tui.core.inputs.search import candidate_guesses, guess_inputs
+from dld_tui.core.inputs.guess import (
+    Guess,
+    candidate_guesses,
+    first_that_runs,
+    guess_inputs,
+    specs_for,
+)
 from dld_tui.core.inputs.shapes import numpy_dtype, parse_shapes
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.text import visible

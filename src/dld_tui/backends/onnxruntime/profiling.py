@@ -48,8 +48,7 @@ from dld_tui.core.errors import ActivityError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
-from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, first_that_runs, specs_for
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.machine.environment import (
     CpuWatch,

@@ -19,7 +19,7 @@ from dld_tui.backends.tensorrt.runtime import Binding, Engine, buffer_bytes, fai
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import guess_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, parse_shapes
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.text import visible

@@ -1,14 +1,4 @@
-"""Say what kind of file a path holds, by its content.
-
-``ftrt`` is what TensorRT writes; with serialization version 0 its bytes 24 to 27 are the version,
-as ``trtexec --getPlanVersionOnly`` (8.6 and later) reads them. TensorRT-RTX writes ``vtrt`` with
-the same layout (seen in engines of 1.7), and after it, at byte 32, one bit for each compute
-capability that the engine was built for. ``ptrt`` is the older form; where that has its version
-is published nowhere.
-
-Only the first bytes are read. What this program does not open is refused with its name, so that a
-user who downloaded an error page or a pointer instead of a model is told so.
-"""
+"""Say what kind of file a path holds, by its content."""
 
 from __future__ import annotations
 
@@ -16,14 +6,15 @@ import codecs
 import os
 import re
 import struct
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError
-from dld_tui.core.files.plugin_readers import reader_of
 from dld_tui.core.files.proto_fields import (
     DELIMITED,
     FIXED32,
@@ -33,6 +24,35 @@ from dld_tui.core.files.proto_fields import (
     read_varint,
 )
 from dld_tui.core.files.source import Source
+from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.types import CancelCheck, ProgressCallback
+
+R = TypeVar("R", covariant=True)
+
+
+@dataclass(frozen=True)
+class ReportReader(Generic[R]):
+    """Reads what another profiler wrote as a report."""
+
+    title: str
+    """What such a file is, with its article: ``a profile of NAME``."""
+    matches: Callable[[bytes], bool]
+    """Tells by the first 64 KiB of a file whether it is one."""
+    read: Callable[[Path, ProgressCallback | None, CancelCheck | None], R]
+    """See :func:`dld_tui.core.report.report.temporary_report`."""
+
+
+def reader_of(head: bytes) -> ReportReader[object] | None:
+    """Return the reader of another package that knows a file by its beginning."""
+    for plugin in plugins("readers", ReportReader):
+        try:
+            if plugin.value is not None and plugin.value.matches(head):
+                return plugin.value
+        # The seam to code of others, which may raise anything: it does not know the file then.
+        except Exception:  # noqa: BLE001
+            continue
+    return None
+
 
 _HEADER = struct.Struct("<4sI16x4B4sI")
 _RTX_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")

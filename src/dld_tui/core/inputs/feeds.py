@@ -21,8 +21,7 @@ from onnx import numpy_helper
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.inputs.guess import Guess, first_that_runs
-from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.guess import Guess, candidate_guesses, first_that_runs
 from dld_tui.core.inputs.shapes import (
     AnyArray,
     InputSpec,

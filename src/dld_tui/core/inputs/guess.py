@@ -2,26 +2,65 @@
 
 What the user gives counts. The rest comes from names and places (:mod:`.roles`), from what the
 graph demands (:mod:`.propagation`), and, where a model is run anyway, from trials of the
-candidates one after the other (:mod:`.search`). Every dimension and all values
-say why they are so.
+candidates, best first. Every dimension and all values state their source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from dld_tui.core import fmt
-from dld_tui.core.errors import ActivityError
-from dld_tui.core.inputs.fills import Fill, random_inputs
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape
+from dld_tui.core.document.types.value_types import PLACEHOLDERS
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
+from dld_tui.core.inputs.propagation import Known, Propagation
+from dld_tui.core.inputs.roles import (
+    BATCH,
+    CACHE_WORDS,
+    CONTEXT,
+    FEATURES,
+    FRAMES,
+    HEAD_SIZE,
+    HEADS,
+    LINE,
+    PAST,
+    SIDE,
+    SPECTRUM_WORDS,
+    TARGET,
+    TOKEN_WORDS,
+    TOKENS,
+    TOTAL,
+    UNKNOWN,
+    VIDEO,
+    WINDOW,
+    ModelTraits,
+    Role,
+    cache_pairs,
+    is_audio,
+    is_token_ids,
+    named_role,
+    placed_role,
+    state_pairs,
+    terms_of,
+    words_of,
+)
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, check_given, is_fixed
 from dld_tui.core.report.measured_facts import INPUTS as INPUTS
 from dld_tui.core.report.measured_facts import GuessedInput
-from dld_tui.core.text import shortened, visible
+from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
 
 GIVEN = "given"
 """The reason of a size that the user gave."""
@@ -244,3 +283,755 @@ def first_that_runs(
         options = " ".join(f"--shape {option}" for option in best.options[:4])
         first.hint = f"Tried {shapes}. Give the shapes, as {options}, or values with --inputs DIR"
     raise first
+
+
+# --- the free sizes of inputs ---------------------------------------------------------------------
+
+
+@dataclass
+class Variable:
+    """A free size."""
+
+    key: str
+    role: Role
+    reason: str
+    size: int = 0
+    given: bool = False
+
+
+@dataclass
+class Sum:
+    """The size of one dimension: a constant and multiples of variables."""
+
+    constant: int = 0
+    factors: dict[str, int] = field(default_factory=dict)
+
+
+class FreeSizes:
+    """The dimensions of all inputs as sums of variables.
+
+    Args:
+        specs: The inputs that are tensors.
+        document: The model, where there is one.
+        given: Shapes by input.
+        sizes: Sizes of free dimensions by their names.
+        batch: Size of the batch, where nothing else determines it.
+        rankless: Inputs of which the model does not say how many dimensions they have.
+
+    Raises:
+        UsageError: Given shapes do not fit the model or each other.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[InputSpec],
+        document: Document | None,
+        given: Mapping[str, Shape],
+        sizes: Mapping[str, int],
+        batch: int | None,
+        rankless: frozenset[str] = frozenset(),
+    ) -> None:
+        check_given(specs, given, sizes)
+        self.specs = [spec for spec in specs if not spec.container]
+        self._document, self._given, self._rankless = document, given, rankless
+        self._traits = _traits(specs, document)
+        self.caches = (
+            {} if document is None else {pair.past: pair for pair in cache_pairs(document)}
+        )
+        """The pairs of past and present, by the past."""
+        self.states = (
+            {} if document is None else {pair.past: pair.present for pair in state_pairs(document)}
+        )
+        """The outputs that states come back from, by input."""
+        dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
+        terms = [terms_of(dim) for dim in dims]
+        self._uses = Counter(
+            name
+            for dim, term in zip(dims, terms, strict=True)
+            for name in (term[0] if term is not None else (dim,))
+        )
+        """In how many dimensions of inputs a name is."""
+        self._keys: dict[str, str] = {}
+        """The variables of names that say nothing."""
+        self.variables: dict[str, Variable] = {}
+        """By symbol, or by input and axis where a dimension has no name."""
+        self.sums: dict[str, list[Sum]] = {}
+        """The size of each dimension, by input."""
+        self.why: dict[tuple[str, int], str] = {}
+        """Why a dimension is a sum, by input and axis."""
+        for spec in self.specs:
+            self.sums[spec.name] = [self._sum(spec, at) for at in range(self._rank(spec))]
+        self._link_totals()
+        self._take_given(sizes)
+        if batch is not None:
+            for key, variable in self.variables.items():
+                if variable.role.name == BATCH.name:
+                    self._set(key, batch)
+        self.free = [item for item in self.variables.values() if not item.given]
+        """The variables that are to be guessed."""
+
+    def _rank(self, spec: InputSpec) -> int:
+        if spec.dims is not None:
+            return len(spec.dims)
+        return len(self._given.get(spec.name, ()))
+
+    def _sum(self, spec: InputSpec, axis: int) -> Sum:
+        dim = None if spec.dims is None else spec.dims[axis]
+        if isinstance(dim, int) and is_fixed(dim):
+            return Sum(dim)
+        if not isinstance(dim, str) or dim in PLACEHOLDERS:
+            key = f"{spec.name}\0{axis}"
+            if self.caches:  # one decoder has one batch and one past
+                is_past = self._cache_axis(spec, axis)
+                if is_past is not None and is_past[0] is PAST:
+                    key = f"\0{PAST.name}"
+                elif axis == 0 and (spec.name in self.caches or len(spec.dims or ()) > 1):
+                    key = f"\0{BATCH.name}"
+            return Sum(0, {self._variable(key, spec, axis, ""): 1})
+        terms = terms_of(dim)
+        if terms is None and self._is_counter(dim):
+            is_past = self._cache_axis(spec, axis)
+            if is_past is not None and is_past[0] is PAST:
+                key = self._keys[dim] = f"\0{PAST.name}"
+                return Sum(0, {self._variable(key, spec, axis, ""): 1})
+        if terms is None:
+            return Sum(0, {self._variable(dim, spec, axis, dim): 1})
+        for symbol in terms[0]:
+            self._variable(symbol, spec, axis, symbol)
+        return Sum(terms[1], dict(terms[0]))
+
+    def _is_counter(self, dim: str) -> bool:
+        """Return whether a name says nothing, as those that torch.onnx gives to single sizes."""
+        return self._uses[dim] == 1 and named_role(dim, self._traits) is None
+
+    def _variable(self, key: str, spec: InputSpec, axis: int, name: str) -> str:
+        role = named_role(name, self._traits) if name else None
+        reason = f"{role.name}: its name {name}" if role is not None and name else ""
+        if role is FRAMES and len(spec.dims or ()) == 5:
+            role = VIDEO
+        if role is FRAMES and is_token_ids(spec):  # [B, T]
+            role, reason = TOKENS, f"{TOKENS.name}: the name {spec.name}"
+        is_spectrum = bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+        if role is CONTEXT and is_spectrum:  # what the encoder takes, not what it makes
+            role = WINDOW
+            reason = f"{role.name}: its name {name}"
+        if spec.name in self._rankless:
+            role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
+            reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
+        elif role is None or self._is_vague(role, spec, axis):
+            placed, why = placed_role(spec, axis, self._traits)
+            paired = self._cache_axis(spec, axis)
+            if paired is not None:
+                placed, why = paired
+            if role is not None and role.name == placed.name:
+                why = f"its name {name}"
+            if role is None or role.name != SIDE.name or placed.name in (SIDE.name, LINE.name):
+                role, reason = placed, f"{placed.name}: {why}"
+        if key not in self.variables:
+            self.variables[key] = Variable(key, role, reason)
+        return key
+
+    def _is_vague(self, role: Role, spec: InputSpec, axis: int) -> bool:
+        """Return whether the place of a dimension says more than its name does."""
+        dims = spec.dims or ()
+        pair = self.caches.get(spec.name)
+        if role is PAST and pair is not None and (pair.axis != axis or pair.window):
+            return True  # such as kv_cache_dim
+        if role.name == SIDE.name:
+            return len(dims) == 4
+        if role.name == FEATURES.name:
+            is_spectrum = len(dims) == 3 and bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+            return is_spectrum and any(is_fixed(dim) for dim in dims[1:])
+        if role.name not in (TOKENS.name, FRAMES.name) or not spec.dtype.startswith(
+            ("float", "bfloat")
+        ):
+            return False
+        is_plain = len(dims) == 2 or (len(dims) == 3 and 1 in dims[1:])
+        return is_plain and (self._traits.is_streaming or is_audio(spec))
+
+    def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
+        """Return what an axis of a cache is: the one that an output has longer is its length."""
+        pair = self.caches.get(spec.name)
+        is_named = bool(set(words_of(spec.name)) & CACHE_WORDS)
+        if axis == 0 or (pair is None and not is_named):
+            return None
+        if {"encoder", "cross"} & set(words_of(spec.name)):
+            return CONTEXT, f"the name {spec.name}"
+        if pair is None:
+            return None
+        rank = len(spec.dims or ())
+        if pair.axis != axis:
+            if rank == 4 or axis == rank - 1:
+                return (HEAD_SIZE if axis == rank - 1 else HEADS), f"the cache {spec.name}"
+            return None
+        if pair.window:
+            window = Role("length of the window", (pair.window,))
+            return window, f"the window of attention that reads {spec.name}"
+        return PAST, f"its pair, the output {pair.present}"
+
+    def _link_totals(self) -> None:
+        """Make the total length that of past and present."""
+        cached = {
+            key
+            for name in self.caches
+            for length in self.sums.get(name, ())
+            for key in length.factors
+        }
+        pasts = [item for item in self.variables.values() if item.role is PAST]
+        pasts.sort(key=lambda item: item.key not in cached)
+        past = pasts[0] if pasts else None
+        now = self._present()
+        if past is None:
+            return
+        totals = self._named_totals()
+        pair = {past.key: 1} if now.factors.get(past.key) is None else {}
+        for spec in self.specs:
+            words = set(words_of(spec.name))
+            is_mask = "mask" in words and not words & {"encoder", "cross", "head"}
+            for axis, old in enumerate(self.sums[spec.name]):
+                if spec.name in self.caches:
+                    continue
+                last = axis == len(self.sums[spec.name]) - 1 and axis > 0
+                for key in list(old.factors):
+                    variable = self.variables[key]
+                    is_own = "\0" in key or self._is_counter(key)
+                    if key not in cached and key not in now.factors:
+                        # Such as kv_length; of a mask of four dimensions the last one is of keys.
+                        is_own |= variable.role is PAST or len(self.sums[spec.name]) == 4
+                    if key in totals or variable.role is TOTAL or (is_mask and last and is_own):
+                        factor = old.factors.pop(key)
+                        old.constant += now.constant * factor
+                        for name, n in {**now.factors, **pair}.items():
+                            old.factors[name] = old.factors.get(name, 0) + n * factor
+                        self.why[spec.name, axis] = "total length: past and present together"
+        used = {key for sums in self.sums.values() for total in sums for key in total.factors}
+        self.variables = {key: v for key, v in self.variables.items() if key in used}
+        if not now.factors:  # one token after the other
+            for key, variable in self.variables.items():
+                if variable.role is PAST:
+                    role = replace(PAST, sizes=(127, 128, 64, 16, 1, 0))
+                    self.variables[key] = replace(variable, role=role)
+
+    def _named_totals(self) -> set[str]:
+        """Return the names that outputs of caches have for their length."""
+        names = set[str]()
+        for pair in self.caches.values():
+            if pair.window:
+                continue
+            known = self._document.main.value_type(pair.present) if self._document else None
+            dims = known.dims if known is not None else None
+            name = dims[pair.axis] if dims is not None and pair.axis < len(dims) else None
+            if isinstance(name, str) and terms_of(name) is None:
+                names.add(name)
+        past = {
+            key
+            for name in self.caches
+            if name in self.sums
+            for total in self.sums[name]
+            for key in total.factors
+        }
+        return names - past
+
+    def _present(self) -> Sum:
+        """Return the number of new tokens: the length of the first input of tokens."""
+        rows = [
+            spec for spec in self.specs
+            if len(self.sums[spec.name]) in (2, 3)
+            or (len(self.sums[spec.name]) == 1 and is_token_ids(spec))
+        ]  # fmt: skip
+        rows.sort(key=lambda spec: not {*TOKEN_WORDS, "embeds"} & set(words_of(spec.name)))
+        for spec in rows:
+            words = set(words_of(spec.name))
+            if words & (CACHE_WORDS | {"mask", "encoder", "position", "positions"}):
+                continue
+            sums = self.sums[spec.name]
+            length = sums[0 if len(sums) == 1 else 1]
+            if len(sums) == 3 and spec.dtype in ("int64", "int32"):  # rows of tokens
+                length = sums[2]
+            roles = {self.variables[key].role.name for key in length.factors}
+            if not length.factors or roles & {TOKENS.name, TARGET.name}:
+                return length
+        return Sum()
+
+    def _take_given(self, sizes: Mapping[str, int]) -> None:
+        """Work out the variables that given shapes and sizes tell."""
+        for name, size in sizes.items():
+            key = self._keys.get(name, name)
+            if key in self.variables:
+                self._set(key, size)
+        equations = [
+            (total, size, spec)
+            for spec in self.specs
+            if spec.name in self._given
+            for total, size in zip(self.sums[spec.name], self._given[spec.name], strict=True)
+        ]
+        for is_last in (False, True):
+            left = len(self.variables)
+            while left:
+                left -= 1
+                for total, size, spec in equations:
+                    unknown = [key for key in total.factors if not self.variables[key].given]
+                    if is_last and len(unknown) > 1:  # what is cached gives way
+                        cached = [k for k in unknown if self.variables[k].role.name == PAST.name]
+                        for key in (cached or unknown)[:-1] if not cached else cached[:1]:
+                            self._set(key, 0 if cached else 1)
+                        unknown = [key for key in total.factors if not self.variables[key].given]
+                    if len(unknown) == 1:
+                        rest = size - self.value(total, without=unknown[0])
+                        factor = total.factors[unknown[0]]
+                        if factor == 0 or rest % factor or rest // factor < 0:
+                            raise self._disagree(spec)
+                        self._set(unknown[0], rest // factor)
+        for total, size, spec in equations:
+            if all(self.variables[key].given for key in total.factors) and (
+                self.value(total) != size
+            ):
+                raise self._disagree(spec)
+
+    def _disagree(self, spec: InputSpec) -> UsageError:
+        shape = shape_text(self._given[spec.name])
+        return UsageError(
+            f"--shape {visible(spec.name)}:{shape} does not agree with the other shapes given",
+            hint=f"The model has {spec.text}",
+        )
+
+    def _set(self, key: str, size: int) -> None:
+        variable = self.variables[key]
+        if not variable.given:
+            variable.size, variable.given, variable.reason = size, True, GIVEN
+
+    def value(self, total: Sum, without: str = "") -> int:
+        """Return a sum with the present sizes; the term of one variable may be left out."""
+        parts = (self.variables[key].size * n for key, n in total.factors.items() if key != without)
+        return total.constant + sum(parts)
+
+
+def _traits(specs: Sequence[InputSpec], document: Document | None) -> ModelTraits:
+    words = {word for spec in specs for word in words_of(spec.name)}
+    if document is None:
+        return ModelTraits(frozenset(words), frozenset(), frozenset())
+    outputs = {word for name in document.main.outputs for word in words_of(name)}
+    operators = {"NonMaxSuppression"} if document.main.nodes_of_type("NonMaxSuppression") else set()
+    return ModelTraits(frozenset(words), frozenset(outputs), frozenset(operators))
+
+
+# --- candidates, the best one first ---------------------------------------------------------------
+
+MOST_TRIALS = 10
+"""Candidates at most."""
+_DENSE, _LONGEST = 1024, 1 << 16
+"""Every size up to this is looked at where the usual ones do not fit, and then where no such does:
+audio is long."""
+_MOST_ELEMENTS = 1 << 26
+_RANKS = (2, 4, 3, 1, 0)
+"""What an input is tried with of which the model does not say how many dimensions it has."""
+
+
+def guess_inputs(
+    specs: Sequence[InputSpec],
+    document: Document | None = None,
+    given: Mapping[str, Shape] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    batch: int | None = None,
+    empty: bool = True,
+    past: int | None = None,
+) -> Guess:
+    """Return the best guess; see :func:`candidate_guesses`."""
+    return next(
+        candidate_guesses(specs, document, given, sizes, batch=batch, empty=empty, past=past)
+    )
+
+
+def candidate_guesses(
+    specs: Sequence[InputSpec],
+    document: Document | None = None,
+    given: Mapping[str, Shape] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    batch: int | None = None,
+    empty: bool = True,
+    past: int | None = None,
+) -> Iterator[Guess]:
+    """Yield guesses, the best one first, at most :data:`MOST_TRIALS`.
+
+    Args:
+        specs: The inputs that are fed.
+        document: The model; None for an engine, of which nothing but its inputs is known.
+        given: Shapes by input.
+        sizes: Sizes of free dimensions by their names.
+        batch: Size of the batch, where nothing else determines it.
+        empty: Whether 0 is a size, as that of an empty cache is.
+        past: How many tokens are in a cache of a fixed size; by default none.
+
+    Raises:
+        UsageError: A given shape does not fit the model, or two of them disagree.
+    """
+    given, sizes = dict(given or {}), dict(sizes or {})
+    rankless = [s.name for s in specs if s.dims is None and not s.container and s.name not in given]
+    seen: set[tuple[tuple[str, Shape], ...]] = set()
+    for rank in _RANKS if rankless else (0,):
+        ranked = [replace(s, dims=(None,) * rank) if s.name in rankless else s for s in specs]
+        search = _Search(ranked, document, given, sizes, batch, empty, frozenset(rankless), past)
+        for assigned in search.assignments():
+            guess = search.guess(assigned)
+            key = tuple(guess.shapes.items())
+            if key not in seen:
+                seen.add(key)
+                yield guess
+            if len(seen) >= MOST_TRIALS:
+                return
+            if rankless or not search.free:  # of each rank the best
+                break
+
+
+class _Search:
+    """Looks for sizes that the graph takes, and makes guesses of them."""
+
+    def __init__(
+        self,
+        specs: Sequence[InputSpec],
+        document: Document | None,
+        given: dict[str, Shape],
+        sizes: dict[str, int],
+        batch: int | None,
+        empty: bool,
+        rankless: frozenset[str] = frozenset(),
+        past: int | None = None,
+    ) -> None:
+        self._filled = past or 0
+        self._lengths = FreeSizes(specs, document, given, sizes, batch, rankless)
+        self._specs, self._variables = self._lengths.specs, self._lengths.variables
+        self._sums, self.free = self._lengths.sums, self._lengths.free
+        self._others = [spec for spec in specs if spec.container]
+        self._document, self._given, self._empty = document, given, empty
+        self._orders: dict[Scope, list[Node]] = {}
+        self._constants: dict[str, float] = {}
+        self._last: tuple[object, Propagation] | None = None
+        self._look()
+
+    # --- what the graph demands ------------------------------------------------------------------
+
+    def _run(self, sizes: Mapping[str, Any], count: int) -> Propagation | None:
+        """Look at the graph with sizes by variable: arrays of `count` candidates."""
+        if self._document is None:
+            return None
+        key = (tuple(sizes.items()), tuple(self._constants.items())) if count == 1 else None
+        if key is not None and self._last is not None and self._last[0] == key:
+            return self._last[1]
+        inputs = {}
+        for spec in self._specs:
+            dims: Any = tuple(self._dim(total, sizes, count) for total in self._sums[spec.name])
+            if spec.dims is None and spec.name not in self._given:
+                dims = None
+            constant = self._constants.get(spec.name)
+            numbers = None
+            if constant is not None and dims in ((), (1,)):
+                numbers = (int(constant) if spec.dtype[0] != "f" else constant,)
+            inputs[spec.name] = Known(dims, numbers, (spec.name, 0), self._last_place(spec, dims))
+        propagation = Propagation(self._document, inputs, count, self._orders)
+        if key is not None:
+            self._last = (key, propagation)
+        return propagation
+
+    def _last_place(self, spec: InputSpec, dims: Any) -> Any:
+        """Return the greatest number in an input of positions, which count from the past on."""
+        is_positions = {"position", "positions", "pos"} & set(words_of(spec.name))
+        if not is_positions or not dims or spec.dtype not in ("int64", "int32"):
+            return None
+        return dims[-1] - 1
+
+    def _dim(self, total_sum: Sum, sizes: Mapping[str, Any], count: int) -> Any:
+        if not total_sum.factors:
+            return total_sum.constant
+        total = np.full(count, total_sum.constant, np.int64)
+        for key, factor in total_sum.factors.items():
+            total = total + factor * np.asarray(sizes[key], np.int64)
+        return total
+
+    def _preferred(self, variable: Variable) -> list[int]:
+        sizes = variable.role.sizes
+        if not self._empty:
+            sizes = tuple(size for size in sizes if size) or (1,)
+        return list(sizes)
+
+    def _look(self) -> None:
+        """Choose sizes that the graph takes."""
+        for variable in self.free:
+            variable.size = self._preferred(variable)[0]
+        self._limit()
+        self._constants = _named_constants(self._specs)
+        first = self._now()
+        if first is None:
+            return
+        compared = {name: constants for name, constants in first.compared.items() if constants}
+        if compared and not set(compared) <= set(self._constants):
+            self._constants |= _compared_constants(self._specs, compared, self._constants)
+            first = self._now()
+        if first is None or not first.broken[0]:
+            return
+        # One element stretched over a table is allowed, and rarely what a model is made for: such
+        # sizes are taken only where no others are found.
+        before = {variable.key: (variable.size, variable.reason) for variable in self.free}
+        for shrunk in (int(first.shrunk[0]), None):
+            for variable in self.free:
+                variable.size, variable.reason = before[variable.key]
+            if self._descend(shrunk):
+                return
+
+    def _descend(self, shrunk: int | None) -> bool:
+        """Change the sizes of one role, or of one variable, after the other until all nodes do.
+
+        Args:
+            shrunk: How many nodes may stretch a single element; None for any number.
+        """
+        rounds = (
+            (True, _DENSE, False), (True, _LONGEST, False),
+            (True, _DENSE, True), (False, _DENSE, True), (True, _LONGEST, True),
+        )  # fmt: skip
+        for strict, most, batches in rounds:
+            for group in self._groups():
+                # A long signal is likelier than a large batch.
+                if not batches and any(variable.role.name == BATCH.name for variable in group):
+                    continue
+                if not self._fit(group, most, shrunk, strict=strict):
+                    continue
+                now = self._now()
+                if now is None or _is_good(now, shrunk)[0]:
+                    return True
+        return False
+
+    def _limit(self) -> None:
+        """Take smaller sizes where an input would be too large."""
+        for spec in self._specs:
+            for _ in range(8):
+                values = [self._lengths.value(total) for total in self._sums[spec.name]]
+                if math.prod(values) <= _MOST_ELEMENTS:
+                    break
+                keys = {key for total in self._sums[spec.name] for key in total.factors}
+                for key in keys:
+                    variable = self._variables[key]
+                    if not variable.given and variable.size > 1:
+                        variable.size //= 2
+
+    def _sizes(self) -> dict[str, int]:
+        return {key: variable.size for key, variable in self._variables.items()}
+
+    def _now(self) -> Propagation | None:
+        return self._run(self._sizes(), 1)
+
+    def _groups(self) -> list[list[Variable]]:
+        """Return the free variables of one role together, then one by one, then all batches."""
+        by_role: dict[str, list[Variable]] = {}
+        for variable in self.free:
+            by_role.setdefault(variable.role.name, []).append(variable)
+        together = sorted(by_role.values(), key=lambda group: group[0].role.name == "batch")
+        alone = [[single] for single in self.free if len(by_role[single.role.name]) > 1]
+        last = [together.pop()] if together and together[-1][0].role.name == "batch" else []
+        return [group for group in (*together, *alone, *last, self.free) if group]
+
+    def _fit(
+        self, group: Sequence[Variable], most: int, shrunk: int | None, *, strict: bool
+    ) -> bool:
+        """Give variables the first size that breaks least; return whether it changed something."""
+        options = self._options(group[0], most)
+        sizes: dict[str, Any] = dict(self._sizes())
+        for variable in group:
+            sizes[variable.key] = np.array(options)
+        trial, now = self._run(sizes, len(options)), self._now()
+        if trial is None or now is None:
+            return False
+        cost = trial.cost_with(shrunk)
+        best = int(np.argmin(cost))
+        if cost[best] >= now.cost_with(shrunk)[0]:
+            return False
+        if strict and not _is_good(trial, shrunk)[best]:
+            return False
+        node = now.culprit(0)
+        for variable in group:
+            if node is not None and variable.size != options[best]:
+                variable.reason = f"{variable.role.name}: {_refusal(node, variable.size)}"
+            variable.size = options[best]
+        return True
+
+    def _options(self, variable: Variable, most: int) -> list[int]:
+        """Return the sizes to look at: the usual ones, then all others, round ones first."""
+        usual = self._preferred(variable)
+        others = set(range(1, most + 1)) - {*usual, variable.size}
+        ordered = sorted(others, key=lambda n: (-min(n & -n, 32), n))
+        return list(dict.fromkeys([variable.size, *usual, *ordered]))
+
+    # --- candidates ------------------------------------------------------------------------------
+
+    def assignments(self) -> Iterator[dict[str, int]]:
+        """Yield sizes by variable, the best ones first."""
+        best = self._sizes()
+        yield dict(best)
+        others = list(self._alternatives(best))
+        broken = [self._broken(other) for other in others]
+        for at in sorted(range(len(others)), key=lambda at: (broken[at] > 0, at)):
+            yield others[at]
+
+    def _broken(self, assigned: Mapping[str, int]) -> int:
+        propagation = self._run(assigned, 1)
+        return 0 if propagation is None else int(propagation.broken[0])
+
+    def _alternatives(self, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        by_role: dict[str, list[Variable]] = {}
+        for variable in self.free:
+            by_role.setdefault(variable.role.name, []).append(variable)
+
+        def with_sizes(**sizes: int) -> dict[str, int]:
+            changed = dict(best)
+            for name, size in sizes.items():
+                for variable in by_role.get(name.replace("_", " "), ()):
+                    changed[variable.key] = size
+            return changed
+
+        if PAST.name in by_role:
+            yield with_sizes(past_length=127, sequence_length=1, target_sequence_length=1)
+            yield with_sizes(past_length=64, sequence_length=64)
+        rest = [group for name, group in by_role.items() if name != "batch"]
+        for step in (1, 2, 3):
+            for group in rest:
+                sizes = self._preferred(group[0])
+                if step < len(sizes):
+                    yield dict(best) | {free_variable.key: sizes[step] for free_variable in group}
+        for size in (32, 16, 1, 512, 64):
+            yield dict(best) | {
+                free_variable.key: size for group in rest for free_variable in group
+            }
+        yield dict.fromkeys(best, 1) | {k: v for k, v in best.items() if self._variables[k].given}
+
+    def guess(self, assigned: Mapping[str, int]) -> Guess:
+        """Return the guess with these sizes."""
+        propagation = self._run(assigned, 1)
+        old = self._sizes()
+        shapes: dict[str, Shape] = {}
+        reasons: dict[str, tuple[str, ...]] = {}
+        for spec in self._specs:
+            if spec.dims is None:
+                shapes[spec.name] = self._given.get(spec.name, ())
+                reasons[spec.name] = (GIVEN,) * len(shapes[spec.name])
+                continue
+            sums = self._sums[spec.name]
+            shapes[spec.name] = tuple(
+                max(0, total.constant + sum(assigned[key] * n for key, n in total.factors.items()))
+                for total in sums
+            )
+            reasons[spec.name] = tuple(
+                self._reason(spec, at, total_at, assigned, old) for at, total_at in enumerate(sums)
+            )
+        caches = {name: pair.present for name, pair in self._lengths.caches.items()}
+        around = Surroundings(
+            shapes,
+            self._roles(),
+            self._past(assigned),
+            self._constants,
+            caches,
+            self._lengths.states,
+        )
+        inputs = tuple(
+            InputGuess(
+                spec.name,
+                spec.dtype,
+                shapes[spec.name],
+                reasons[spec.name],
+                fill_for(spec, around, propagation),
+                self._keys(spec),
+            )
+            for spec in self._specs
+        )
+        if self._others:  # for the message that no values can be made for them
+            inputs = (
+                *inputs,
+                *(InputGuess(s.name, s.dtype, (), (), Fill("none", "")) for s in self._others),
+            )
+        return Guess(inputs)
+
+    def _keys(self, spec: InputSpec) -> tuple[str, ...]:
+        """Return the variables of an input that are guessed."""
+        keys = dict.fromkeys(
+            key for total in self._sums.get(spec.name, ()) for key in total.factors
+        )
+        return tuple(key for key in keys if not self._variables[key].given)
+
+    def _past(self, assigned: Mapping[str, int]) -> int:
+        """Return how many tokens are in the cache."""
+        past = next((v.key for v in self._variables.values() if v.role.name == PAST.name), None)
+        return self._filled if past is None else assigned[past]
+
+    def _roles(self) -> dict[str, list[str]]:
+        """Return the names of the roles of each input's dimensions, empty for fixed ones."""
+        return {
+            name: [
+                next((self._variables[key].role.name for key in total.factors), "")
+                for total in sums
+            ]
+            for name, sums in self._sums.items()
+        }
+
+    def _reason(
+        self,
+        spec: InputSpec,
+        axis: int,
+        total: Sum,
+        assigned: Mapping[str, int],
+        old: Mapping[str, int],
+    ) -> str:
+        if not total.factors:
+            return ""
+        if spec.name in self._given:
+            return GIVEN
+        if all(self._variables[key].given for key in total.factors):
+            return FOLLOWS
+        if (spec.name, axis) in self._lengths.why:
+            return self._lengths.why[spec.name, axis]
+        if len(total.factors) > 1:
+            return f"sum: its name {spec.dims[axis] if spec.dims is not None else ''}"
+        key = next(iter(total.factors))
+        variable = self._variables[key]
+        if assigned[key] != old[key]:
+            return f"{variable.role.name}: trial, after {old[key]}"
+        return variable.reason
+
+
+def _is_good(propagation: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
+    """Return which candidates break nothing and stretch no more than `shrunk` nodes do."""
+    is_whole = propagation.broken == 0
+    return np.asarray(is_whole if shrunk is None else is_whole & (propagation.shrunk <= shrunk))
+
+
+def _refusal(node: Node, size: int) -> str:
+    label = clip(visible(node.name or next(iter(node.outputs), "")), 40, keep="middle")
+    return f"{visible(node.op_type)} {label}, which cannot do with {size}"
+
+
+def _named_constants(specs: Iterable[InputSpec]) -> dict[str, float]:
+    """Return the values of scalars whose names tell them."""
+    constants = {}
+    for spec in specs:
+        words = set(words_of(spec.name))
+        if spec.dims not in ((), (1,)):
+            continue
+        joined = "".join(words_of(spec.name))
+        if words & {"sr", "fs"} or joined in ("samplerate", "samplingrate"):
+            constants[spec.name] = 16000.0
+    return constants
+
+
+def _compared_constants(
+    specs: Iterable[InputSpec], compared: Mapping[str, list[Any]], named: Mapping[str, float]
+) -> dict[str, float]:
+    """Return, for scalars that are compared with constants, the first of these."""
+    constants = {}
+    for spec in specs:
+        listed = [
+            float(number)
+            for number in compared.get(spec.name, ())
+            if isinstance(number, (int, float))
+        ]
+        if spec.dims in ((), (1,)) and listed and spec.dtype != "bool":
+            wanted = named.get(spec.name)
+            constants[spec.name] = wanted if wanted in listed and wanted is not None else listed[0]
+    return constants

@@ -9,9 +9,8 @@ from pathlib import Path
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.inputs.roles import cache_pairs, state_pairs
-from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
 from dld_tui.core.text import visible
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.inputs.fills import random_inputs
-from dld_tui.core.inputs.guess import Guess, InputGuess
+from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs
 from dld_tui.core.inputs.roles import (
     CACHE_TYPES,
     CACHE_WORDS,
@@ -27,7 +27,6 @@ from dld_tui.core.inputs.roles import (
     state_pairs,
     words_of,
 )
-from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 from dld_tui.core.llm.folder import GenaiConfig
 from dld_tui.core.text import visible

@@ -1,32 +1,460 @@
-"""A report as JSON and CSV for programs."""
+"""A report as JSON, CSV, and one HTML page that can be mailed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from heapq import nlargest
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter, measured_ms, per_second
+from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import generation_of, llm_json
 from dld_tui.core.report.formats.export_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
-from dld_tui.core.report.measured_facts import measured_json, report_inputs
-from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.report_page import report_page
+from dld_tui.core.report.groups import has_gpu_times, with_costs
+from dld_tui.core.report.html_page import (
+    WIDTH,
+    Bar,
+    Section,
+    Tile,
+    axis_marks,
+    bars,
+    facts,
+    histogram,
+    number,
+    page,
+    paragraphs,
+    scale,
+    short,
+    svg,
+    text,
+    tiles,
+)
+from dld_tui.core.report.layer_table import (
+    costliest_first,
+    display_name,
+    group_table,
+    layer_table,
+    node_link_json,
+)
+from dld_tui.core.report.measured_facts import (
+    ReportInput,
+    measured_facts,
+    measured_json,
+    report_inputs,
+)
+from dld_tui.core.report.records import Counter, GpuEvent, Group, Layer, PassEvent
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.report.story import advice_json
-from dld_tui.core.tables.rendering import csv_of, parquet_of
-from dld_tui.core.tables.table import json_of
+from dld_tui.core.report.triage import coverage_lines, remarks
+from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
+from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
+
+
+_LEFT, _RIGHT = 150, WIDTH - 10
+_TALL, _GAP = 20, 3
+_THIN = 0.8
+"""Spans narrower than this are drawn together."""
+_LETTER = 6.6
+_MOST_DEPTHS = 16
+_GRAPH_TALL = 44
+_DARK = frozenset({"h3", "h4", "s0", "s1", "s2", "s3"})
+"""Styles that text needs the page's other colour on."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """One bar; times in microseconds since the start of the pass."""
+
+    start_us: float
+    duration_us: float
+    name: str
+    """Foreign text."""
+    style: str
+    """A class of the page: h0 to h4 by cost, s0 to s3, or quiet."""
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A thread or a stream."""
+
+    title: str
+    spans: Sequence[Span]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A counter over the pass: a value or None for each of equally long parts."""
+
+    title: str
+    values: Sequence[float | None]
+    top: float
+    """The value at full height."""
+    shown: str
+    """The highest value as people read it."""
+
+
+def timeline(lanes: Sequence[Lane], graphs: Sequence[Graph], length_us: float) -> str:
+    """Return a drawing; empty text when nothing ran."""
+    lanes = [lane for lane in lanes if lane.spans]
+    if not lanes or length_us <= 0:
+        return ""
+    axis = scale(0.0, length_us / 1000, _LEFT, _RIGHT)
+    parts, top = [], 4.0
+    for lane in lanes:
+        parts.append(_title(lane.title, top))
+        deepest = min(_MOST_DEPTHS, max(span.depth for span in lane.spans) + 1)
+        for depth in range(deepest):
+            row = [span for span in lane.spans if span.depth == depth]
+            parts += _row(row, length_us, top)
+            top += _TALL + _GAP
+        top += _GAP
+    for graph in graphs:
+        parts += [_title(graph.title, top), _area(graph, top)]
+        parts.append(f'<text class="soft" x="{_LEFT - 8}" y="{number(top + 28)}"'
+                     f' text-anchor="end">{text(graph.shown)}</text>')  # fmt: skip
+        top += _GRAPH_TALL + 2 * _GAP
+    parts.append(axis_marks(axis, top + 2, "ms"))
+    return svg(top + 36, parts, "timeline")
+
+
+def _title(title: str, top: float) -> str:
+    return (
+        f'<text x="{_LEFT - 8}" y="{number(top + 14)}" text-anchor="end">'
+        f"<title>{text(title)}</title>{text(short(title, 22))}</text>"
+    )
+
+
+def _row(spans: Sequence[Span], length_us: float, top: float) -> list[str]:
+    """Draw spans of one depth; adjacent spans too narrow to be seen become one quiet bar."""
+    axis = scale(0.0, length_us, _LEFT, _RIGHT)
+    parts: list[str] = []
+    thin: list[Span] = []
+    end = 0.0
+
+    def flush() -> None:
+        if not thin:
+            return
+        left, right = axis.at(thin[0].start_us), max(end, axis.at(thin[0].start_us) + _THIN)
+        title = thin[0].name if len(thin) == 1 else f"{len(thin):,} short ones"
+        total = sum(span.duration_us for span in thin)
+        style = thin[0].style if len(thin) == 1 else "quiet"
+        parts.append(_rect(left, right - left, top, style, f"{title}: {total / 1000:.4g} ms"))
+        thin.clear()
+
+    for span in sorted(spans, key=lambda span: (span.start_us, -span.duration_us)):
+        left, right = axis.at(span.start_us), axis.at(span.start_us + span.duration_us)
+        if right - left < _THIN:
+            if thin and left - end > _THIN:
+                flush()
+            thin.append(span)
+            end = max(end, right) if len(thin) > 1 else right
+            continue
+        flush()
+        title = f"{span.name}: {span.duration_us / 1000:.4g} ms"
+        parts.append(_rect(left, right - left, top, span.style, title))
+        letters = int((right - left - 6) / _LETTER)
+        if letters >= 4:
+            style = ' class="on"' if span.style in _DARK else ""
+            name = span.name.rstrip("/").rpartition("/")[2] or span.name
+            parts.append(
+                f'<text{style} x="{number(left + 3)}" y="{number(top + 14)}">'
+                f"{text(short(name, letters))}</text>"
+            )
+    flush()
+    return parts
+
+
+def _rect(left: float, width: float, top: float, style: str, title: str) -> str:
+    return (
+        f'<rect class="{text(style)}" x="{number(left)}" y="{number(top)}"'
+        f' width="{number(max(width, 0.3))}" height="{_TALL}"><title>{text(title)}</title></rect>'
+    )
+
+
+def _area(graph: Graph, top: float) -> str:
+    """Draw a counter; parts without a sample stay open."""
+    step = (_RIGHT - _LEFT) / max(1, len(graph.values))
+    base = top + _GRAPH_TALL
+    places = [
+        (_LEFT + (at + 0.5) * step, base - _GRAPH_TALL * min(1.0, max(0.0, value / graph.top)))
+        for at, value in enumerate(graph.values)
+        if value is not None
+    ]
+    runs: list[list[tuple[float, float]]] = [places[:1]] if places else []
+    for before, now in pairwise(places):
+        if now[0] - before[0] > 1.5 * step:
+            runs.append([])
+        runs[-1].append(now)
+    polygons = []
+    for run in runs:
+        first, last = run[0][0] - step / 2, run[-1][0] + step / 2
+        points = [(first, base), (first, run[0][1]), *run, (last, run[-1][1]), (last, base)]
+        drawn = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+        polygons.append(f'<polygon class="area" points="{drawn}"/>')
+    return "".join(polygons)
+
+
+_TOP = 20
+_COLUMNS = 200
+"""Parts that a counter is drawn in."""
+_GPU_STYLES = {"kernel": "s0", "memcpy": "s1", "memset": "s1", "overhead": "quiet", "sync": "quiet"}
+
+
+def report_page(report: Report) -> str:
+    """Return the page of a report. The same report gives the same bytes."""
+    subtitle = (
+        " · ".join(filter(None, (report.backend, report.execution_provider, report.device))),
+        " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
+    )
+    sections = [
+        Section(
+            "look",
+            "What to look at",
+            paragraphs(
+                [
+                    *((n.text, n.level) for n in remarks(report)),
+                    *((line, "info") for line in coverage_lines(report)),
+                ]
+            ),
+        ),
+        Section("latency", _latency_title(report), histogram(_latencies(report))),
+        Section("timeline", _timeline_title(report), pass_timeline(report)),
+        Section("types", "Time by operator type", _type_bars(report)),
+        Section("top", f"The {_TOP} costliest {report.wording.rows}", _top_bars(report)),
+        Section(
+            "layers",
+            f"{report.wording.rows.capitalize()} ({len(report.layers):,})",
+            _layer_table(report),
+        ),
+        Section("by-type", "By type", _group_table(report, "type")),
+        Section("by-op", "By ONNX operator", _group_table(report, "op")),
+        Section("by-provider", "By execution provider", _group_table(report, "provider")),
+        Section("inputs", "Inputs", _input_table(report)),
+        Section(
+            "measured",
+            "Also measured",
+            facts((fact.name, fact.text) for fact in measured_facts(report)),
+        ),
+        Section("settings", "Settings", facts(_flat(report.settings))),
+        Section("environment", "Environment", facts(_flat(report.environment))),
+        Section("model", "Model", facts(_flat(report.model))),
+    ]
+    return page(report.network or report.path.name, subtitle, _tiles(report), sections)
+
+
+def _tiles(report: Report) -> str:
+    latency = report.latency
+    figures = []
+    if latency is not None:
+        figures = [
+            Tile("median latency, ms", fmt.milliseconds(latency.median)),
+            Tile("p90, ms", fmt.milliseconds(latency.p90)),
+            Tile("p99, ms", fmt.milliseconds(latency.p99)),
+            Tile("inferences/s", f"{latency.throughput:,.1f}"),
+            Tile("variation, %", fmt.percent(latency.cov_percent)),
+            Tile(
+                "inferences" if report.has_phases else f"passes of the {latency.source}",
+                fmt.count(latency.count),
+            ),
+        ]
+    figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
+    whole = "an inference" if report.has_phases else "a pass"
+    figures.append(
+        Tile(f"all {report.wording.rows} of {whole}, ms", fmt.milliseconds(report.total_ms))
+    )
+    return tiles(figures)
+
+
+def _latencies(report: Report) -> list[float]:
+    if report.latency is None:
+        return []
+    return list(report.latencies) or [pass_.duration_us / 1000 for pass_ in report.counted_passes]
+
+
+def _latency_title(report: Report) -> str:
+    source = report.latency.source if report.latency is not None else ""
+    return f"Latency distribution ({source})" if source else "Latency distribution"
+
+
+def _timeline_title(report: Report) -> str:
+    return (
+        "Timeline"
+        if report.median_pass is None
+        else f"Timeline of pass {report.median_pass + 1}"
+        + (", kernels recorded alone" if report.kernel_passes else "")
+    )
+
+
+def _type_bars(report: Report) -> str:
+    groups = report.groups("type")[:_TOP]
+    rows = [
+        Bar(
+            f"{group.key} ({group.count:,})",
+            (group.cost_ms,),
+            (f"{fmt.milliseconds(group.cost_ms)} ms, {fmt.percent(group.percent)} %",),
+        )
+        for group in groups
+        if group.cost_ms > 0
+    ]
+    return bars(rows)
+
+
+def _top_bars(report: Report) -> str:
+    timed = [layer for layer in with_costs(report.layers) if layer.time_ms]
+    rows = [
+        Bar(
+            display_name(layer),
+            (layer.time_ms,),
+            (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
+        )
+        for layer in nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.time_ms or 0.0)
+    ]
+    return bars(rows)
+
+
+def _input_table(report: Report) -> str:
+    columns: tuple[Column[ReportInput], ...] = (
+        Column("name", "input", lambda report_input: report_input.name),
+        Column("shape", "shape", lambda report_input: report_input.shape_text, width=20),
+        Column("why", "sizes guessed by", lambda report_input: report_input.why),
+        Column("values", "values", lambda report_input: report_input.values),
+        Column(
+            "values_reason", "values because of", lambda report_input: report_input.values_reason
+        ),
+    )
+    return html_of("inputs", Table(columns, [*report_inputs(report)]))
+
+
+# The timeline
+
+
+def pass_timeline(report: Report) -> str:
+    """Return the drawing of the median pass, with what the GPU did and the counters under it."""
+    index = report.median_pass
+    pass_ = next((pass_ for pass_ in report.passes if pass_.index == index), None)
+    if index is None or pass_ is None:
+        return ""
+    events = report.pass_events(index)
+    gpu = report.gpu_events(index)
+    length = max([pass_.duration_us, *(event.start_us + event.duration_us for event in gpu)])
+    graphs = []
+    for counter in report.counters:
+        origin = pass_.counter_origin_us
+        graphs += _graph(report, counter, origin, origin + length)
+    lanes = [*_host_lanes(report, events), *_gpu_lanes(gpu)]
+    return timeline(lanes, graphs, length)
+
+
+def _host_lanes(report: Report, events: list[PassEvent]) -> Iterator[Lane]:
+    hottest = max((event.self_us for event in events), default=0.0)
+    titles = {track.id: track.name for track in report.tracks}
+    by_track: dict[int, list[Span]] = {}
+    for event in events:
+        layer = report.layers[event.layer]
+        by_track.setdefault(event.track, []).append(
+            Span(event.start_us, event.duration_us, layer.name, _heat(event.self_us, hottest),
+                 event.depth)
+        )  # fmt: skip
+    for place, (track, spans) in enumerate(sorted(by_track.items()), 1):
+        name = titles.get(track, "")
+        # Numbers of threads are long and say nothing.
+        yield Lane(f"thread {place}" if name.isdigit() or not name else name, spans)
+
+
+def _heat(own: float, hottest: float) -> str:
+    if hottest <= 0 or own <= 0:
+        return "h0"
+    return f"h{min(4, int(5 * math.sqrt(own / hottest)))}"
+
+
+def _gpu_lanes(events: list[GpuEvent]) -> Iterator[Lane]:
+    streams: dict[str, list[Span]] = {}
+    for event in events:
+        streams.setdefault(event.stream, []).append(
+            Span(
+                event.start_us,
+                event.duration_us,
+                event.name,
+                _GPU_STYLES.get(event.kind, "quiet"),
+            )
+        )
+    for stream in sorted(streams):
+        yield Lane(stream, streams[stream])
+
+
+def _graph(report: Report, counter: Counter, start: float, end: float) -> list[Graph]:
+    buckets = report.counter_series(counter.id, start, end, _COLUMNS)
+    means = [None if bucket is None else bucket.mean for bucket in buckets]
+    highest = max((bucket.maximum for bucket in buckets if bucket is not None), default=None)
+    if highest is None:
+        return []
+    shown = f"up to {highest:.4g} {counter.unit}".rstrip()
+    return [Graph(counter.title, means, counter.top, shown)]
+
+
+# Tables
+
+
+def _layer_table(report: Report) -> str:
+    table = layer_table(report.layers, "report html", wording=report.wording)
+    return html_of("layer-table", costliest_first(table))
+
+
+def _group_table(report: Report, by: str) -> str:
+    groups = report.groups(by)
+    if len(groups) < 2:
+        return ""
+    table = group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers))
+    note = sharing_note(report.layers) if any(group.estimate for group in groups) else ""
+    return html_of(f"{by}-table", replace(table, sort="percent")) + paragraphs(
+        [(f"≈ {note}", "info")] if note else []
+    )
+
+
+def _flat(values: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield names and values as people read them; inputs have a table of their own."""
+    for name, value in values.items():
+        if isinstance(value, dict) and value and not prefix:
+            if name != "input_shapes":
+                yield from _flat(value, f"{name}.")
+        elif value is not None and value != "" and value != []:
+            yield _readable(prefix + (name or "ai.onnx"), value)
+
+
+def _readable(name: str, value: JSON) -> tuple[str, str]:
+    if isinstance(value, bool):
+        return name, "yes" if value else "no"
+    if isinstance(value, int) and name == "mtime_ns":
+        try:
+            time = datetime.fromtimestamp(value / 1e9, timezone.utc)
+        except (OverflowError, ValueError, OSError):
+            return "modified", fmt.UNKNOWN
+        return "modified", f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    if isinstance(value, int) and (name == "bytes" or name.endswith(("_bytes", ".bytes"))):
+        return name.removesuffix("_bytes") if name != "bytes" else "size", fmt.size(value)
+    if isinstance(value, (int, float)) and name.endswith("_ns"):
+        return name.removesuffix("_ns") + "_ms", fmt.milliseconds(value / 1e6)
+    if isinstance(value, float):
+        return name, f"{value:.10g}"
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return name, ", ".join(map(str, value))
+    return name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:

@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
-from dld_tui.core.files.plugin_readers import reader_of
-from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, recognise
+from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, reader_of, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import rows, schema
 from dld_tui.core.report.formats.trace_events import depths

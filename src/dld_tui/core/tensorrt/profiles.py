@@ -19,8 +19,7 @@ from dld_tui.core.document.metadata import (
 from dld_tui.core.document.types.value_types import Dims
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.inputs.guess import Guess, input_specs
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
 from dld_tui.core.text import shortened, visible
 

@@ -16,8 +16,7 @@ from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.inputs.guess import Guess, InputGuess, input_specs
-from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.build_settings import BuildSettings

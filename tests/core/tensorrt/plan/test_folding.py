@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
-from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
 from dld_tui.core.tensorrt.plan.layer_work import Gemm, gemm
-from dld_tui.core.tensorrt.plan.layers import read_layers
+from dld_tui.core.tensorrt.plan.layers import fold, profile_indices, read_layers
 from dld_tui.core.types import JSON
 
 

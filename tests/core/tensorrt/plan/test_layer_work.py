@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
-from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.layer_work import (
     Gemm,
     GemmDims,
@@ -22,7 +21,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     unknown_device,
     with_weights,
 )
-from dld_tui.core.tensorrt.plan.layers import read_layers
+from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations, read_layers
 from dld_tui.core.tensorrt.plan.tables import make_table
 from tests.support.plans import plan
 

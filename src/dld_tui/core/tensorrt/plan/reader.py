@@ -40,14 +40,15 @@ from dld_tui.core.tensorrt.plan.file_set import (
     read_metadata,
     text_of_file,
 )
-from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
 from dld_tui.core.tensorrt.plan.json_text import objects_of
 from dld_tui.core.tensorrt.plan.layer_work import with_weights
 from dld_tui.core.tensorrt.plan.layers import (
     NO_LAYERS,
     RawPlan,
     find_layers,
+    fold,
     modes_of,
+    profile_indices,
     read_bindings,
     read_layers,
 )

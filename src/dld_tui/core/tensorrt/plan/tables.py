@@ -38,7 +38,6 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineTensor,
     TimeStatistics,
 )
-from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     Peaks,
@@ -53,6 +52,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     peaks_of,
     placement,
 )
+from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.lint import (
     FLOATS,
     Links,
