@@ -12,7 +12,7 @@ ELSEWHERE = {
     # A process's own temporary folder: nobody else reads it, and it goes with the process.
     "activities/check_full.py": "the view of a model",
     "backends/conversion/verification.py": "the view of a model",
-    "backends/tools/onnx_checker.py": "what a child process answers",
+    "backends/model_checkers.py": "what a child process answers",
     "backends/onnxruntime/tensors.py": "the view of a model",
     "backends/conversion/quantization.py": "how far a child process is",
     "backends/tensorrt/library.py": "what a child process answers",

@@ -10,8 +10,8 @@ import pytest
 
 from dld_tui.activities import check_full
 from dld_tui.activities.check_full import Request, run
-from dld_tui.backends.tools import polygraphy_lint
-from dld_tui.backends.tools.process import ToolEnd
+from dld_tui.backends import model_checkers
+from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -120,7 +120,7 @@ def test_polygraphy_runs_the_nodes_and_its_repeats_are_left_out(tmp_path: Path) 
 def test_without_polygraphy_it_is_said_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polygraphy_lint, "missing", lambda: ["polygraphy"])
+    monkeypatch.setattr(model_checkers, "missing_for_lint", lambda: ["polygraphy"])
     (finding,) = check(models.write(tmp_path, models.CHAIN), polygraphy=True)
 
     assert finding["level"] == "info"
@@ -148,9 +148,9 @@ def test_checks_that_do_not_end_well(end: ToolEnd, rule: str, message: str) -> N
 
 def test_the_time_limit_ends_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "slow_tool.py"
-    slow.write_text("import time\ndef main():\n    time.sleep(600)\n")
+    slow.write_text("import time\ndef check_with_onnx():\n    time.sleep(600)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("dld_tui.backends.tools.onnx_checker.__name__", "slow_tool")
+    monkeypatch.setattr("dld_tui.backends.model_checkers.__name__", "slow_tool")
 
     (finding,) = check(models.write(tmp_path, models.CHAIN), time_limit=0.3)
     assert finding["rule"] == "onnx:time-limit"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.tools import custom
-from dld_tui.backends.tools.custom import ProgramEnd, find_program, run_program
+from dld_tui.backends import processes
+from dld_tui.backends.processes import ProgramEnd, find_program, run_program
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 
@@ -51,7 +51,7 @@ def test_it_reads_nothing(tmp_path: Path) -> None:
 def test_a_flood_is_left_out_but_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(custom, "_LINES_A_SECOND", 0)  # what is shown at first is all
+    monkeypatch.setattr(processes, "_LINES_A_SECOND", 0)  # what is shown at first is all
     program = "[print(n) for n in range(200_000)]; print('at last')"
     events, end = played(program, tmp_path)
     said = texts(events)
@@ -88,7 +88,7 @@ def test_what_hangs_is_stopped_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(custom, "_LEAVE_S", 0.2)
+    monkeypatch.setattr(processes, "_LEAVE_S", 0.2)
     program = (
         "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         " print(os.getpid()); time.sleep(1000)"
@@ -105,14 +105,14 @@ def test_what_closes_its_output_and_goes_on_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    listen = custom._listen
+    listen = processes._listen
 
     def spy(*arguments: Any) -> None:
         nonlocal looks
         looks += 1
         listen(*arguments)
 
-    monkeypatch.setattr(custom, "_listen", spy)
+    monkeypatch.setattr(processes, "_listen", spy)
     program = "import os, time; os.close(1); os.close(2); time.sleep(0.5); os._exit(3)"
     _, end = played(program, tmp_path)
     assert end.status == 3

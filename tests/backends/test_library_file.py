@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.backends.conversion import library_file
 from dld_tui.backends.conversion.library_file import by_library, step_file
-from dld_tui.backends.tools.process import ToolEnd
+from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Progress

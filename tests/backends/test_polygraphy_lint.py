@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.tools import polygraphy_lint
-from dld_tui.backends.tools.polygraphy_lint import LintEntry, read_report
+from dld_tui.backends import model_checkers
+from dld_tui.backends.model_checkers import LintEntry, read_lint_report
 
 
 def test_a_report(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_report(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps({"summary": {}, "lint_entries": entries}))
 
-    assert read_report(path) == [
+    assert read_lint_report(path) == [
         LintEntry("exception", "onnxruntime", "no", ("n",)),
         LintEntry("warning", "onnx_checker", "odd", ()),
     ]
@@ -26,11 +26,11 @@ def test_a_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"lint_entries": [1]}', "{"])
 def test_no_whole_report(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
-    assert read_report(path) is None
+    assert read_lint_report(path) is None
     path.write_text(text)
-    assert read_report(path) is None
+    assert read_lint_report(path) is None
 
 
 def test_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polygraphy_lint, "_NEEDED", ("json", "surely_absent"))
-    assert polygraphy_lint.missing() == ["surely_absent"]
+    monkeypatch.setattr(model_checkers, "_LINT_NEEDS", ("json", "surely_absent"))
+    assert model_checkers.missing_for_lint() == ["surely_absent"]

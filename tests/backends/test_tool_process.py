@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.tools.process import run_tool
+from dld_tui.backends.processes import run_tool
 from dld_tui.core.events import result_of
 
 TOOL = """

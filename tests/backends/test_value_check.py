@@ -242,7 +242,7 @@ def test_where_a_library_fails_the_own_converter_is_tried(
         yield Log("begun")
         raise ActivityError("no", where="node 'first'")
 
-    monkeypatch.setattr("dld_tui.backends.conversion.library_fp16.convert", fail)
+    monkeypatch.setattr("dld_tui.backends.conversion.library_file.convert_fp16", fail)
     with pytest.raises(ActivityError, match="no") as caught:
         convert(models.write(tmp_path, models.CHAIN), library="onnxruntime")
     assert str(caught.value.hint).startswith("--library own converts it")

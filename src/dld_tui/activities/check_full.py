@@ -22,7 +22,7 @@ from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tools.process import ToolEnd
+    from dld_tui.backends.processes import ToolEnd
     from dld_tui.core.document.locations import Labels
 
 LIMIT_S = 120.0
@@ -135,7 +135,7 @@ def _tool(
     limit_s: float,
     more: Sequence[str] = (),
 ) -> Generator[Event, None, ToolEnd]:
-    from dld_tui.backends.tools.process import run_tool
+    from dld_tui.backends.processes import run_tool
 
     running = run_tool(module, [str(path), str(report), *more], limit_s)
     return (yield from events_of(running, lambda s: Progress(round(s, 1), None, "s", stage)))
@@ -160,10 +160,11 @@ def _guessed_shapes(path: Path) -> list[str]:
 def _check(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[ToolFinding]]:
-    from dld_tui.backends.tools import onnx_checker
+    from dld_tui.backends import model_checkers
 
-    end = yield from _tool("onnx full check", onnx_checker.__name__, path, report, limit_s)
-    if end.status == onnx_checker.COMPLAINS and report.exists():
+    main = f"{model_checkers.__name__}:check_with_onnx"
+    end = yield from _tool("onnx full check", main, path, report, limit_s)
+    if end.status == model_checkers.COMPLAINS and report.exists():
         text = report.read_text(encoding="utf-8", errors="surrogateescape")
         rule = "onnx:shape-inference" if "InferenceError]" in text else "onnx:checker"
         remarks = labels.remarks(text.replace(str(path), "the model"))
@@ -174,18 +175,17 @@ def _check(
 def _lint(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[ToolFinding]]:
-    from dld_tui.backends.tools import polygraphy_lint
+    from dld_tui.backends import model_checkers
     from dld_tui.core.document.locations import Remark
 
-    absent = polygraphy_lint.missing()
+    absent = model_checkers.missing_for_lint()
     if absent:
-        message = f"{' and '.join(absent)} not installed: {polygraphy_lint.INSTALL}"
+        message = f"{' and '.join(absent)} not installed: {model_checkers.INSTALL_LINT}"
         return [ToolFinding("info", "polygraphy:missing", Remark(message))]
     shapes = _guessed_shapes(path)
-    end = yield from _tool(
-        "Polygraphy lint", polygraphy_lint.__name__, path, report, limit_s, shapes
-    )
-    entries = polygraphy_lint.read_report(report)
+    main = f"{model_checkers.__name__}:lint_with_polygraphy"
+    end = yield from _tool("Polygraphy lint", main, path, report, limit_s, shapes)
+    entries = model_checkers.read_lint_report(report)
     if entries is None:
         return _odd_end("polygraphy", end, limit_s)
     findings: list[ToolFinding] = []

@@ -100,7 +100,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: The program does not exist.
         SaveError: A part cannot be written.
     """
-    from dld_tui.backends.tools.custom import find_program
+    from dld_tui.backends.processes import find_program
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
     from dld_tui.core.conversion.reduction import reached
     from dld_tui.core.document.document import Document
@@ -260,7 +260,7 @@ class _Reducing:
 
     def _checked(self, path: Path) -> Generator[Event, None, bool]:
         """Run the check on a model and return whether it fails as expected."""
-        from dld_tui.backends.tools.custom import run_program
+        from dld_tui.backends.processes import run_program
 
         request = self._request
         words = [word.replace(PLACE, str(path)) for word in self._words]

@@ -28,7 +28,7 @@ from dld_tui.core.settings.custom_tools import (
 )
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tools.custom import ProgramEnd
+    from dld_tui.backends.processes import ProgramEnd
 
 _PREFIX = ".dld-tool-"
 
@@ -132,7 +132,7 @@ def _output_of(tool: Tool, request: Request, model: Path) -> Path:
 def _run(
     tool: Tool, request: Request, model: Path, output: Path | None, staging: Path = Path()
 ) -> Iterator[Event]:
-    from dld_tui.backends.tools.custom import find_program, run_program
+    from dld_tui.backends.processes import find_program, run_program
 
     home = str(Path(os.path.abspath(request.model_folder or model.parent)))
     written = staging / output.name if output is not None else None

@@ -37,7 +37,7 @@ def run_in_process(
         ActivityError: The process crashed or took too long.
     """
     from dld_tui.activities.registry import decode_result
-    from dld_tui.backends.tools.process import run_tool
+    from dld_tui.backends.processes import run_tool
 
     line = json.dumps({"activity": activity, "request": dict(settings)})
     said = folder / "end.json"

@@ -72,13 +72,13 @@ def run(request: Request) -> Iterator[Event]:
 def _library(
     request: Request, document: Document, verifier: Verifier, stack: contextlib.ExitStack
 ) -> Iterator[Event]:
-    from dld_tui.backends.conversion.library_fp16 import convert
+    from dld_tui.backends.conversion.library_file import convert_fp16
     from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
     from dld_tui.core.conversion.agreement import FP16
     from dld_tui.core.conversion.result import HalfModel, write_result
 
     try:
-        result = yield from convert(
+        result = yield from convert_fp16(
             document, request.library, stack,
             {"keep_io_types": request.keep_io_types, "op_block": [*blocked(request)],
              "node_block": [*request.node_block]},

@@ -129,7 +129,7 @@ def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
 
     Each is loaded in a separate process.
     """
-    from dld_tui.backends.tools.process import run_tool
+    from dld_tui.backends.processes import run_tool
 
     for library in libraries:
         end = result_of(run_tool(__name__, [library], _LIMIT_S))

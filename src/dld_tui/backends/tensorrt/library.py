@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.machine.jetson import Jetson, system_tensorrt
-from dld_tui.backends.tools.process import ToolEnd, run_tool
+from dld_tui.backends.processes import ToolEnd, run_tool
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check

@@ -1,7 +1,7 @@
-"""Running a user's program: its output, with limits, and its end, in any case.
+"""Third-party code and programs in separate processes, which isolates crashes and has time limits.
 
-It stays in the process group of the worker that runs it: its processes end with the job, even
-if the worker is killed. Its standard input is empty.
+A user's program stays in the process group of the worker that runs it: its processes end with the
+job, even if the worker is killed. Its standard input is empty.
 """
 
 from __future__ import annotations
@@ -13,20 +13,110 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.backends.tools.process import ProcessEnd
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import JOB_FOLDER_PREFIX, Event, Log, Progress
 from dld_tui.core.text import clip, visible
 
-_LOOK_S = 0.2
+_LOOK_S = 0.1
 _LEAVE_S = 2.0
 """From SIGTERM until SIGKILL."""
+_TAIL = 4000
+_BOOTSTRAP = (
+    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import {main}; {main}()"
+)
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a process ended."""
+
+    status: int
+    """Its exit status; the negative number of a signal that ended it."""
+    seconds: float
+    timed_out: bool
+
+    @property
+    def crashed(self) -> str | None:
+        """The signal that ended it; None if it exited or was stopped."""
+        if self.timed_out or self.status >= 0:
+            return None
+        try:
+            return signal.Signals(-self.status).name
+        except ValueError:
+            return f"signal {-self.status}"
+
+
+@dataclass(frozen=True)
+class ToolEnd(ProcessEnd):
+    """How a tool ended."""
+
+    said: str
+    """The end of its output. Foreign text."""
+
+
+def run_tool(
+    module: str, arguments: Sequence[str], limit_s: float | None
+) -> Generator[float, None, ToolEnd]:
+    """Run a function of a module in a process with ``sys.argv[1:]`` set; closing ends the process.
+
+    Args:
+        module: ``module`` or ``module:function``; the function is ``main`` by default.
+        arguments: Its ``sys.argv[1:]``.
+        limit_s: A time limit in seconds; None is no limit.
+
+    Yields:
+        The elapsed seconds, ten times per second.
+    """
+    # Not `-m`: that would put the current folder first on the module path.
+    name, _, function = module.partition(":")
+    code = _BOOTSTRAP.format(module=name, main=function or "main")
+    command = [sys.executable, "-c", code, *arguments]
+    began = time.monotonic()
+    timed_out = False
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [*command, "\n".join(sys.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "POLYGRAPHY_AUTOINSTALL_DEPS": "0"},
+        )
+        try:
+            while process.poll() is None:
+                passed = time.monotonic() - began
+                if limit_s is not None and passed > limit_s:
+                    timed_out = True
+                    break
+                yield passed
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_S)
+        finally:
+            _end(process)
+        size = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size - _TAIL))
+        tail = output.read().decode("utf-8", "replace")
+    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_LEAVE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+_LISTEN_S = 0.2
 _CHUNK = 64 << 10
 _DRAIN = 1 << 20
 """More than a pipe holds: the last output."""
@@ -96,7 +186,7 @@ def run_program(
             _listen(process, printed)
             yield from printed.shown(time.monotonic())
     finally:
-        _end(process)
+        _end_program(process)
         for _ in range(_DRAIN // _CHUNK):
             if not printed.read(process, 0):
                 break
@@ -124,7 +214,7 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
 
 def _listen(process: subprocess.Popen[bytes], printed: _Output) -> None:
     """Read the output of a program until the next check of the time, or until it has ended."""
-    until = time.monotonic() + _LOOK_S
+    until = time.monotonic() + _LISTEN_S
     while (rest := until - time.monotonic()) > 0:
         if printed.closed:  # it printed all it ever will
             with suppress(subprocess.TimeoutExpired):
@@ -134,7 +224,7 @@ def _listen(process: subprocess.Popen[bytes], printed: _Output) -> None:
             return
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_program(process: subprocess.Popen[bytes]) -> None:
     """End a program with its processes, by SIGTERM first."""
     if process.poll() is not None:
         return
@@ -183,10 +273,10 @@ class _Output:
         self.closed = not data
         *ended, rest = data.split(b"\n")
         for part in ended:
-            self._keep(part)
-            self._take(bytes(self._line))
+            self._append(part)
+            self._add(bytes(self._line))
             self._line.clear()
-        self._keep(rest)
+        self._append(rest)
         return bool(data)
 
     def shown(self, now: float) -> Iterator[Event]:
@@ -201,7 +291,7 @@ class _Output:
     def rest(self) -> Iterator[Event]:
         """Return the remaining lines, at the end."""
         if self._line:
-            self._take(bytes(self._line))
+            self._add(bytes(self._line))
         yield from self._events
         if self._untold > len(self._last):
             yield Log(f"{self._untold - len(self._last):,} lines are not shown", "warning")
@@ -209,12 +299,12 @@ class _Output:
             yield Log(text)
         self.left_out -= len(self._last)
 
-    def _keep(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         line = bytes(self._line) + part
         start = line.rstrip(b"\r").rfind(b"\r") + 1  # what is drawn again takes the place
         self._line[:] = line[start : start + _LINE]
 
-    def _take(self, line: bytes) -> None:
+    def _add(self, line: bytes) -> None:
         text = _text(line)
         self.lines += 1
         if self._allowed < 1:

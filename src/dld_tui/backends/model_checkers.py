@@ -1,4 +1,4 @@
-"""Polygraphy's lint on a file, run by :mod:`.process`; Polygraphy may be absent."""
+"""Checks of model files by the onnx package and by Polygraphy, run in processes of their own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,26 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-INSTALL = "pip install 'dld-tui[polygraphy]'"
-_NEEDED = ("polygraphy", "onnx_graphsurgeon", "onnxruntime")
+COMPLAINS = 3
+"""The exit status if the model is not valid; the second argument then holds the message."""
+
+
+def check_with_onnx() -> None:
+    """Check the model of the first argument; write a complaint to the file of the second one."""
+    import onnx
+
+    model, report = sys.argv[1:3]
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    # The seam: C++ errors of several classes without a common base.
+    except Exception as error:  # noqa: BLE001
+        with open(report, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(str(error))
+        sys.exit(COMPLAINS)
+
+
+INSTALL_LINT = "pip install 'dld-tui[polygraphy]'"
+_LINT_NEEDS = ("polygraphy", "onnx_graphsurgeon", "onnxruntime")
 
 
 @dataclass(frozen=True)
@@ -24,12 +42,12 @@ class LintEntry:
     nodes: tuple[str, ...]
 
 
-def missing() -> list[str]:
+def missing_for_lint() -> list[str]:
     """Return the modules that the lint needs and that are not installed."""
-    return [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    return [name for name in _LINT_NEEDS if importlib.util.find_spec(name) is None]
 
 
-def read_report(path: Path) -> list[LintEntry] | None:
+def read_lint_report(path: Path) -> list[LintEntry] | None:
     """Return the entries of a report; None without a complete report."""
     try:
         entries = json.loads(path.read_bytes())["lint_entries"]
@@ -46,7 +64,7 @@ def read_report(path: Path) -> list[LintEntry] | None:
         return None
 
 
-def main() -> None:
+def lint_with_polygraphy() -> None:
     """Lint the model of the first argument; write the report to the second one.
 
     What follows are shapes of inputs, as ``NAME:[1,3]``.

@@ -1,1 +1,0 @@
-"""Programs of others, each in a process with limits."""
