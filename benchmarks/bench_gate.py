@@ -31,6 +31,7 @@ from dld_tui.core.compare.gate import (
     TOLERANCE_PERCENT,
     GateResult,
     Pair,
+    PairTime,
     RunFigures,
     gate_result,
     in_turns,
@@ -97,14 +98,14 @@ def _drawn(ratios: Sequence[float], pair_s: float, limit: float, seed: int) -> s
     dice = random.Random(seed)
     clock = 0.0
 
-    def time_pair(number: int) -> Pair:
+    def time_pair(number: int, allowed: PairTime) -> Pair:
         nonlocal clock
         clock += pair_s
         ratio = dice.choice(ratios)
         return Pair(RunFigures(1.0, {}), RunFigures(ratio, {}), ratio)
 
     now: Callable[[], float] = lambda: clock  # noqa: E731
-    pairs = in_turns(time_pair, limit_s=limit, clock=now)
+    pairs = in_turns(time_pair, limit_s=limit, clock=now).pairs
     return gate_result("base", "new", pairs, TOLERANCE_PERCENT).verdict
 
 

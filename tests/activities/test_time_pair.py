@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,10 @@ from dld_tui.activities import time_pair
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.profile_onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
-from dld_tui.core.compare.gate import NODE_PAIRS, Pair
+from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.events import Finished, Progress
+from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.report import open_report
 from tests.support.models import write
@@ -175,3 +178,45 @@ def test_threads_of_a_session_spin_where_there_are_some_that_may(
     settings: list[dict[str, Any]], answer: bool
 ) -> None:
     assert spins(*(SessionSettings(**each) for each in settings)) == answer
+
+
+def test_a_pair_keeps_to_its_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass of each is timed however short the share; layers only where there is time."""
+    model = chain(tmp_path, 4)
+    long = {"duration": 30.0, "layer_passes": 2, "warm_up": 1_000_000}
+    counts: list[int] = []
+    finish = ProfilingRun.finish
+
+    def finished(run: ProfilingRun, **settings: Any) -> Iterator[Event]:
+        counts.append(len(run.latencies))
+        return finish(run, **settings)
+
+    monkeypatch.setattr(ProfilingRun, "finish", finished)
+    request_of = pairs_of(model, model, long, {}, {})
+    begin = time.monotonic()
+    pair = measured(request_of(0, PairTime(share_s=0.0)))
+    assert 1 <= max(counts) < 500  # a turn of 5 ms, not 30 s
+    assert pair.base.nodes == {}
+    assert pair.base.ms > 0
+    assert pair.ratio > 0
+    counts.clear()
+    measured(request_of(1, PairTime(share_s=1.0)))
+    assert min(counts) >= 1
+    assert time.monotonic() - begin < 25
+
+
+def test_layers_are_measured_if_they_fit_the_share(tmp_path: Path) -> None:
+    model = chain(tmp_path, 4)
+    short = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
+    assert measured(pairs_of(model, model, short, {}, {})(0, PairTime(share_s=20.0))).base.nodes
+
+
+def test_stages_name_the_version_and_how_long_it_took_to_load(tmp_path: Path) -> None:
+    """The gate says at which stage a pair was stopped."""
+    model = chain(tmp_path, 4)
+    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
+    stages = [event.stage or "" for event in events if isinstance(event, Progress)]
+    assert "base: Loading the model" in stages
+    assert any(re.fullmatch(r"new, loaded in .*s: Warming up", stage) for stage in stages)

@@ -36,7 +36,11 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
         return RunFigures(ms * noise, {"conv": ms / 2 * noise, "relu": 0.1 * noise})
 
     def result_of(
-        activity_id: str, request: dict[str, Any], target: str | None, kind: type[Pair]
+        activity_id: str,
+        request: dict[str, Any],
+        target: str | None,
+        kind: type[Pair],
+        limit_s: float,
     ) -> Pair:
         assert (activity_id, kind) == ("time_pair", Pair)
         firsts.append(request["new_first"])

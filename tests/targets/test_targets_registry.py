@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import sys
+import time
+
 import pytest
 
-from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.errors import InputError, TimeLimitError, UsageError
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets import registry
+from dld_tui.targets.process import LocalTarget
 
 
 @pytest.mark.parametrize("name", [None, "local"])
@@ -27,3 +31,19 @@ def test_saved_connections_are_targets() -> None:
     assert registry.names() == ["local"]
     with pytest.raises(InputError, match="TOML"):
         registry.get("orin")
+
+
+def test_a_job_that_does_not_end_is_killed_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a native call that loads a model: it hears no request to stop, and no SIGTERM."""
+    script = """if 1:
+        import signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print('{"event": "progress", "done": 0, "total": null, "stage": "Loading"}', flush=True)
+        time.sleep(600)
+    """
+    target = LocalTarget([sys.executable, "-c", script])
+    monkeypatch.setattr(registry, "get", lambda name=None: target)
+    begin = time.monotonic()
+    with pytest.raises(TimeLimitError, match=r"stopped after 1\.0 s at “Loading”"):
+        registry.result_of("time_pair", {}, None, dict, limit_s=1.0)
+    assert time.monotonic() - begin < 5

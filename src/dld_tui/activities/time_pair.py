@@ -8,6 +8,7 @@ its kernels was 1.0 to 1.5 times as slow in alternation with a CUDA graph as alo
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import tempfile
 import time
@@ -17,16 +18,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (
     GATE_SETTINGS,
     NODE_PAIRS,
     Pair,
+    PairTime,
     RunFigures,
     node_times,
     pair_of_turns,
 )
 from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Finished, Metric, Progress
 from dld_tui.core.params import from_json, param, settings_of, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 Result = Pair
 NOT_SET = frozenset({"model", "output", "optimized_model"})
 """Fields that are not settings of a run."""
+_ALL_THE_TIME = PairTime()
 _STAGE = "Measuring in turns"
 _PROGRESS_S = 0.2
 _MEMORY_SHARE = 0.5
@@ -62,6 +66,13 @@ class Request(Profile):
         empty="none",
     )
     new_first: bool = param(False, label="New first", help="Run the new version first.")
+    share: float | None = param(
+        None,
+        label="Share of the time",
+        help="Measure as much as fits in this time, but at least one pass of each.",
+        unit="s",
+        empty="all that the settings ask for",
+    )
 
     def sides(self) -> tuple[Profile, Profile]:
         """Return the requests of the base and of the new version.
@@ -83,8 +94,8 @@ def pairs_of(
     base_settings: Mapping[str, Any],
     new_settings: Mapping[str, Any],
     target: str | None = None,
-) -> Callable[[int], Request]:
-    """Return a function that creates the request of a pair from its number, from 0.
+) -> Callable[..., Request]:
+    """Return a function that creates the request of a pair from its number, from 0, and its time.
 
     Args:
         base: A model.
@@ -119,8 +130,9 @@ def pairs_of(
     first = Request(**common, new=new, base_settings=own[0], new_settings=own[1])
     first.sides()
 
-    def request_of(number: int) -> Request:
-        pair = replace(first, new_first=number % 2 == 1)
+    def request_of(number: int, allowed: PairTime = _ALL_THE_TIME) -> Request:
+        share = None if math.isinf(allowed.share_s) else allowed.share_s
+        pair = replace(first, new_first=number % 2 == 1, share=share)
         return pair if number < NODE_PAIRS else replace(pair, layer_passes=0)
 
     return request_of
@@ -149,6 +161,7 @@ def run(request: Request) -> Iterator[Event]:
 
     sides = request.sides()
     facts = environment(())
+    end = time.monotonic() + (math.inf if request.share is None else request.share)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
         runs, sessions, weights = [], [], 0
@@ -165,10 +178,10 @@ def run(request: Request) -> Iterator[Event]:
         memory = facts.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
         if fits and all(session.memory == "cpu" for session in sessions):
-            turns = yield from _in_turns(runs, new_first=request.new_first)
+            turns = yield from _in_turns(runs, end, new_first=request.new_first)
             pair = pair_of_turns(turns, by_processor=processor_times_compare(*sessions))
         else:
-            yield from _one_by_one(runs, new_first=request.new_first)
+            yield from _one_by_one(runs, end, new_first=request.new_first)
             base, new = (RunFigures(statistics.median(run.latencies)) for run in runs)
             pair = Pair(base, new, new.ms / base.ms)
         base, new = (
@@ -178,21 +191,53 @@ def run(request: Request) -> Iterator[Event]:
     yield Finished(replace(pair, base=base, new=new))
 
 
+_WARM_UP_SHARE, _LATENCY_SHARE = 0.15, 0.5
+"""Of the time that is left: for warming up one version, and for the latency of the first of two
+that are measured in sequence."""
+_RECORDING = 1.5
+"""A pass with recorded layers takes at most so many times as long."""
+
+
+def _prepared(run: ProfilingRun, name: str, end: float) -> Iterator[Event]:
+    """Load a version and warm it up; stages say which version, and how long loading took."""
+    prefix = name
+    run.warm_up_limit_s = math.inf if math.isinf(end) else _WARM_UP_SHARE * _left(end)
+    for event in run.prepare():
+        if isinstance(event, Metric) and event.name == "load":
+            prefix = f"{name}, loaded in {fmt.duration(event.value / 1000)}"
+        yield (
+            replace(event, stage=f"{prefix}: {event.stage}")
+            if isinstance(event, Progress)
+            else event
+        )
+
+
+def _left(end: float) -> float:
+    return max(0.0, end - time.monotonic())
+
+
+def _finished(runs: Sequence[ProfilingRun], end: float) -> Iterator[Event]:
+    """Measure the layers of both if there is time for it, and write the reports."""
+    needed_s = sum(run.seconds_of_layers(_RECORDING) for run in runs)
+    for run in runs:
+        yield from run.finish(layers=needed_s <= _left(end))
+
+
 def _in_turns(
-    runs: Sequence[ProfilingRun], *, new_first: bool
+    runs: Sequence[ProfilingRun], end: float, *, new_first: bool
 ) -> Generator[Event, None, list[Turn]]:
-    """Measure both in alternation."""
+    """Measure both in alternation, up to a time on the monotonic clock."""
     from dld_tui.backends.onnxruntime.session_settings import spins
     from dld_tui.core.report.latency import measure_in_turns
 
-    order = runs[::-1] if new_first else runs
-    for side in order:
-        yield from side.prepare()
     base, new = runs
+    order = [(base, "base"), (new, "new")][:: -1 if new_first else 1]
+    for side, name in order:
+        yield from _prepared(side, name, end)
     done: list[Turn] = []
     reported_at = time.monotonic()
     turns = measure_in_turns(
-        base.timer, new.timer, base.timed, new_first=new_first,
+        base.timer, new.timer, replace(base.timed, limit_s=_left(end) / 2), new_first=new_first,
         spins=spins(*(side.settings for side in runs)),
     )  # fmt: skip
     with contextlib.closing(turns):
@@ -203,16 +248,18 @@ def _in_turns(
             if time.monotonic() - reported_at >= _PROGRESS_S:
                 reported_at = time.monotonic()
                 yield Progress(len(done), None, _STAGE)
-    for side in order:
-        yield from side.finish()
+    yield from _finished([side for side, _ in order], end)
     return done
 
 
-def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Iterator[Event]:
-    for side in runs[::-1] if new_first else runs:
-        yield from side.prepare()
+def _one_by_one(runs: Sequence[ProfilingRun], end: float, *, new_first: bool) -> Iterator[Event]:
+    base, new = runs
+    for at, (side, name) in enumerate([(base, "base"), (new, "new")][:: -1 if new_first else 1]):
+        side_end = end if at or math.isinf(end) else time.monotonic() + _LATENCY_SHARE * _left(end)
+        yield from _prepared(side, name, side_end)
+        side.timed = replace(side.timed, limit_s=_left(side_end))
         yield from side.measure_latency()
-        yield from side.finish()
+        yield from _finished([side], side_end)
 
 
 def _node_times(run: ProfilingRun) -> dict[str, float]:

@@ -21,7 +21,7 @@ import pytest
 def assert_not_slower() -> Callable[..., Any]:
     """Return a function that takes what :func:`dld_tui.api.gate` takes and gives its result.
 
-    It fails the test when the new version is slower than it may be.
+    It fails the test if the new version is slower than it may be, or the gate is undecided.
     """
 
     def check(*versions: Any, **settings: Any) -> Any:
@@ -29,7 +29,7 @@ def assert_not_slower() -> Callable[..., Any]:
 
         __tracebackhide__ = True
         result = gate(*versions, **settings)
-        if result.is_regression:
+        if result.is_regression or result.is_undecided:
             nodes = [f"  {row.key}: {row.text}" for row in result.nodes]
             pytest.fail("\n".join([result.line, *nodes]))
         return result

@@ -27,11 +27,11 @@ from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.gate import (
-    LIMIT_S,
     TOLERANCE_PERCENT,
     WITHIN_PERCENT,
     GateResult,
     Pair,
+    PairTime,
     command_pairs,
     gate_result,
     in_turns,
@@ -131,7 +131,7 @@ def gate(
     *,
     runs: int | None = None,
     within_percent: float = WITHIN_PERCENT,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
     tolerance_percent: float = TOLERANCE_PERCENT,
     commands: bool = False,
     base_settings: Mapping[str, Any] | None = None,
@@ -146,7 +146,8 @@ def gate(
         new: The new version; it may be the same model with other settings.
         runs: The number of pairs; None for as many as make the interval narrow enough.
         within_percent: The sufficient half-width of the interval.
-        limit_s: The time limit.
+        limit_s: The time limit: the verdict is ``undecided`` with fewer than 6 pairs within it.
+            By default 170 s, and none with `runs`.
         tolerance_percent: How much slower the new one may be.
         commands: Measure the elapsed time of whole commands.
         base_settings: Settings of :func:`dld_tui.api.profile` for the base only.
@@ -165,14 +166,15 @@ def gate(
             Path(base), Path(new), settings, base_settings or {}, new_settings or {}, target
         )
 
-        def time_pair(number: int) -> Pair:
-            return targets.result_of("time_pair", to_json(request_of(number)), target, Pair)
+        def time_pair(number: int, allowed: PairTime) -> Pair:
+            request = to_json(request_of(number, allowed))
+            return targets.result_of("time_pair", request, target, Pair, allowed.left_s)
 
-    pairs = in_turns(
+    series = in_turns(
         time_pair, runs, within_percent=within_percent, limit_s=limit_s, progress=progress
     )
     aim = within_percent if runs is None else None
-    return gate_result(str(base), str(new), pairs, tolerance_percent, aim)
+    return gate_result(str(base), str(new), series.pairs, tolerance_percent, aim, series.stopped)
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

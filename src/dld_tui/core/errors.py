@@ -108,6 +108,10 @@ class ActivityError(DldError):
     status = ExitStatus.FAILED
 
 
+class TimeLimitError(ActivityError):
+    """The work was stopped at its time limit."""
+
+
 class SaveError(ActivityError):
     """A file could not be written; the existing one is unchanged."""
 

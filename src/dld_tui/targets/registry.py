@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Timer
 from typing import Any, TypeVar
 
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core import fmt
+from dld_tui.core.errors import CancelledError, DldError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import Setting, settings_of
 from dld_tui.core.settings import saved_targets
@@ -49,7 +52,11 @@ def get(name: str | None = None) -> Target:
 
 
 def result_of(
-    activity_id: str, request: Mapping[str, JSON], target: str | None, kind: type[T]
+    activity_id: str,
+    request: Mapping[str, JSON],
+    target: str | None,
+    kind: type[T],
+    limit_s: float = math.inf,
 ) -> T:
     """Run one of several jobs and return its result.
 
@@ -58,13 +65,41 @@ def result_of(
         request: As JSON data.
         target: Its name; None for this machine.
         kind: The type of the result.
+        limit_s: The time after which the job is killed.
 
     Raises:
         DldError: It failed or was cancelled.
+        TimeLimitError: It was killed at the limit; the message says at which stage.
         KeyboardInterrupt: Ctrl+C came too late for it: the next one must not start.
     """
+    stage, is_late = "", False
+
+    def note_stage(event: Event) -> None:
+        nonlocal stage
+        if isinstance(event, Progress) and event.stage:
+            stage = event.stage
+
     with get(target).start(activity_id, request) as job:
-        result = job.result(kind=kind)
+
+        def stop() -> None:
+            nonlocal is_late
+            is_late = True
+            job.close()
+
+        timer = None if math.isinf(limit_s) else Timer(max(0.0, limit_s), stop)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            result = job.result(note_stage, kind=kind)
+        except CancelledError:
+            if not is_late:
+                raise
+            at = f" at “{stage}”" if stage else ""
+            raise TimeLimitError(f"stopped after {fmt.duration(limit_s)}{at}") from None
+        finally:
+            if timer is not None:
+                timer.cancel()
     if job.was_interrupted:
         raise KeyboardInterrupt
     return result

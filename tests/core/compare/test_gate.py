@@ -6,10 +6,11 @@ import math
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,7 +22,9 @@ from dld_tui.core.compare.gate import (
     GateResult,
     GateRow,
     Pair,
+    PairTime,
     RunFigures,
+    TimePair,
     command_pairs,
     compared_times,
     gate_result,
@@ -35,7 +38,7 @@ from dld_tui.core.compare.gate import (
     per_item,
     time_command,
 )
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
@@ -111,7 +114,7 @@ def pair_of(ratio: float, nodes: dict[str, float] | None = None) -> Pair:
 def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
 
-    def time_command(line: str) -> RunFigures:
+    def time_command(line: str, limit_s: float) -> RunFigures:
         order.append(line)
         return RunFigures(len(line), {})
 
@@ -119,7 +122,7 @@ def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.Monk
     told: list[tuple[int, int]] = []
     pairs = in_turns(
         command_pairs("base", "newer"), 6, progress=lambda *counts: told.append(counts)
-    )
+    ).pairs
     assert order == ["base", "newer", "newer", "base"] * 3
     assert [(pair.base.ms, pair.new.ms, pair.ratio) for pair in pairs] == [(4, 5, 1.25)] * 6
     assert told[-1] == (6, 6)
@@ -130,17 +133,17 @@ def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.Monk
 )
 def test_a_gate_without_an_end_or_a_verdict_does_not_begin(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        in_turns(lambda number: pytest.fail("it began"), **wrong)
+        in_turns(lambda number, *_: pytest.fail("it began"), **wrong)
 
 
-def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> Callable[[int], Pair]:
-    return lambda number: pair_of(float(middle * np.exp(dice.normal(0, noise))))
+def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> TimePair:
+    return lambda number, *_: pair_of(float(middle * np.exp(dice.normal(0, noise))))
 
 
 def test_pairs_are_made_until_the_interval_is_narrow() -> None:
     dice = np.random.default_rng(4)
     for noise, least, most in ((0.001, 10, 10), (0.02, 11, 40), (0.05, 60, 400)):
-        pairs = in_turns(drawn(dice, noise), within_percent=1.0)
+        pairs = in_turns(drawn(dice, noise), within_percent=1.0).pairs
         assert least <= len(pairs) <= most
         row = judge("x", [one.base.ms for one in pairs], [one.new.ms for one in pairs])
         assert row.high_percent - row.low_percent < 2.05
@@ -150,9 +153,9 @@ def test_pairs_are_made_until_the_interval_is_narrow() -> None:
 def test_pairs_end_when_the_change_is_clear_or_the_time_is_up() -> None:
     dice = np.random.default_rng(5)
 
-    assert len(in_turns(drawn(dice, 0.3, 3.0))) < 20
+    assert len(in_turns(drawn(dice, 0.3, 3.0)).pairs) < 20
     clock = count(0, 2)
-    late = in_turns(drawn(dice, 0.3), limit_s=60, clock=lambda: next(clock))
+    late = in_turns(drawn(dice, 0.3), limit_s=60, clock=lambda: next(clock)).pairs
     assert len(late) == 30
     found = gate_result("a", "b", late, within_percent=1.0)
     assert found.within_percent == 1.0
@@ -174,6 +177,7 @@ def test_on_a_busy_machine_processor_times_are_compared() -> None:
     assert found.ratios == tuple(pair.processor_ratio for pair in pairs)
     assert found.base_runs_ms == pytest.approx([4.0] * 12)
     assert found.new_runs_ms == pytest.approx([pair.new.ms / 2 for pair in pairs])
+    assert found.end_to_end is not None
     assert found.end_to_end.change_percent == pytest.approx(3.055)
     assert "5.050 ms of processor time, +3.1 %" in found.line
     assert found.line.endswith("; other programs had the processor 50 % of the time")
@@ -221,20 +225,96 @@ def test_a_version_that_sleeps_has_less_processor_time() -> None:
         assert 0 < turn.new_processor_ms < 20
 
 
+def timed(seconds: Sequence[float], told: list[PairTime]) -> dict[str, Any]:
+    """Return pairs that take so long, unless they are stopped before, and the clock beside them."""
+    now = 0.0
+
+    def time_pair(number: int, allowed: PairTime) -> Pair:
+        nonlocal now
+        told.append(allowed)
+        now += min(seconds[number], allowed.left_s)
+        if seconds[number] > allowed.left_s:
+            raise TimeLimitError("stopped at “base: Loading the model”")
+        return pair_of(1.25)
+
+    return {"time_pair": time_pair, "clock": lambda: now}
+
+
+@pytest.mark.parametrize("runs", [None, 8])
+@pytest.mark.parametrize("limit_s", [0.0, 25.0, 170.0])
+@pytest.mark.parametrize("seconds", [0.5, 7.0, 24.0, 400.0])
+def test_the_time_limit_holds_whatever_a_pair_takes(
+    runs: int | None, limit_s: float, seconds: float
+) -> None:
+    told: list[PairTime] = []
+    series = timed([seconds] * 1000, told)
+    found = in_turns(series["time_pair"], runs, limit_s=limit_s, clock=series["clock"])
+    assert series["clock"]() <= limit_s
+    assert all(at.share_s <= at.left_s <= limit_s for at in told)
+    result = gate_result("a", "b", found.pairs, 0.0, 1.0, found.stopped)
+    fits = seconds * (runs or 6) <= limit_s
+    assert (not found.stopped) == fits
+    if len(found.pairs) >= 6:
+        assert (result.verdict, result.is_undecided) == ("slower", False)
+    else:
+        assert (result.verdict, result.end_to_end, result.is_undecided) == ("undecided", None, True)
+        least = "8" if runs else "at least 6"
+        text = f"undecided: {len(found.pairs)} of {least} pairs of runs within the time limit of "
+        assert result.line.startswith(text)
+        assert (
+            "; so far, without an interval: 1.000 ms → 1.250 ms, +25.0 %" in result.line
+        ) == bool(found.pairs)
+    assert found.stopped in result.line
+    if seconds > limit_s:
+        assert "stopped at “base: Loading the model”" in result.line
+
+
+def test_a_given_number_of_runs_has_no_time_limit_by_default() -> None:
+    series = timed([100.0] * 6, [])
+    assert len(in_turns(series["time_pair"], 6, clock=series["clock"]).pairs) == 6
+
+
+def test_six_pairs_share_a_short_limit() -> None:
+    """A pair that exceeds its share, by the start of a process, leaves less to measure."""
+    told: list[PairTime] = []
+    series = timed([2.5, *[1.5] * 9], told)
+    assert len(in_turns(series["time_pair"], limit_s=12, clock=series["clock"]).pairs) == 7
+    assert [round(at.share_s, 2) for at in told[:3]] == [2.0, 1.4, 1.9]
+
+
+def test_an_undecided_gate_is_no_pass_anywhere() -> None:
+    found = gate_result("a", "b", [pair_of(1.0)] * 2, 0.5, 0.5, "2 of at least 6 <b>")
+    assert "### dld gate: undecided" in markdown(found)
+    suite = ElementTree.fromstring(junit(found))
+    assert (suite.get("errors"), suite.get("failures")) == ("1", "0")
+    assert suite[0].find("error") is not None
+
+
+def test_a_command_that_takes_too_long_is_stopped_with_what_it_started(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    line = f"sh -c 'sleep 60 & echo $! > {mark}; wait'"
+    begin = time.monotonic()
+    with pytest.raises(TimeLimitError):
+        time_command(line, 1.0)
+    assert time.monotonic() - begin < 20
+    state = Path(f"/proc/{mark.read_text().strip()}/stat")
+    assert not state.exists() or state.read_text().rsplit(")")[-1].split()[0] == "Z"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.004, 0.02, 0.05])
 def test_to_stop_when_it_is_clear_alarms_no_more_and_finds_three_percent(noise: float) -> None:
     """Noise by pair as it was measured: idle, busy with others, and 5 % with heavy tails."""
     dice = np.random.default_rng(6)
 
-    def ratios(middle: float) -> Callable[[int], Pair]:
-        return lambda number: pair_of(
+    def ratios(middle: float) -> TimePair:
+        return lambda number, *_: pair_of(
             float(middle * np.exp(noise * dice.standard_t(4) / np.sqrt(2)))
         )
 
     verdicts = {
         middle: [
-            gate_result("a", "b", in_turns(ratios(middle), clock=clock_of(6))).verdict
+            gate_result("a", "b", in_turns(ratios(middle), clock=clock_of(6)).pairs).verdict
             for _ in range(400)
         ]
         for middle in (1.0, 1.03)

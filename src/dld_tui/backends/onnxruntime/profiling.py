@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import os
 import statistics
 import tempfile
@@ -320,6 +321,9 @@ class ProfilingRun:
         """Of the timed passes, in milliseconds."""
         self.report_path = plan.report
         self.timed = plan.timed
+        """When the latency is measured well enough; may be changed before."""
+        self.warm_up_limit_s = math.inf
+        """The longest warm-up, after the first pass."""
         self._plan = plan
         self._document = document
         self._environment = dict(environment)
@@ -420,10 +424,24 @@ class ProfilingRun:
 
         return time_calls
 
-    def finish(self) -> Iterator[Event]:
-        """Measure the rest, the layers above all, and write the report of :attr:`latencies`."""
-        yield from self._end_latency()
+    def seconds_of_layers(self, factor: float) -> float:
+        """Return about how long it takes to load the model again and record its layers.
+
+        Args:
+            factor: How many times as long a pass takes while it is recorded, at most.
+        """
         passes = self._layer_passes()
+        pass_ms = factor * statistics.median(self.latencies) if self.latencies else 0.0
+        return (self._load_ms + (passes + 1) * pass_ms) / 1000 if passes else 0.0
+
+    def finish(self, *, layers: bool = True) -> Iterator[Event]:
+        """Measure the rest, and write the report of :attr:`latencies`.
+
+        Args:
+            layers: Whether to measure the layers, if the plan asks for them.
+        """
+        yield from self._end_latency()
+        passes = self._layer_passes() if layers else 0
         if passes:
             if self._plan.layer_passes and passes < self._plan.layer_passes:
                 text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"
@@ -510,11 +528,14 @@ class ProfilingRun:
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
         """Run the requested warm-up; one pass ran when the inputs were made."""
-        stop = StopCondition(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
+        stop = StopCondition(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds,
+                             limit_s=self.warm_up_limit_s)  # fmt: skip
         if self._plan.io_binding:
             self._bound = session.bind(self._feeds)
             session.run_bound(self._bound[0])  # with care: its errors are told
             stop = replace(stop, calls=max(self._plan.session.least_warm_up, stop.calls))
+        if self.warm_up_limit_s <= 0:
+            return
         for _, progress in self._bursts(self._timer(session), stop, "Warming up"):
             yield progress
 
@@ -528,7 +549,7 @@ class ProfilingRun:
         watch = CpuWatch()
         timer, begin_ns = self.timer, time.time_ns()
         energy = EnergyWatch(None if self._gpu is None else self._gpu.energy_mj)
-        for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
+        for burst, progress in self._bursts(timer, self.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
             energy.mark(len(self.latencies))
             if time.monotonic() - self._written_at >= _WRITE_SECONDS:

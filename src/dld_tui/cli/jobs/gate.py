@@ -24,6 +24,7 @@ from dld_tui.core.compare.gate import (
     GateResult,
     GateRow,
     Pair,
+    PairTime,
     command_pairs,
     gate_result,
     gate_table,
@@ -45,7 +46,8 @@ _HELP = f"""Fail if model NEW is slower than model BASE, measured in alternating
 Each pair of runs is a separate process: it loads both models, warms up, times alternating passes,
 and profiles the layers. The verdict uses the ratios of the pairs and their confidence interval, end
 to end and by node. The gate runs as many pairs as the machine needs for an interval of
-±{WITHIN_PERCENT:g} %. Exit status 1 if NEW is slower by more than --tolerance.
+±{WITHIN_PERCENT:g} %. Exit status 1 if NEW is slower by more than --tolerance. With fewer than
+{LEAST_RUNS} pairs within --limit, the verdict is "undecided", and the exit status 5.
 
 To compare settings of one model: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
 With --commands, BASE and NEW are command lines, each timed as a whole.
@@ -57,7 +59,7 @@ def _callback(
     new: str,
     runs: int | None,
     within: float,
-    limit: float,
+    limit: float | None,
     tolerance: float,
     commands: bool,
     base_set: Sequence[str],
@@ -86,8 +88,9 @@ def _callback(
             Path(base), Path(new), settings, _parsed(base_set), _parsed(new_set), target
         )
 
-        def time_pair(number: int) -> Pair:
-            return registry.result_of("time_pair", to_json(request_of(number)), target, Pair)
+        def time_pair(number: int, allowed: PairTime) -> Pair:
+            request = to_json(request_of(number, allowed))
+            return registry.result_of("time_pair", request, target, Pair, allowed.left_s)
 
     begin, made = time.monotonic(), 0
 
@@ -98,13 +101,14 @@ def _callback(
 
     try:
         with ProgressReporter() as reporter:
-            pairs = in_turns(
+            series = in_turns(
                 time_pair, runs, within_percent=within, limit_s=limit, progress=progress
             )
     except (CancelledError, KeyboardInterrupt):
         after = f"{fmt.plural(made, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
         raise CancelledError(f"cancelled: gate after {after}; no verdict") from None
-    result = gate_result(base, new, pairs, tolerance, within if runs is None else None)
+    aim = within if runs is None else None
+    result = gate_result(base, new, series.pairs, tolerance, aim, series.stopped)
     if as_json:
         write_json(_document(result))
     else:
@@ -113,6 +117,8 @@ def _callback(
         if path is not None:  # after printing the verdict, which a full disk must not lose
             write_text(path, text(result), overwrite=True)
             narrate(f"wrote {path}")
+    if result.is_undecided:
+        return int(ExitStatus.FAILED)
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
 
 
@@ -122,7 +128,9 @@ def _document(result: GateResult) -> dict[str, Any]:
     return {**(encode(result) or {}), **_ratio(result.end_to_end), "nodes": rows}
 
 
-def _ratio(row: GateRow) -> dict[str, Any]:
+def _ratio(row: GateRow | None) -> dict[str, Any]:
+    if row is None:
+        return {"ratio": None, "interval": None}
     ratio, low, high = (
         1 + percent / 100 for percent in (row.change_percent, row.low_percent, row.high_percent)
     )
@@ -183,8 +191,8 @@ command = click.Command(
             help="Continue until the interval is at most ± this wide.",
         ),
         click.Option(
-            ["--limit", "--budget"], type=Measure("s", 0), default=LIMIT_S, metavar="S",
-            show_default=True, help="Time limit.",
+            ["--limit", "--budget"], type=Measure("s", 0), metavar="S",
+            help=f"Time limit. By default {LIMIT_S:g} s, and none with --runs.",
         ),
         click.Option(
             ["--tolerance", "--slower"], type=Measure("%", 0), default=TOLERANCE_PERCENT,

@@ -14,7 +14,9 @@ nodes, of which there are many, only those are called changed that :func:`.match
 keeps, too.
 
 Without a number of pairs, so many are made as the machine needs: until the interval is as narrow
-as wanted, or the change is clear, or the time is up.
+as wanted, or the change is clear, or the time is up. The time limit holds whatever a model takes: a
+pair gets its share of the time, and the one that runs when the time is up is stopped. With fewer
+than six pairs there is no interval of this level, and the gate is undecided.
 
 On a machine that other programs keep busy, passes last as long as the scheduler lets them: 3 % more
 work made the median pass 1.2 % slower, in pairs that spread by 5 %. There the processor time of the
@@ -25,7 +27,9 @@ and 1 % (two threads on two cores, load 7).
 from __future__ import annotations
 
 import math
+import os
 import shlex
+import signal
 import statistics
 import subprocess
 import time
@@ -38,7 +42,7 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.matching import discoveries, p_value
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
@@ -68,6 +72,8 @@ _FIRST_LOOK, _LOOK_FACTOR = 10, 1.2
 """Pairs before the interval is looked at, and how many times as many before each look after."""
 _WAITED_PERCENT = 3.0
 """From so much of the time without a processor on, a machine counts as busy."""
+_HOPE = 0.5
+"""The share of the fastest pair that the next ones may take: a loaded machine can become idle."""
 _CLEAR = 2.0
 """A change that is as many times the half-width of its interval is clear."""
 NODE_PAIRS = 12
@@ -183,55 +189,91 @@ def node_times(layers: Sequence[Layer]) -> dict[str, float]:
     return {group.key: group.cost_ms for group in groups if group.key != NO_NODE}
 
 
-def command_pairs(base: str, new: str) -> Callable[[int], Pair]:
+@dataclass(frozen=True)
+class PairTime:
+    """How many seconds a pair of runs may take."""
+
+    share_s: float = math.inf
+    """Its share of the time that is left: it measures less rather than exceed it."""
+    left_s: float = math.inf
+    """All of the time that is left: a pair that takes longer is stopped."""
+
+
+TimePair: TypeAlias = Callable[[int, PairTime], Pair]
+"""Makes a pair, given how many were made before; raises TimeLimitError where it was stopped."""
+
+
+def command_pairs(base: str, new: str) -> TimePair:
     """Return what times two command lines, for :func:`in_turns`."""
 
-    def time_pair(number: int) -> Pair:
+    def time_pair(number: int, allowed: PairTime) -> Pair:
         order = ("base", "new") if number % 2 == 0 else ("new", "base")
-        runs = {side: time_command({"base": base, "new": new}[side]) for side in order}
+        end, runs = time.monotonic() + allowed.left_s, dict[str, RunFigures]()
+        for side in order:
+            line = {"base": base, "new": new}[side]
+            runs[side] = time_command(line, end - time.monotonic())
         return Pair(runs["base"], runs["new"], runs["new"].ms / runs["base"].ms)
 
     return time_pair
 
 
-def time_command(line: str) -> RunFigures:
+def time_command(line: str, limit_s: float = math.inf) -> RunFigures:
     """Run a command line and return how long it took.
 
     Raises:
         ActivityError: It cannot be run, or ends with another status than 0.
+        TimeLimitError: It took longer than the limit: it and what it started were stopped.
     """
     start = time.perf_counter()
     try:
-        subprocess.run(
-            shlex.split(line), check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, errors="replace",
+        process = subprocess.Popen(
+            shlex.split(line), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, IndexError) as error:
         raise ActivityError(f"cannot be run: {error}", where=line) from None
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr or "").strip().splitlines()[-1:]
-        why = ": ".join([f"ended with status {error.returncode}", *last])
-        raise ActivityError(why, where=line) from None
+    with process:
+        try:
+            timeout = None if math.isinf(limit_s) else max(0.0, limit_s)
+            _, errors = process.communicate(timeout=timeout)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # not reaped yet: the group is its own
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeLimitError("stopped while a command ran", where=line) from None
+            raise
+    if process.returncode:
+        last = errors.strip().splitlines()[-1:]
+        why = ": ".join([f"ended with status {process.returncode}", *last])
+        raise ActivityError(why, where=line)
     return RunFigures(1000 * (time.perf_counter() - start))
 
 
+@dataclass(frozen=True)
+class PairSeries:
+    """Pairs of runs in the order in which they were made."""
+
+    pairs: list[Pair]
+    stopped: str = ""
+    """Why there are fewer than LEAST_RUNS, or than were asked for; fit to be shown."""
+
+
 def in_turns(
-    time_pair: Callable[[int], Pair],
+    time_pair: TimePair,
     runs: int | None = None,
     *,
     within_percent: float = WITHIN_PERCENT,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Pair]:
-    """Make pairs of runs until they say enough.
+) -> PairSeries:
+    """Make pairs of runs until they are enough, or the time is up.
 
     Args:
-        time_pair: Makes a pair, given how many were made before; the new version begins in every
-            other one, as what is second may be warmer.
+        time_pair: Makes a pair. The new version begins in every other one, as what is second may
+            be warmer.
         runs: How many; None for as many as are needed.
         within_percent: The half-width of the interval that is enough.
-        limit_s: How long to try.
+        limit_s: The time limit. By default ``LIMIT_S``, and none for a given number of runs.
         progress: Called with how many pairs there are, and about how many there will be.
         clock: In seconds.
 
@@ -240,22 +282,45 @@ def in_turns(
     """
     if runs is not None and runs < LEAST_RUNS:
         raise UsageError(f"a gate needs {LEAST_RUNS} or more runs of each")
-    if not (math.isfinite(limit_s) and limit_s >= 0 and 0 < within_percent < math.inf):
+    if limit_s is None:
+        limit_s = LIMIT_S if runs is None else math.inf
+    has_end = runs is not None or math.isfinite(limit_s)
+    if not (has_end and limit_s >= 0 and 0 < within_percent < math.inf):
         raise UsageError(f"a gate of {limit_s} s and ±{within_percent} % has no end")
-    begin, pairs, look = clock(), list[Pair](), _FIRST_LOOK
+    begin, pairs, look, stopped = clock(), list[Pair](), _FIRST_LOOK, ""
+    seconds, fastest_s, extra_s = 0.0, math.inf, 0.0
     while runs is None or len(pairs) < runs:
-        pairs.append(time_pair(len(pairs)))
-        done, seconds = len(pairs), clock() - begin
-        progress(done, runs or max(look, done))
-        if runs is not None or done < LEAST_RUNS:
-            continue
-        if seconds * (done + 1) / done > limit_s:
+        done, left_s = len(pairs), max(0.0, limit_s - seconds)
+        share_s = max(0.0, left_s / max(1, (runs or LEAST_RUNS) - done) - extra_s)
+        try:
+            pairs.append(time_pair(done, PairTime(share_s, left_s)))
+        except TimeLimitError as error:
+            stopped = error.message
             break
-        if done >= look:
+        begun_s, done, seconds = seconds, len(pairs), clock() - begin
+        pair_s = seconds - begun_s
+        # What a pair takes beyond its share, such as starting a process, is not left for the next.
+        fastest_s, extra_s = min(fastest_s, pair_s), max(0.0, pair_s - share_s)
+        progress(done, runs or max(look, done))
+        if done < LEAST_RUNS:
+            if (LEAST_RUNS - done) * fastest_s * _HOPE > limit_s - seconds:
+                stopped = f"a pair takes {fmt.duration(fastest_s)}"
+                break
+            continue
+        if done == runs:
+            break
+        if seconds * (done + 1) / done > limit_s:
+            stopped = f"a pair takes {fmt.duration(seconds / done)}"
+            break
+        if runs is None and done >= look:
             look = math.ceil(done * _LOOK_FACTOR)
             if is_clear(compared_times(pairs).ratios, within_percent):
                 break
-    return pairs
+    if len(pairs) >= (runs or LEAST_RUNS):
+        return PairSeries(pairs)
+    count = f"{len(pairs)} of {'at least ' if runs is None else ''}{runs or LEAST_RUNS}"
+    time_limit = f"within the time limit of {fmt.duration(limit_s)}"
+    return PairSeries(pairs, f"{count} pairs of runs {time_limit}: {stopped}")
 
 
 def is_clear(ratios: Sequence[float], within_percent: float = WITHIN_PERCENT) -> bool:
@@ -302,8 +367,9 @@ class GateResult:
     """Of each."""
     tolerance_percent: float
     """A new version may be slower by so much."""
-    verdict: Verdict
-    end_to_end: GateRow
+    verdict: Verdict | Literal["undecided"]
+    end_to_end: GateRow | None
+    """None where the verdict is ``undecided``."""
     nodes: tuple[GateRow, ...]
     """Those that changed, the largest difference in milliseconds first."""
     nodes_compared: int
@@ -316,6 +382,8 @@ class GateResult:
     waited_percent: float | None = None
     """How much of the time others had the processor; then all times end to end are processor times
     of the calling thread. None where they are not."""
+    stopped: str = ""
+    """Why there are fewer runs than needed, or than asked for; foreign text in parts."""
 
     @property
     def is_regression(self) -> bool:
@@ -323,12 +391,29 @@ class GateResult:
         return self.verdict == "slower"
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether there were too few runs for a verdict."""
+        return self.end_to_end is None
+
+    @property
     def line(self) -> str:
         """The verdict in a line, fit to be shown."""
         row = self.end_to_end
+        if row is None:
+            seen = ""
+            if self.ratios:
+                before, after = map(statistics.median, (self.base_runs_ms, self.new_runs_ms))
+                change = 100 * (statistics.median(self.ratios) - 1)
+                seen = (
+                    f"; so far, without an interval: {fmt.milliseconds(before)} ms → {fmt.milliseconds(after)} ms, "
+                    f"{change:+.1f} %"
+                )
+            return f"{self.verdict}: {visible(self.stopped)}{seen}"
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
         wide = ""
-        if self.within_percent is not None:
+        if self.stopped:
+            wide = f"; {visible(self.stopped)}"
+        elif self.within_percent is not None:
             wide = f"; ±{self.within_percent:g} % was not reached in this time"
         of, waited = "", ""
         if self.waited_percent is not None:
@@ -388,8 +473,9 @@ def gate_result(
     pairs: Sequence[Pair],
     tolerance_percent: float = 0.0,
     within_percent: float | None = None,
+    stopped: str = "",
 ) -> GateResult:
-    """Return the verdict, end to end and by node.
+    """Return the verdict, end to end and by node; undecided for fewer than LEAST_RUNS pairs.
 
     Args:
         base: What it is called.
@@ -397,10 +483,18 @@ def gate_result(
         pairs: Of runs.
         tolerance_percent: How much the new version may be slower.
         within_percent: The half-width of the interval that was aimed at, if one was.
+        stopped: Why there are fewer pairs than needed, or than asked for.
 
     Raises:
         UsageError: As :func:`judge`.
     """
+    if len(pairs) < LEAST_RUNS:
+        base_ms, new_ms = (tuple(run.ms for run in runs) for runs in _sides(pairs))
+        return GateResult(
+            base, new, len(pairs), tolerance_percent, "undecided", None, (), 0, base_ms, new_ms,
+            tuple(pair.ratio for pair in pairs), within_percent,
+            stopped=stopped or f"{len(pairs)} of at least {LEAST_RUNS} pairs of runs",
+        )  # fmt: skip
     times = compared_times(pairs)
     whole = judge("end to end", times.base_ms, times.new_ms, tolerance_percent, times.ratios)
     if within_percent is not None and is_clear(times.ratios, within_percent):
@@ -423,6 +517,7 @@ def gate_result(
     return GateResult(
         base, new, len(pairs), tolerance_percent, whole.verdict, whole, tuple(changed),
         len(rows), times.base_ms, times.new_ms, times.ratios, within_percent, times.waited_percent,
+        stopped,
     )  # fmt: skip
 
 
@@ -484,16 +579,19 @@ def junit(result: GateResult) -> str:
 
     Only the whole can fail; of a node it says in the output what changed.
     """
-    failed = int(result.is_regression)
+    failed, undecided = int(result.is_regression), int(result.is_undecided)
     cases = 1 + len(result.nodes)
     suite = ElementTree.Element(
-        "testsuite", name="dld gate", tests=str(cases), failures=str(failed), errors="0"
-    )
+        "testsuite", name="dld gate", tests=str(cases), failures=str(failed),
+        errors=str(undecided),
+    )  # fmt: skip
     name = f"{visible(result.base)} → {visible(result.new)}"
     whole = ElementTree.SubElement(suite, "testcase", classname="dld.gate", name=name)
     if failed:
         failure = ElementTree.SubElement(whole, "failure", message=result.line, type="slower")
         failure.text = "\n".join(f"{visible(row.key)}: {row.text}" for row in result.nodes)
+    if undecided:
+        ElementTree.SubElement(whole, "error", message=result.line, type="undecided")
     ElementTree.SubElement(whole, "system-out").text = result.line
     for row in result.nodes:
         case = ElementTree.SubElement(

@@ -45,15 +45,19 @@ the call."""
 
 @dataclass(frozen=True)
 class StopCondition:
-    """When to stop: once both minima are reached, and at `most` calls in any case."""
+    """When to stop: once both minima are reached, and at either maximum in any case."""
 
     calls: int = 0
     seconds: float = 0.0
     most: int = 10_000_000
+    limit_s: float = math.inf
+    """The maximum of `seconds`; at least one call is made."""
 
     def is_met(self, calls: int, seconds: float) -> bool:
         """Return whether these calls and seconds are enough."""
-        return calls >= self.most or (calls >= self.calls and seconds >= self.seconds)
+        if calls >= self.most or (calls > 0 and seconds >= self.limit_s):
+            return True
+        return calls >= self.calls and seconds >= self.seconds
 
     def progress(self, calls: int, seconds: float) -> tuple[float, float, str]:
         """Return (done, total, unit) of the minimum that will take longer to reach."""
