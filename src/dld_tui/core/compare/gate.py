@@ -404,10 +404,8 @@ class GateResult:
             if self.ratios:
                 before, after = map(statistics.median, (self.base_runs_ms, self.new_runs_ms))
                 change = 100 * (statistics.median(self.ratios) - 1)
-                seen = (
-                    f"; so far, without an interval: {fmt.milliseconds(before)} ms → {fmt.milliseconds(after)} ms, "
-                    f"{change:+.1f} %"
-                )
+                times = f"{fmt.milliseconds(before)} ms → {fmt.milliseconds(after)} ms"
+                seen = f"; so far, without an interval: {times}, {change:+.1f} %"
             return f"{self.verdict}: {visible(self.stopped)}{seen}"
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
         wide = ""
