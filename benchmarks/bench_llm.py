@@ -100,7 +100,7 @@ def serve(arguments: Sequence[str]) -> None:
     """
     batch, prompt, tokens, threads = map(int, arguments[1:])
     with closing(Loops(Path(arguments[0]), (batch, prompt, tokens), threads, "CPU")) as loops:
-        own = OwnLoop(loops, shared=loops.decoder.can_share)
+        own = OwnLoop(loops, shared=bool(loops.decoder.shareable))
         print(version(), flush=True)
         for line in sys.stdin:
             if line.strip() == "begin":

@@ -65,6 +65,7 @@ def plain_loop(path: Path, feeds: StepFeeds, decoder: Decoder, batch: int, count
         (decoders.grouped, False),
         (decoders.grouped, True),
         pytest.param(decoders.mixed, False, marks=needs_onnxruntime(31)),
+        pytest.param(decoders.mixed, True, marks=needs_onnxruntime(31)),
     ],
 )
 @pytest.mark.parametrize("batch", [1, 2])
@@ -79,8 +80,11 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     with closing(Document.open(path)) as document:
         session = Session(path, SessionSettings(threads=1))
         decoder = Decoder(document, session.inputs)
-        assert decoder.can_share == (write is decoders.grouped)
-        feeds = StepFeeds(decoder, batch, 9)
+        whole = 2 if write is decoders.mixed else 0  # the layer of four that attends to all
+        names = {f"past_key_values.{at}.{half}" for at in range(2) for half in ("key", "value")}
+        names = {name.replace(".0.", f".{whole}.") for name in names if not whole or ".0." in name}
+        assert decoder.shareable == names
+        feeds = StepFeeds(decoder, batch, 9, capacity=9 + 12)
         generator = Generator(path, session, decoder, shared=shared)
         timed = [*generator.run(feeds, batch, 9, 12)][-1]
         tokens, logits, cache = plain_loop(path, feeds, decoder, batch, 12)
@@ -189,6 +193,89 @@ def test_odd_decoders_say_what_a_plain_loop_says(
     assert len({tuple(one) for one in timed.tokens}) > 1
     assert timed.kv_bytes == cache_bytes
     assert timed.prefill_ms > 0
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["masked", "beams", pytest.param("scattered", marks=needs_onnxruntime(31))],
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_cache_of_any_length_makes_the_tokens_of_a_plain_loop(
+    kind: str, shared: bool, tmp_path: Path
+) -> None:
+    from dld_tui.backends.onnxruntime.generation import Generator
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+
+    path = decoders.in_place(tmp_path / "m.onnx", kind)
+    batch, prompt, count, length = 2, 5, 9, 17
+    with closing(Document.open(path)) as document:
+        session = Session(path, SessionSettings(threads=1))
+        decoder = Decoder(document, session.inputs)
+        assert decoder.wants_sharing
+        assert decoder.takes_one == (kind != "scattered")
+        feeds = StepFeeds(decoder, batch, prompt, capacity=length)
+        generator = Generator(path, session, decoder, shared=shared)
+        timed = [*generator.run(feeds, batch, prompt, count)][-1]
+        with pytest.raises(ValueError, match="18 tokens, but a capacity of 17"):
+            next(generator.run(feeds, batch, prompt, length - prompt + 1))
+    if decoder.takes_one:
+        chunks = [feeds.step(number)["input_ids"] for number in range(-prompt, 0)]
+    else:
+        chunks = [feeds.prompt()["input_ids"]]
+    plain = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [output.name for output in plain.get_outputs()]
+    cache = {
+        past: np.zeros((batch, decoders.HEADS, length, 16), np.float32) for past in decoder.fed_back
+    }
+    tokens: list[Any] = []
+    seen = 0
+    for number in range(len(chunks) + count):
+        ids = chunks[number] if number < len(chunks) else tokens[-1].reshape(batch, 1)
+        new = ids.shape[1]
+        if kind == "scattered":
+            shown = np.tri(new, length, seen, dtype=bool)
+            values = {"attention_mask": np.array(np.broadcast_to(shown, (batch, 1, new, length))),
+                      "cache_position": np.full(batch, seen)}  # fmt: skip
+        else:
+            values = {"attention_mask": np.ones((batch, seen + new), np.int32),
+                      "past_sequence_length": np.array([seen], np.int32)}  # fmt: skip
+        if kind == "beams":
+            values |= {"beam_width": np.ones(1, np.int32),
+                       "cache_indirection": np.zeros((batch, 1, length), np.int32)}  # fmt: skip
+        out = dict(zip(names, plain.run(None, {"input_ids": ids, **values, **cache}), strict=True))
+        cache = {past: out[present] for past, present in decoder.fed_back.items()}
+        seen += new
+        tokens.append(out["logits"][:, -1].argmax(-1))
+    assert np.array_equal(timed.tokens, tokens[len(chunks) - 1 :])
+    assert len({tuple(step) for step in timed.tokens}) > 3
+    assert timed.kv_bytes == sum(value.nbytes for value in cache.values())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "length"), [("auto", 4 + 3), ("off", 4 + 3), ("on", 4 + 3), ("max", 256)]
+)
+def test_the_length_of_a_shared_cache(wanted: str, length: int, tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    decoders.in_place(folder / "model.onnx", "masked")
+    report = tmp_path / "r.dldprof"
+    result = result_of(folder, output=report, prompt="4", decode=3, iterations=1, layer_passes=1,
+                       shared_buffer=wanted)  # fmt: skip
+    [figures] = result.figures
+    assert figures.kv_bytes == 2 * decoders.HIDDEN * length * 4  # keys and values, float32
+    assert Report.open(report).settings["shared_buffer_used"] == (wanted != "off")
+
+
+def test_an_attention_without_a_cpu_kernel_is_refused(tmp_path: Path) -> None:
+    path = decoders.in_place(tmp_path / "m.onnx", "stacked")
+    with pytest.raises(ActivityError, match="Attention attention writes into a shared cache"):
+        result_of(path, prompt="4", decode=3, layer_passes=0)
+
+
+def test_no_longest_cache_is_known(tmp_path: Path) -> None:
+    path = decoders.in_place(tmp_path / "m.onnx", "masked")
+    with pytest.raises(UsageError, match="needs max_length or context_length"):
+        result_of(path, prompt="4", decode=3, layer_passes=0, shared_buffer="max")
 
 
 def test_a_fixed_cache_limits_the_tokens(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ class _Graph:
 
     def add(self, op: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> str:
         own = {
-            "CausalConvWithState", "GroupQueryAttention", "LinearAttention", "MatMulNBits", "MoE",
-            "MultiHeadAttention", "SkipSimplifiedLayerNormalization",
+            "CausalConvWithState", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention",
+            "LinearAttention", "MatMulNBits", "MoE", "MultiHeadAttention",
+            "SkipSimplifiedLayerNormalization",
         }  # fmt: skip
         domain = "com.microsoft" if op in own else ""
         name = f"{outputs[0]}_node"
@@ -356,5 +357,91 @@ def positioned(path: Path) -> Path:
     g.product("logits", attended, HIDDEN, VOCABULARY, int4=False)
     made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def in_place(path: Path, kind: str) -> Path:
+    """Write a layer whose cache has the length that its caller chooses, and does not grow.
+
+    Args:
+        path: Where to.
+        kind: ``masked`` (DecoderMaskedMultiHeadAttention, one token at a time), ``beams`` (the
+            same with the inputs of a beam search), ``stacked`` (Attention of com.microsoft, keys
+            and values in one, on a GPU only), or ``scattered`` (TensorScatter and Attention of
+            ai.onnx, with a mask over the whole cache).
+    """
+    g, f32, i64, i32 = _Graph(), TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32
+    value = helper.make_tensor_value_info
+    rows = ["batch", "seq"]
+    size = HIDDEN // HEADS
+    inputs = [value("input_ids", i64, rows)]
+    outputs = [value("logits", f32, [*rows, VOCABULARY])]
+    x = g.add("Gather", [g.weight("embedding", VOCABULARY, HIDDEN), "input_ids"], "embedded")
+    halves = ("key", "value")
+    if kind == "stacked":
+        cache: list[str | int | None] = [2, "batch", HEADS, "max_sequence_length", size]
+        inputs += [value("attention_mask", i32, ["batch", "total_sequence_length"]),
+                   value("past", f32, cache), value("past_sequence_length", i32, [1])]  # fmt: skip
+        outputs.append(value("present", f32, cache))
+        weights = [g.weight("w", HIDDEN, 3 * HIDDEN), g.weight("b", 3 * HIDDEN)]
+        node = helper.make_node(
+            "Attention", [x, *weights, "attention_mask", "past", "", "past_sequence_length"],
+            ["attended", "present"], name="attention", domain="com.microsoft", num_heads=HEADS,
+            unidirectional=1, past_present_share_buffer=1,
+        )  # fmt: skip
+        g.nodes.append(node)
+    else:
+        cache = ["batch", HEADS, "max_sequence_length", size]
+        inputs += [value(f"past_key_values.0.{half}", f32, cache) for half in halves]
+        outputs += [value(f"present.0.{half}", f32, cache) for half in halves]
+        past, present = ([f"{name}.0.{half}" for half in halves]
+                         for name in ("past_key_values", "present"))  # fmt: skip
+        q, k, v = (g.product(part, x, HIDDEN, HIDDEN, int4=False) for part in "qkv")
+        if kind == "scattered":
+            shown: list[str | int | None] = ["batch", 1, "seq", "max_sequence_length"]
+            inputs += [value("attention_mask", TensorProto.BOOL, shown),
+                       value("cache_position", i64, ["batch"])]  # fmt: skip
+            apart = g.keep("apart", np.array([0, -1, HEADS, size], np.int64))
+            joined = g.keep("joined", np.array([0, -1, HIDDEN], np.int64))
+            for part in "qkv":
+                g.add("Reshape", [part, apart], f"{part}.apart")
+                g.add("Transpose", [f"{part}.apart"], f"{part}.heads", perm=[0, 2, 1, 3])
+            for part, before, after in zip("kv", past, present, strict=True):
+                g.add("TensorScatter", [before, f"{part}.heads", "cache_position"], after)
+            g.add("Attention", ["q.heads", *present, "attention_mask"], "attended.heads")
+            g.add("Transpose", ["attended.heads"], "attended.rows", perm=[0, 2, 1, 3])
+            g.add("Reshape", ["attended.rows", joined], "attended")
+        else:
+            inputs += [value("attention_mask", i32, ["batch", "total_sequence_length"]),
+                       value("past_sequence_length", i32, [1])]  # fmt: skip
+            beams = []
+            if kind == "beams":
+                beams = ["beam_width", "cache_indirection"]
+                inputs += [value("beam_width", i32, [1]),
+                           value("cache_indirection", i32,
+                                 ["batch", "beams", "max_sequence_length"])]  # fmt: skip
+            # ONNX Runtime reads a bias where there are beams, and crashes where there is none.
+            bias = ["bias"] if beams else [""]
+            if beams:
+                one = g.keep("one", np.array([1], np.int32))
+                total = g.add("Add", ["past_sequence_length", one], "total32")
+                total = g.add("Cast", [total], "total", to=TensorProto.INT64)
+                ones = g.keep("ones", np.array([1, 1, 1], np.int64))
+                shape = g.add("Concat", [ones, total], "bias_shape", axis=0)
+                g.add("ConstantOfShape", [shape], "bias")
+            g.add(
+                "DecoderMaskedMultiHeadAttention",
+                [q, k, v, "attention_mask", *bias, *past, "past_sequence_length", *beams],
+                "attended", *present, num_heads=HEADS, past_present_share_buffer=1,
+            )  # fmt: skip
+    x = g.add("Add", [x, "attended"], "sum")
+    g.product("logits", x, HIDDEN, VOCABULARY, int4=False)
+    made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
+    opsets = [helper.make_opsetid("", 24 if kind == "scattered" else 17)]
+    opsets.append(helper.make_opsetid("com.microsoft", 1))
+    model = helper.make_model(
+        made, opset_imports=opsets, ir_version=11 if kind == "scattered" else 8
+    )
     path.write_bytes(model.SerializeToString())
     return path

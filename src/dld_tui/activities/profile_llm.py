@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
-from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.inputs.roles import writes_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
@@ -92,10 +93,11 @@ class Request:
         "auto",
         label="Shared KV cache",
         help=(
-            "Let past and present KV cache share one buffer. auto follows genai_config.json, if "
-            "the operators support it."
+            "Let past and present KV cache share one buffer, as long as prompt and tokens. auto "
+            "follows the model and genai_config.json; max allocates max_length of "
+            "genai_config.json, or the longest context."
         ),
-        choices=("auto", "on", "off"),
+        choices=("auto", "on", "off", "max"),
         spellings=("--shared-buffer",),
     )
     layer_passes: int = param(
@@ -118,6 +120,7 @@ _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 _MOST = 64
 """Prompts times batches."""
 _WARM_UP_STEPS = 3
+_ONLY_ON_GPU = ("Attention", "DecoderMaskedSelfAttention")
 _NO_COUNTER = (
     "The energy of a token is not known: no counter of this machine can be read (RAPL of the"
     " processor is for root only, mostly)."
@@ -196,6 +199,7 @@ class _Run:
         specs = specs_for(session.inputs, self._document)
         decoder = Decoder(self._document, specs, known)
         self._check_lengths(decoder, prompts)
+        self._check_provider(decoder, settings)
         yield from self._check_memory(decoder, max(batches), max(prompts), settings)
         shared = self._shared(decoder)
         generator = Generator(self._model, session, decoder, shared=shared)
@@ -219,7 +223,9 @@ class _Run:
         cells = [(batch, prompt) for batch in batches for prompt in prompts]
         try:
             for at, (batch, prompt) in enumerate(cells):
-                feeds = StepFeeds(decoder, batch, prompt, request.seed)
+                feeds = StepFeeds(
+                    decoder, batch, prompt, request.seed, self._capacity(decoder, prompt)
+                )
                 runs: list[Timed] = []
                 self._joules = _Joules(meter)
                 stage = f"Batch {batch}, prompt {prompt:,}"
@@ -339,7 +345,8 @@ class _Run:
         from dld_tui.core import fmt
         from dld_tui.core.llm.budget import run_bytes
 
-        needed = run_bytes(decoder, batch, prompt, self._request.decode)
+        capacity = self._capacity(decoder, prompt)
+        needed = run_bytes(decoder, batch, prompt, capacity - prompt)
         yield Log(f"weights, cache and logits take at least {fmt.size(needed)}")
         memory = self._facts.get("memory_bytes")
         if settings.memory == "cpu" and isinstance(memory, int) and needed > memory:
@@ -351,10 +358,46 @@ class _Run:
 
     def _shared(self, decoder: Decoder) -> bool:
         wanted = self._request.shared_buffer
-        if wanted == "on" and not decoder.can_share:
-            raise UsageError("--shared-buffer needs a cache that only GroupQueryAttention reads")
-        says = decoder.config is not None and decoder.config.shared_buffer
-        return wanted == "on" or (wanted == "auto" and says and decoder.can_share)
+        if wanted in ("on", "max") and not decoder.shareable:
+            raise UsageError(
+                f"--shared-buffer {wanted} needs a cache that only one operator reads, which"
+                " writes into it, such as GroupQueryAttention"
+            )
+        config = decoder.config
+        says = decoder.wants_sharing or (config is not None and config.shared_buffer)
+        return wanted in ("on", "max") or (wanted == "auto" and says and bool(decoder.shareable))
+
+    def _capacity(self, decoder: Decoder, prompt: int) -> int:
+        """Return the length of a cache that is allocated once.
+
+        Raises:
+            UsageError: The longest is wanted, and neither model nor configuration says it.
+        """
+        needed = prompt + self._request.decode
+        if self._request.shared_buffer != "max":
+            return needed
+        config = decoder.config
+        longest = (config.max_length if config is not None else None) or decoder.context_length
+        if longest is None:
+            raise UsageError(
+                "--shared-buffer max needs max_length or context_length in genai_config.json"
+            )
+        return max(longest, needed)
+
+    def _check_provider(self, decoder: Decoder, settings: SessionSettings) -> None:
+        """Refuse what ONNX Runtime runs on a GPU only.
+
+        Raises:
+            ActivityError: Its CPU kernel has no shared cache.
+        """
+        for pair in decoder.pairs if settings.memory == "cpu" else ():
+            for node in decoder.document.main.consumers(pair.past):
+                if writes_in_place(node) and node.op_type in _ONLY_ON_GPU:
+                    raise ActivityError(
+                        f"{visible(node.op_type)} {visible(node.name)} writes into a shared cache,"
+                        " which ONNX Runtime does on a GPU only",
+                        hint="Use --provider CUDA",
+                    )
 
     def _repeat(
         self,

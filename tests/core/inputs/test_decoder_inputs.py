@@ -49,13 +49,16 @@ def run(path: Path, first: Guess) -> None:
     session.run(None, first.values(0))
 
 
-def test_a_mask_that_is_added_is_zeros(tmp_path: Path) -> None:
+def test_a_mask_that_is_added_hides_later_tokens_alone(tmp_path: Path) -> None:
     mask = "float[b, 1, s, t] attention_mask,"
     text = attention(mask, "masked = Add (scores, attention_mask)")
     path = models.write_weighted(tmp_path, text)
     first = guess(path)
     assert first.shapes["attention_mask"] == (1, 1, 128, 128)
-    assert not first.values(0)["attention_mask"].any()
+    mask_values = first.values(0)["attention_mask"][0, 0]
+    assert np.array_equal(mask_values == 0, np.tri(128, dtype=bool))
+    assert mask_values.max() == 0
+    assert mask_values.min() < -1000
     run(path, first)
 
 
@@ -70,8 +73,61 @@ def test_a_mask_as_long_as_the_keys_follows_the_lengths(tmp_path: Path) -> None:
         given = {"input_ids": (2, 3), "past_key": (2, 4, 5, 8)}
         made = guess_inputs(input_specs(document), document, given)
     assert made.shapes["attention_mask"] == (2, 1, 3, 8)
-    assert made.values(0)["attention_mask"].all()
+    shown = made.values(0)["attention_mask"]
+    # Each of three new tokens sees the five that are cached, those before it, and itself.
+    assert all(np.array_equal(row, np.tri(3, 8, 5, dtype=bool)) for row in shown[:, 0])
     run(path, made)
+
+
+FILLED = {
+    "a mask of ids": ("int64[b, 20] attention_mask", (2, 20), [[1] * 8 + [0] * 12] * 2),
+    "a mask by the length of the cache": (
+        "int64[b, max_length] attention_mask", (2, 20), [[1] * 8 + [0] * 12] * 2,
+    ),
+    "a mask of booleans for each query": (
+        "bool[b, 1, s, 20] attention_mask", (2, 1, 3, 20), [[np.tri(3, 20, 5)]] * 2,
+    ),
+    "a mask of what to leave out": (
+        "bool[b, 20] key_padding_mask", (2, 20), [[0] * 8 + [1] * 12] * 2,
+    ),
+    "a mask of past and present": ("int64[b, total_length] attention_mask", (2, 8), [[1] * 8] * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FILLED)
+@pytest.mark.parametrize("length", ["20", "max_length"])
+def test_a_mask_shows_what_is_in_a_cache_of_a_fixed_length(
+    kind: str, length: str, tmp_path: Path
+) -> None:
+    mask, shape, numbers = FILLED[kind]
+    text = f"""<ir_version: 11, opset_import: ["" : 24]>
+        g (int64[b, s] input_ids, {mask}, int64[b] cache_position,
+           float[b, 4, {length}, 8] past_key) =>
+          (float[b, s, 9] logits, float[b, 4, {length}, 8] present_key, m)
+        <int64[4] apart = {{0, -1, 4, 8}}, int64[3] joined = {{0, -1, 32}}, int64[1] rows = {{2}},
+         float[9, 32] table, float[32, 9] head> {{
+        x = Gather (table, input_ids) y = Reshape (x, apart)
+        turned = Transpose <perm = [0, 2, 1, 3]> (y)
+        present_key = TensorScatter <axis = 2> (past_key, turned, cache_position)
+        mean = ReduceMean <keepdims = 1> (present_key, rows) z = Add (turned, mean)
+        back = Transpose <perm = [0, 2, 1, 3]> (z) flat = Reshape (back, joined)
+        logits = MatMul (flat, head) m = Identity ({mask.split()[-1]}) }}"""
+    path = models.write_weighted(tmp_path, text)
+    with closing(Document.open(path)) as document:
+        given = {"input_ids": (2, 3), "past_key": (2, 4, 20, 8)}
+        guessed = guess_inputs(input_specs(document), document, given, past=5)
+        empty = guess_inputs(input_specs(document), document, given)
+    values = guessed.values(0)
+    assert guessed.shapes[mask.split()[-1]] == shape
+    assert np.array_equal(values[mask.split()[-1]], np.asarray(numbers))
+    assert values["cache_position"].tolist() == [5, 5]
+    run(path, guessed)
+    assert empty.values(0)["cache_position"].tolist() == [0, 0]
+    shown = (
+        np.asarray(numbers)[..., 5:] if kind != "a mask of past and present" else np.ones((2, 3))
+    )
+    own = empty.values(0)[mask.split()[-1]]
+    assert np.array_equal(own[..., : shown.shape[-1]], shown)
 
 
 def test_letters_of_lengths_are_those_of_tokens(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ class Generator:
         model: The file that errors name.
         session: The model.
         decoder: What its inputs and outputs are.
-        shared: Past and present are one piece of memory, as long as the longest context.
+        shared: Past and present are one piece of memory, as long as the capacity of the inputs,
+            for all caches that allow it.
     """
 
     def __init__(
@@ -77,11 +78,14 @@ class Generator:
 
         Raises:
             ActivityError: ONNX Runtime cannot run it.
+            ValueError: A cache that does not grow is shorter than the prompt and these tokens.
         """
+        if self._decoder.chooses_capacity and prompt + tokens > feeds.capacity:
+            raise ValueError(f"{prompt + tokens} tokens, but a capacity of {feeds.capacity}")
         timed, clock = Timed(), time.perf_counter_ns
         with errors_of(self._model, "run"):
-            length = prompt + tokens if self._shared else 0 if prefill else prompt
-            steps = self._steps(batch, length)
+            capacity = max(feeds.capacity, prompt + tokens)
+            steps = self._steps(batch, 0 if prefill else prompt, capacity)
             chosen = None
             collecting = gc.isenabled()
             gc.disable()
@@ -132,14 +136,25 @@ class Generator:
             if one.name in names
         )
 
-    def _steps(self, batch: int, length: int) -> _ArraySteps | _BoundSteps:
-        """Return the loop over runs, with an empty cache of this many tokens."""
+    def _steps(self, batch: int, length: int, capacity: int) -> _ArraySteps | _BoundSteps:
+        """Return the loop over runs, with an empty cache.
+
+        Args:
+            batch: How many sequences.
+            length: Tokens of a cache that grows.
+            capacity: Of one that does not, or that shares memory with its present.
+        """
         decoder = self._decoder
-        shapes = {name: decoder.cache_shape(name, batch, length) for name in decoder.caches}
+        shared = decoder.shareable if self._shared else frozenset[str]()
+        whole = shared | {pair.past for pair in decoder.pairs if pair.in_place}
+        shapes = {
+            name: decoder.cache_shape(name, batch, capacity if name in whole else length)
+            for name in decoder.caches
+        }
         has_arrays = all(spec.dtype not in _ONNX_TYPES for spec in decoder.caches.values())
-        if has_arrays and not self._shared and self._session.device[0] == "cpu":
+        if has_arrays and not shared and self._session.device[0] == "cpu":
             return _ArraySteps(self._session, decoder, shapes)
-        return _BoundSteps(self._session, decoder, shapes, self._shared)
+        return _BoundSteps(self._session, decoder, shapes, shared)
 
     def _choose(
         self, steps: _ArraySteps | _BoundSteps, timed: Timed, feeds: StepFeeds
@@ -208,9 +223,14 @@ class _BoundSteps:
     """Runs with IO binding, by which the cache stays in the memory of the provider."""
 
     def __init__(
-        self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape], shared: bool
+        self,
+        session: Session,
+        decoder: Decoder,
+        shapes: Mapping[str, Shape],
+        shared: frozenset[str],
     ) -> None:
         self._session, self._decoder, self._shared = session, decoder, shared
+        self._shares_all = shared == {*decoder.fed_back}
         self._runtime, self._inner = load(), session.inference
         presents = {*decoder.fed_back.values()}
         names = [output.name for output in self._inner.get_outputs()]
@@ -243,7 +263,7 @@ class _BoundSteps:
 
     def feed(self, inputs: Mapping[str, Any]) -> None:
         """Take the inputs of the next run, without the cache."""
-        if self._binding is None or not self._shared:
+        if self._binding is None or not self._shares_all:
             self._binding = self._inner.io_binding()
             self._bind_cache(self._binding)
         else:
@@ -262,7 +282,7 @@ class _BoundSteps:
         memory = self._session.device
         for past, present in self._decoder.fed_back.items():
             binding.bind_ortvalue_input(past, self._cache[past])
-            if self._shared:
+            if past in self._shared:
                 binding.bind_ortvalue_output(present, self._cache[past])
             else:
                 binding.bind_output(present, *memory)
@@ -274,9 +294,11 @@ class _BoundSteps:
         """Run, and keep the cache for the next time."""
         with self._session.denormals():
             self._inner.run_with_iobinding(self._binding)
-        if not self._shared:
+        if not self._shares_all:
             values = self._binding.get_outputs()
-            self._cache = {past: values[at] for at, past in enumerate(self._decoder.fed_back)}
+            for at, past in enumerate(self._decoder.fed_back):
+                if past not in self._shared:
+                    self._cache[past] = values[at]
 
     def begin_decode(self) -> None:
         """Fix the shapes of all further runs, except for the past."""
@@ -287,7 +309,7 @@ class _BoundSteps:
         if self._read is not None:
             return self._read
         read: AnyArray = self._binding.get_outputs()[len(self._decoder.fed_back)].numpy()
-        if self._is_decoding and self._shared and self._session.device[0] == "cpu":
+        if self._is_decoding and self._shares_all and self._session.device[0] == "cpu":
             self._read = np.empty_like(read)
             value = self._runtime.OrtValue.ortvalue_from_numpy(self._read, "cpu", 0)
             self._binding.bind_ortvalue_output(self._decoder.logits, value)

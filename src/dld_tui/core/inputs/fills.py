@@ -11,7 +11,7 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_state, words_of
+from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_self_mask, is_state, words_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, numpy_dtype
 from dld_tui.core.text import clip, visible
 
@@ -32,6 +32,8 @@ _ADDED_MASKS = {
     ("GroupQueryAttention", 10),
 }  # fmt: skip
 """Operators that add a mask of floating point numbers to the scores."""
+_HIDES = -10_000.0
+"""What a mask adds to hide a position: float16 can hold it, with a score added."""
 _MANY_STEPS = 100.0
 """A factor that makes a part of all steps, as Flux takes, a step."""
 _LENGTH_WORDS = frozenset({"length", "lengths", "len", "lens", "seqlen", "seqlens"})
@@ -42,15 +44,16 @@ class Fill:
     """How an input is filled."""
 
     kind: str
-    """``uniform``, ``constant``, ``counting``, ``listed``, ``words`` or ``none``."""
+    """``uniform``, ``constant``, ``counting``, ``mask``, ``listed``, ``words`` or ``none``."""
     reason: str
     """Why these values. Foreign text."""
     low: float = 0.0
-    """The least value, the constant, or where counting begins."""
+    """The least value, the constant, where counting begins, or how many positions the last row of
+    a mask shows."""
     high: float = 1.0
     """The greatest integer; floating point numbers stay below it."""
     numbers: tuple[float, ...] = ()
-    """What is listed, from the first element on."""
+    """What is listed, from the first element on; of a mask what hides and what shows."""
 
     @property
     def text(self) -> str:
@@ -59,6 +62,9 @@ class Fill:
             return {0.0: "zeros", 1.0: "ones"}.get(self.low, f"{self.low:g}")
         if self.kind == "counting":
             return f"counting from {self.low:g}"
+        if self.kind == "mask":
+            hides, shows = self.numbers
+            return f"{shows:g} for the first {fmt.count(int(self.low))} positions, then {hides:g}"
         if self.kind == "uniform":
             return f"random from {self.low:g} to {fmt.count(int(self.high))}"
         if self.kind == "listed":
@@ -81,6 +87,8 @@ class Surroundings:
     """The outputs that return a cache, by its input."""
     states: Mapping[str, str] = field(default_factory=dict)
     """The same of states of a fixed size."""
+    present: int = 1
+    """New tokens of each sequence."""
 
 
 def fill_for(spec: InputSpec, around: Surroundings, propagation: Propagation | None = None) -> Fill:
@@ -124,8 +132,10 @@ def _floats(
     shape = around.shapes.get(spec.name, ())
     if "mask" in words and (len(shape) < 4 or words & {"attention", "attn"}):
         if taken & _ADDED_MASKS:
-            return Fill("constant", f"a mask that is added by {name}", 0.0)
-        return _mask(spec, words)
+            reason = f"a mask that is added by {name}"
+            filled = _filled(words, around, shape, (_HIDES, 0.0), reason)
+            return filled or Fill("constant", reason, 0.0)
+        return _mask(spec, words, around)
     if spec.name in around.states:
         return Fill("constant", f"a state by its pair, the output {around.states[spec.name]}")
     if taken & _STATES or (is_state(spec) and not words & CACHE_WORDS):
@@ -162,15 +172,35 @@ def _image_size(words: set[str], around: Surroundings) -> tuple[float, ...]:
     return () if image is None else (float(image[2]), float(image[3]))
 
 
-def _mask(spec: InputSpec, words: set[str]) -> Fill:
+def _mask(spec: InputSpec, words: set[str], around: Surroundings) -> Fill:
+    shape = around.shapes.get(spec.name, ())
     if words & {"padding", "pad", "ignore", "masked"} and spec.dtype == "bool":
-        return Fill("constant", f"a mask of excluded positions by the name {spec.name}", 0.0)
-    return Fill("constant", f"a mask by the name {spec.name}", 1.0)
+        reason = f"a mask of excluded positions by the name {spec.name}"
+        return _filled(words, around, shape, (1.0, 0.0), reason) or Fill("constant", reason, 0.0)
+    reason = f"a mask by the name {spec.name}"
+    return _filled(words, around, shape, (0.0, 1.0), reason) or Fill("constant", reason, 1.0)
+
+
+def _filled(
+    words: set[str],
+    around: Surroundings,
+    shape: Shape,
+    numbers: tuple[float, float],
+    reason: str,
+) -> Fill | None:
+    """Return a mask that shows what is in a cache and no later token; None where it shows all."""
+    total = around.past + around.present
+    if not around.caches or not is_self_mask(words) or len(shape) < 2 or shape[-1] < total:
+        return None
+    rows = shape[-2] if len(shape) > 2 else 1
+    if rows not in (1, around.present) or (shape[-1] == total and rows == 1):
+        return None
+    return Fill("mask", f"{reason}, and what is in the cache", float(total), numbers=numbers)
 
 
 def _switches(spec: InputSpec, words: set[str], around: Surroundings) -> Fill:
     if "mask" in words or "masked" in words:
-        return _mask(spec, words)
+        return _mask(spec, words, around)
     if {"use", "cache"} <= words:
         return Fill("constant", f"the name {spec.name} and the past", float(around.past > 0))
     return Fill("uniform", "switches")
@@ -185,7 +215,7 @@ def _integers(
 ) -> Fill:
     name = f"the name {spec.name}"
     if "mask" in words:
-        return _mask(spec, words)
+        return _mask(spec, words, around)
     bounds = [] if propagation is None else [
         (rows, node) for size, node in propagation.bounds.get(spec.name, ())
         if (rows := _first(size)) is not None and rows > 0
@@ -206,7 +236,7 @@ def _integers(
         reason = f"{visible(table.op_type)} {label} has {fmt.count(rows)} rows"
         return Fill("uniform", reason, 0.0, float(rows - 1))
     if words & _LENGTH_WORDS and len(length) <= 1 and words & {"past", "total", "nonpad"}:
-        seen = around.past if "past" in words else around.past + _present(around)
+        seen = around.past if "past" in words else around.past + around.present
         return Fill("constant", f"a length by {name}", float(seen))
     argument = _argument(spec, around, uses)
     if argument is not None:
@@ -254,7 +284,7 @@ def _argument(
         if (op, at) in (("Div", 1), ("Mod", 1)):
             return Fill("uniform", reason, 1.0, 10.0)
         if op == "GroupQueryAttention" and at in (5, 6):
-            total = around.past + _present(around)
+            total = around.past + around.present
             return Fill("constant", reason, float(total - 1 if at == 5 else total))
         if op in ("LSTM", "GRU", "RNN") and at == 4:
             return Fill("constant", reason, float(_length_for(spec, around)))
@@ -272,10 +302,6 @@ def _of_role(wanted: str, around: Surroundings) -> int | None:
             if role == wanted:
                 return size
     return None
-
-
-def _present(around: Surroundings) -> int:
-    return _of_role("sequence length", around) or 1
 
 
 def _grid(shape: Shape, around: Surroundings) -> tuple[float, ...]:
@@ -355,6 +381,13 @@ def _array(dtype: str, shape: Shape, generator: np.random.Generator, fill: Fill)
     if fill.kind == "counting":
         numbers = np.arange(shape[-1] if shape else 1) + int(fill.low)
         return np.array(np.broadcast_to(numbers if shape else numbers[0], shape)).astype(kind)
+    if fill.kind == "mask":
+        hides, shows = fill.numbers
+        rows = shape[-2] if len(shape) > 2 else 1
+        last = int(fill.low) - np.arange(rows - 1, -1, -1)
+        seen = np.arange(shape[-1]) < last[:, None]
+        values = np.where(seen if len(shape) > 2 else seen[0], shows, hides)
+        return np.array(np.broadcast_to(values, shape)).astype(kind)
     if dtype == "bool" or kind.kind in "iu":
         low, high = (0, 1) if dtype == "bool" else (int(fill.low), int(fill.high))
         wide = np.uint64 if kind == np.uint64 else np.int64

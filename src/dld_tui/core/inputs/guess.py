@@ -24,6 +24,7 @@ from dld_tui.core.inputs.propagation import Known, Propagation
 from dld_tui.core.inputs.roles import (
     BATCH,
     CACHE_WORDS,
+    CAPACITY,
     CONTEXT,
     FEATURES,
     FRAMES,
@@ -44,6 +45,7 @@ from dld_tui.core.inputs.roles import (
     Role,
     cache_pairs,
     is_audio,
+    is_self_mask,
     is_token_ids,
     named_role,
     placed_role,
@@ -299,6 +301,10 @@ class Variable:
     given: bool = False
 
 
+_FILLED = "\0filled"
+"""The key of how much of a cache is filled that new elements are written into."""
+
+
 @dataclass
 class Sum:
     """The size of one dimension: a constant and multiples of variables."""
@@ -317,6 +323,8 @@ class FreeSizes:
         sizes: Sizes of free dimensions by their names.
         batch: Size of the batch, where nothing else determines it.
         rankless: Inputs of which the model does not say how many dimensions they have.
+        past: How many tokens are in a cache that new ones are written into; None if unknown.
+        links: Whether a total length counts what is in such a cache, and not its length.
 
     Raises:
         UsageError: Given shapes do not fit the model or each other.
@@ -330,6 +338,8 @@ class FreeSizes:
         sizes: Mapping[str, int],
         batch: int | None,
         rankless: frozenset[str] = frozenset(),
+        past: int | None = None,
+        links: bool = True,
     ) -> None:
         check_given(specs, given, sizes)
         self.specs = [spec for spec in specs if not spec.container]
@@ -359,10 +369,17 @@ class FreeSizes:
         """The size of each dimension, by input."""
         self.why: dict[tuple[str, int], str] = {}
         """Why a dimension is a sum, by input and axis."""
-        for spec in self.specs:
+        self._in_place = {name for name, pair in self.caches.items() if pair.in_place}
+        # The role of a length that a mask shares with such a cache is that of the cache.
+        for spec in sorted(self.specs, key=lambda spec: spec.name not in self._in_place):
             self.sums[spec.name] = [self._sum(spec, at) for at in range(self._rank(spec))]
+        self.links = links and self._has_filled()
+        """Whether a total length is linked to how much of a cache is filled."""
+        self._link_capacity()
         self._link_totals()
         self._take_given(sizes)
+        if past is not None and _FILLED in self.variables:
+            self._set(_FILLED, past)
         if batch is not None:
             for key, variable in self.variables.items():
                 if variable.role.name == BATCH.name:
@@ -383,16 +400,16 @@ class FreeSizes:
             key = f"{spec.name}\0{axis}"
             if self.caches:  # one decoder has one batch and one past
                 is_past = self._cache_axis(spec, axis)
-                if is_past is not None and is_past[0] is PAST:
-                    key = f"\0{PAST.name}"
+                if is_past is not None and is_past[0] in (PAST, CAPACITY):
+                    key = f"\0{is_past[0].name}"
                 elif axis == 0 and (spec.name in self.caches or len(spec.dims or ()) > 1):
                     key = f"\0{BATCH.name}"
             return Sum(0, {self._variable(key, spec, axis, ""): 1})
         terms = terms_of(dim)
         if terms is None and self._is_counter(dim):
             is_past = self._cache_axis(spec, axis)
-            if is_past is not None and is_past[0] is PAST:
-                key = self._keys[dim] = f"\0{PAST.name}"
+            if is_past is not None and is_past[0] in (PAST, CAPACITY):
+                key = self._keys[dim] = f"\0{is_past[0].name}"
                 return Sum(0, {self._variable(key, spec, axis, ""): 1})
         if terms is None:
             return Sum(0, {self._variable(dim, spec, axis, dim): 1})
@@ -437,6 +454,8 @@ class FreeSizes:
         pair = self.caches.get(spec.name)
         if role is PAST and pair is not None and (pair.axis != axis or pair.window):
             return True  # such as kv_cache_dim
+        if pair is not None and pair.in_place and pair.axis == axis:
+            return True  # such as max_sequence_length
         if role.name == SIDE.name:
             return len(dims) == 4
         if role.name == FEATURES.name:
@@ -467,7 +486,34 @@ class FreeSizes:
         if pair.window:
             window = Role("length of the window", (pair.window,))
             return window, f"the window of attention that reads {spec.name}"
+        if pair.in_place:
+            return CAPACITY, f"the output {pair.present}, which is as long"
         return PAST, f"its pair, the output {pair.present}"
+
+    def _has_filled(self) -> bool:
+        """Add a variable for how much of a cache is filled; return whether there is one."""
+        if not self._in_place or any(v.role is PAST for v in self.variables.values()):
+            return False
+        reason = f"{PAST.name}: an empty cache"
+        self.variables[_FILLED] = Variable(_FILLED, PAST, reason)
+        return True
+
+    def _link_capacity(self) -> None:
+        """Make the length of a mask that is named after a cache of a fixed length that length."""
+        fixed = [
+            total.constant
+            for name in self._in_place
+            for total in self.sums[name][self.caches[name].axis :][:1]
+            if not total.factors
+        ]
+        for spec in self.specs if fixed else ():
+            if is_self_mask(words_of(spec.name)) and self.sums[spec.name]:
+                last = self.sums[spec.name][-1]
+                if any({"max", "cache"} & set(words_of(key)) for key in last.factors):
+                    self.variables = {
+                        key: v for key, v in self.variables.items() if key not in last.factors
+                    }
+                    self.sums[spec.name][-1] = Sum(fixed[0])
 
     def _link_totals(self) -> None:
         """Make the total length that of past and present."""
@@ -487,7 +533,7 @@ class FreeSizes:
         pair = {past.key: 1} if now.factors.get(past.key) is None else {}
         for spec in self.specs:
             words = set(words_of(spec.name))
-            is_mask = "mask" in words and not words & {"encoder", "cross", "head"}
+            is_mask = is_self_mask(words)
             for axis, old in enumerate(self.sums[spec.name]):
                 if spec.name in self.caches:
                     continue
@@ -516,7 +562,7 @@ class FreeSizes:
         """Return the names that outputs of caches have for their length."""
         names = set[str]()
         for pair in self.caches.values():
-            if pair.window:
+            if pair.window or pair.in_place:
                 continue
             known = self._document.main.value_type(pair.present) if self._document else None
             dims = known.dims if known is not None else None
@@ -587,6 +633,11 @@ class FreeSizes:
                 self.value(total) != size
             ):
                 raise self._disagree(spec)
+
+    def count(self, assigned: Mapping[str, int]) -> int:
+        """Return the number of new tokens of each sequence; 1 if there are none."""
+        now = self._present()
+        return now.constant + sum(assigned[key] * n for key, n in now.factors.items()) or 1
 
     def _disagree(self, spec: InputSpec) -> UsageError:
         shape = shape_text(self._given[spec.name])
@@ -700,14 +751,22 @@ class _Search:
         past: int | None = None,
     ) -> None:
         self._filled = past or 0
-        self._lengths = FreeSizes(specs, document, given, sizes, batch, rankless)
-        self._specs, self._variables = self._lengths.specs, self._lengths.variables
-        self._sums, self.free = self._lengths.sums, self._lengths.free
         self._others = [spec for spec in specs if spec.container]
         self._document, self._given, self._empty = document, given, empty
         self._orders: dict[Scope, list[Node]] = {}
         self._constants: dict[str, float] = {}
         self._last: tuple[object, Propagation] | None = None
+
+        def take(links: bool) -> None:
+            self._lengths = FreeSizes(
+                specs, document, given, sizes, batch, rankless, past, links=links
+            )
+            self._specs, self._variables = self._lengths.specs, self._lengths.variables
+            self._sums, self.free = self._lengths.sums, self._lengths.free
+
+        take(links=True)
+        if self._lengths.links and not self._fits():
+            take(links=False)  # such as a mask over the whole length of the cache
         self._look()
 
     # --- what the graph demands ------------------------------------------------------------------
@@ -755,12 +814,21 @@ class _Search:
             sizes = tuple(size for size in sizes if size) or (1,)
         return list(sizes)
 
-    def _look(self) -> None:
-        """Choose sizes that the graph takes."""
+    def _fits(self) -> bool:
+        """Return whether the graph takes the usual sizes."""
+        self._begin()
+        first = self._now()
+        return first is None or not first.broken[0]
+
+    def _begin(self) -> None:
         for variable in self.free:
             variable.size = self._preferred(variable)[0]
         self._limit()
         self._constants = _named_constants(self._specs)
+
+    def _look(self) -> None:
+        """Choose sizes that the graph takes."""
+        self._begin()
         first = self._now()
         if first is None:
             return
@@ -930,6 +998,7 @@ class _Search:
             self._constants,
             caches,
             self._lengths.states,
+            self._lengths.count(assigned),
         )
         inputs = tuple(
             InputGuess(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ TARGET = Role("target sequence length", (16, 8, 32, 64, 1))
 CONTEXT = Role("length of the encoder's result", (128, 77, 1500, 64, 256, 512, 16, 1))
 PAST = Role("past length", (0, 127, 128, 64, 16, 1))
 TOTAL = Role("total length", (128, 64, 256, 512, 16, 1))
+CAPACITY = Role("cache length", (256, 128, 512, 1024, 2048, 64, 16, 1))
+"""Of a cache that new elements are written into: it does not grow."""
 SIDE = Role("height and width", (224, 256, 640, 320, 384, 448, 512, 299, 416, 128, 96, 64, 48,
                                  32, 28, 112, 160, 192, 288, 336, 480, 600, 800, 1024, 16,
                                  8))  # fmt: skip
@@ -254,6 +256,11 @@ def is_token_ids(spec: InputSpec) -> bool:
     return spec.dtype in ("int64", "int32") and bool(TOKEN_WORDS & set(words_of(spec.name)))
 
 
+def is_self_mask(words: Collection[str]) -> bool:
+    """Return whether an input of these words masks what its own tokens attend to."""
+    return "mask" in words and not {"encoder", "cross", "head"} & {*words}
+
+
 def is_audio(spec: InputSpec) -> bool:
     """Return whether an input is sound by its name; ``input_values`` is what speech models take."""
     words = words_of(spec.name)
@@ -312,8 +319,14 @@ _OPERATORS = {
     "Attention": {4: 1, 5: 2},
     "MultiHeadAttention": {6: 1, 7: 2},
     "DecoderMaskedMultiHeadAttention": {5: 1, 6: 2},
+    "DecoderMaskedSelfAttention": {4: 1},
+    "SparseAttention": {3: 1, 4: 2},
+    "TensorScatter": {0: 0},
 }
 """Where an operator takes the past, and where it gives the present."""
+_WRITES_IN_PLACE = ("SparseAttention", "TensorScatter")
+"""Operators whose present is always as long as the past."""
+_SHARED = "past_present_share_buffer"
 _STATE_OPERATORS = {
     "CausalConvWithState": {3: 1},
     "LinearAttention": {3: 1},
@@ -347,6 +360,9 @@ class CachePair:
     window: int = 0
     """The fewest elements along that axis where attention keeps a window alone: neither the past
     nor the present grows. 0 for a cache that grows."""
+    in_place: bool = False
+    """Whether new elements are written into free places, so that past and present have the same
+    length: a fixed one, or any that the caller chooses."""
 
 
 @dataclass(frozen=True)
@@ -424,6 +440,8 @@ def cache_pairs(document: Document) -> list[CachePair]:
         pair = None if present is None else _pair(main, name, *present)
         if pair is not None and (window := _window_of(main, name)):
             pair = replace(pair, window=window)
+        elif pair is not None and _is_in_place(main, pair):
+            pair = replace(pair, in_place=True)
         if pair is None:
             left.append((name, known))
         elif pair.present in outputs:
@@ -457,10 +475,37 @@ def _by_operator(
                 )
                 at = next(used, len(node.outputs))
                 output = node.outputs[at] if at < len(node.outputs) else ""
+                if operators is _OPERATORS and output and writes_in_place(node):
+                    axis = _axis(node) if node.op_type == "TensorScatter" else -2
+                    axis = -2 if axis is None else axis
             for result in _seen_through(main, output, views) if output else ():
                 if result in outputs:
                     return result, axis
     return None
+
+
+def writes_in_place(node: Node) -> bool:
+    """Return whether an operator writes into the cache that it reads, which keeps its length."""
+    flag = node.attribute(_SHARED)
+    return node.op_type in _WRITES_IN_PLACE or (flag is not None and flag.value == 1)
+
+
+def _is_in_place(main: Scope, pair: CachePair) -> bool:
+    before, after = main.value_type(pair.past), main.value_type(pair.present)
+    lengths = [
+        known.dims[pair.axis] if known is not None and known.dims else None
+        for known in (before, after)
+    ]
+    if is_fixed(lengths[0]) and lengths[0] == lengths[1]:
+        return True
+    users = [
+        node for value in _seen_through(main, pair.past, _VIEWS) for node in main.consumers(value)
+    ]
+    if any(map(writes_in_place, users)):
+        return True
+    # Exporters may give one name to a past and a longer present: the operator decides.
+    scatters = ("ScatterElements", "ScatterND")
+    return lengths[0] == lengths[1] and any(node.op_type in scatters for node in users)
 
 
 def _window_of(main: Scope, past: str) -> int:
@@ -559,7 +604,7 @@ def _by_type(
             for past, present in zip(names, given[kind], strict=True):
                 pair = _pair(main, past, present)
                 if pair is not None:
-                    yield pair
+                    yield replace(pair, in_place=_is_in_place(main, pair))
 
 
 def _kind(known: ValueType) -> tuple[object, ...]:

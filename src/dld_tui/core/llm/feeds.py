@@ -26,16 +26,18 @@ from dld_tui.core.inputs.roles import (
     is_token_ids,
     state_pairs,
     words_of,
+    writes_in_place,
 )
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 from dld_tui.core.llm.folder import GenaiConfig
-from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-_SHARING = "GroupQueryAttention"
-_OF_CALLER = "past_present_share_buffer"
+_GROUPED = "GroupQueryAttention"
+"""It writes into the memory of the past if the present has the same."""
+_ONE_TOKEN = ("DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention")
+_MARGIN = 64
 
 
 class Decoder:
@@ -70,18 +72,9 @@ class Decoder:
         """The input of tokens or of their embeddings."""
         self.logits = self._logits()
         """The output that the next token is chosen from."""
-        main = document.main
-        for pair in self.pairs:
-            shared = [node.attribute(_OF_CALLER) for node in main.consumers(pair.past)]
-            if any(flag is not None and flag.value == 1 for flag in shared):
-                raise ActivityError(
-                    f"the cache {visible(pair.past)} has any length that its caller wants"
-                    f" ({_OF_CALLER}), which is not measured"
-                )
-        if self.fixed_length is not None and not self._tells_past():
+        if any(pair.in_place for pair in self.pairs) and not self._tells_past():
             raise ActivityError(
-                f"its cache has a fixed length of {self.fixed_length}, and no input says how much"
-                " of it is filled"
+                "its cache does not grow, and no input says how much of it is filled"
             )
 
     def _tokens(self) -> InputSpec:
@@ -116,12 +109,16 @@ class Decoder:
     @property
     def takes_one(self) -> bool:
         """Whether it takes one token at a time, those of a prompt, too."""
-        return (self.tokens.dims or ())[self.length_axis] == 1
+        return (self.tokens.dims or ())[self.length_axis] == 1 or any(
+            node.op_type in _ONE_TOKEN
+            for pair in self.pairs
+            for node in self.document.main.consumers(pair.past)
+        )
 
     def _tells_past(self) -> bool:
         """Return whether an input changes with what is in the cache."""
-        one, other = (self.guess(self.least_batch, past, 1) for past in (0, 1))
-        return [one.inputs] != [other.inputs]
+        empty, filled = (self.guess(self.least_batch, past, 1, capacity=2) for past in (0, 1))
+        return empty.inputs != filled.inputs
 
     @property
     def least_batch(self) -> int:
@@ -166,12 +163,35 @@ class Decoder:
         """Whether it takes tokens; else their embeddings."""
         return self.tokens.dtype in ("int64", "int32")
 
-    @property
-    def can_share(self) -> bool:
-        """Whether past and present may be one piece of memory: GroupQueryAttention writes so."""
+    @cached_property
+    def shareable(self) -> frozenset[str]:
+        """The caches that may share memory with their presents: one operator reads and writes it.
+
+        Those of a window may not: what they drop is not what they overwrite.
+        """
         main = self.document.main
-        return not self.states and all(
-            [node.op_type for node in main.consumers(pair.past)] == [_SHARING]
+        names = set[str]()
+        for pair in self.pairs:
+            users = main.consumers(pair.past)
+            if len(users) != 1 or pair.window or pair.present not in users[0].outputs:
+                continue
+            if users[0].op_type == _GROUPED or writes_in_place(users[0]):
+                names.add(pair.past)
+        return frozenset(names)
+
+    @property
+    def wants_sharing(self) -> bool:
+        """Whether an operator is made for a past and a present that share memory."""
+        main = self.document.main
+        return any(
+            writes_in_place(node) for pair in self.pairs for node in main.consumers(pair.past)
+        )
+
+    @property
+    def chooses_capacity(self) -> bool:
+        """Whether a cache does not grow and has any length that the caller chooses."""
+        return any(
+            pair.in_place and not is_fixed((self.caches[pair.past].dims or ())[pair.axis])
             for pair in self.pairs
         )
 
@@ -191,7 +211,7 @@ class Decoder:
         main, lengths = self.document.main, []
         if self.config is not None and self.config.numbers.get("context_length", 0) > 0:
             lengths.append(self.config.numbers["context_length"])
-        for op_type, at in ((_SHARING, 7), ("RotaryEmbedding", 1), ("RotaryEmbedding", 2)):
+        for op_type, at in ((_GROUPED, 7), ("RotaryEmbedding", 1), ("RotaryEmbedding", 2)):
             for node in main.nodes_of_type(op_type)[:1]:
                 name = node.inputs[at] if at < len(node.inputs) else ""
                 table = main.initializer(name) if name else None
@@ -226,8 +246,15 @@ class Decoder:
                 sizes.append(self._usual[name][at])
         return tuple(sizes)
 
-    def guess(self, batch: int, past: int, length: int) -> Guess:
+    def guess(self, batch: int, past: int, length: int, *, capacity: int | None = None) -> Guess:
         """Return all inputs for this many cached and new tokens.
+
+        Args:
+            batch: How many sequences.
+            past: Tokens in the cache of each.
+            length: New tokens of each.
+            capacity: The length of a cache that does not grow and has any length; by default
+                it is full after these tokens.
 
         Raises:
             UsageError: The model does not accept such sizes.
@@ -247,7 +274,12 @@ class Decoder:
                 f"the model takes tokens of {'x'.join(map(str, tokens))} alone, not"
                 f" {batch}x{length}"
             )
-        given = {name: self.cache_shape(name, batch, past) for name in self.caches}
+        in_place = {pair.past for pair in self.pairs if pair.in_place}
+        capacity = past + length if capacity is None else capacity
+        given = {
+            name: self.cache_shape(name, batch, capacity if name in in_place else past)
+            for name in self.caches
+        }
         given[self.tokens.name] = tokens
         return guess_inputs(self.specs, self.document, given, past=past)
 
@@ -264,15 +296,23 @@ class StepFeeds:
         batch: How many sequences.
         prompt: Tokens of each before the first that is made.
         seed: Of the prompt.
+        capacity: The length of a cache that does not grow, if the model leaves it open; by default
+            that of the prompt and 64 tokens.
     """
 
-    def __init__(self, decoder: Decoder, batch: int, prompt: int, seed: int = 0) -> None:
+    def __init__(
+        self, decoder: Decoder, batch: int, prompt: int, seed: int = 0, capacity: int | None = None
+    ) -> None:
         self._decoder, self._batch, self._prompt, self._seed = decoder, batch, prompt, seed
-        self.first = decoder.guess(batch, 0, 1 if decoder.takes_one else prompt)
+        self.capacity = prompt + _MARGIN if capacity is None else capacity
+        """The length of a cache that shares memory with its present."""
+        self.first = decoder.guess(
+            batch, 0, 1 if decoder.takes_one else prompt, capacity=self.capacity
+        )
         """Of the prefill, or of the first token of the prompt where one is taken at a time."""
-        self.later = decoder.guess(batch, prompt, 1)
+        self.later = decoder.guess(batch, prompt, 1, capacity=self.capacity)
         """Of the first token after it."""
-        again = decoder.guess(batch, prompt + 1, 1)
+        again = decoder.guess(batch, prompt + 1, 1, capacity=self.capacity)
         left_out = {*decoder.caches}
         self._steps = [
             (step, other)

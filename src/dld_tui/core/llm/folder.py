@@ -54,6 +54,8 @@ class GenaiConfig:
     special_tokens: frozenset[int] = frozenset()
     shared_buffer: bool = False
     """Whether past and present are to be one piece of memory."""
+    max_length: int | None = None
+    """The longest sequence that is generated, which such memory is allocated for."""
     others: tuple[str, ...] = ()
     """Files of further models, as of an embedding or of images."""
     layer_types: tuple[str, ...] = ()
@@ -106,6 +108,7 @@ def read_config(path: Path) -> GenaiConfig:
         numbers,
         frozenset(token for token in tokens if isinstance(token, int)),
         shared,
+        _whole(search.get("max_length")),
         (
             *(name for name in files if isinstance(name, str)),
             *(stage.file for stage in stages if stage.file != name),
