@@ -13,8 +13,7 @@ from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import profiling
-from dld_tui.backends.onnxruntime.session import Session
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from dld_tui.activities import profile_llm
-from dld_tui.backends.onnxruntime import session_settings
+from dld_tui.backends.onnxruntime import session
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
@@ -73,8 +73,7 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     write: Callable[[Path], Path], shared: bool, batch: int, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 
     path = write(tmp_path / "m.onnx")
     with closing(Document.open(path)) as document:
@@ -155,8 +154,7 @@ def test_odd_decoders_say_what_a_plain_loop_says(
     kind: str, batch: int, cache_bytes: int, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 
     path = odd_layer(tmp_path, kind)
     with closing(Document.open(path)) as document:
@@ -204,8 +202,7 @@ def test_a_cache_of_any_length_makes_the_tokens_of_a_plain_loop(
     kind: str, shared: bool, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 
     path = decoders.in_place(tmp_path / "m.onnx", kind)
     batch, prompt, count, length = 2, 5, 9, 17
@@ -397,26 +394,26 @@ def test_a_configuration_that_is_wrong_is_said_to_be(tmp_path: Path) -> None:
 def test_operators_run_at_once_only_where_the_user_says_so() -> None:
     """The loader of such folders sets a number of threads, and no mode of execution."""
     given: dict[str, bool | int | str] = {"inter_op_num_threads": 4, "intra_op_num_threads": 65_535}
-    plain, taken = session_settings.with_genai_options(session_settings.SessionSettings(), given)
+    plain, taken = session.with_genai_options(session.SessionSettings(), given)
     assert (plain.inter_threads, plain.parallel, plain.threads) == (4, False, 0)
     assert taken == {"inter_op_num_threads": 4}
-    options = session_settings.session_options(ort, plain)
+    options = session.session_options(ort, plain)
     assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
-    asked = session_settings.SessionSettings(execution_mode="parallel")
-    assert session_settings.with_genai_options(asked, given)[0].parallel
+    asked = session.SessionSettings(execution_mode="parallel")
+    assert session.with_genai_options(asked, given)[0].parallel
 
 
 def test_what_the_user_says_of_the_session_holds() -> None:
-    own = session_settings.SessionSettings(threads=3, config={"session.x": "own"})
+    own = session.SessionSettings(threads=3, config={"session.x": "own"})
     given: dict[str, bool | int | str] = {
         "intra_op_num_threads": 1,
         "session.x": "2",
         "inter_op_num_threads": -1,
         "a": True,
     }
-    assert session_settings.with_genai_options(own, given) == (own, {})
-    options = session_settings.session_options(
-        ort, session_settings.with_genai_options(own, {"enable_cpu_mem_arena": False})[0]
+    assert session.with_genai_options(own, given) == (own, {})
+    options = session.session_options(
+        ort, session.with_genai_options(own, {"enable_cpu_mem_arena": False})[0]
     )
     assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (3, False)
     assert options.enable_mem_pattern

@@ -26,11 +26,7 @@ from tests.support.models import write
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
-from dld_tui.backends.onnxruntime.session_settings import (
-    SessionSettings,
-    processor_times_compare,
-    spins,
-)
+from dld_tui.backends.onnxruntime.session import SessionSettings, processor_times_compare, spins
 
 SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
 

@@ -17,7 +17,7 @@ import pytest
 from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document

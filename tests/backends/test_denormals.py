@@ -15,8 +15,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session, denormals_of
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import (
+    DENORMALS_ENTRY,
+    Session,
+    SessionSettings,
+    denormals_of,
+)
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",

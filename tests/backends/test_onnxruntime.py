@@ -14,10 +14,9 @@ import onnx
 import onnx.parser
 import pytest
 
-from dld_tui.backends.onnxruntime import runtime, session_settings
+from dld_tui.backends.onnxruntime import runtime, session
 from dld_tui.backends.onnxruntime import session as session_module
-from dld_tui.backends.onnxruntime.session import Session
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.inputs.fills import random_inputs
@@ -166,7 +165,7 @@ def test_optimisation_levels(tmp_path: Path, level: str) -> None:
 
 
 def test_threads_and_the_parallel_executor_are_set() -> None:
-    options = session_settings.session_options(
+    options = session.session_options(
         runtime.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
     )
 
@@ -179,7 +178,7 @@ def test_threads_and_the_parallel_executor_are_set() -> None:
 def test_the_device_goes_to_providers_that_have_several() -> None:
     settings = SessionSettings(device_id=3)
 
-    assert session_settings.provider_list(["CUDA", "CPU"], settings) == [
+    assert session.provider_list(["CUDA", "CPU"], settings) == [
         ("CUDAExecutionProvider", {"device_id": "3"}),
         "CPUExecutionProvider",
     ]

@@ -10,21 +10,15 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.onnxruntime import plugin_providers
-from dld_tui.backends.onnxruntime.plugin_providers import (
-    add_providers,
-    devices,
-    library_checks,
-    register,
-)
-from dld_tui.backends.onnxruntime.session import Session
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime import runtime
+from dld_tui.backends.onnxruntime.runtime import add_providers, devices, library_checks, register
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
 from dld_tui.core.machine.health import BROKEN
 from tests.support.engines import write_model
 
-runtime = pytest.importorskip("onnxruntime")
-if not hasattr(runtime, "register_execution_provider_library"):
+onnxruntime = pytest.importorskip("onnxruntime")
+if not hasattr(onnxruntime, "register_execution_provider_library"):
     pytest.skip("ONNX Runtime before 1.23", allow_module_level=True)
 
 NONE = """
@@ -49,8 +43,8 @@ class Runtime:
         def device(provider: str, kind: str, **about: str) -> Any:
             here = SimpleNamespace(type=SimpleNamespace(name=kind), vendor="Acme", metadata=about)
             found = SimpleNamespace(ep_name=provider, ep_metadata={"version": "2"}, device=here)
-            assert vars(found).keys() <= set(dir(runtime.OrtEpDevice))
-            assert vars(here).keys() <= set(dir(runtime.OrtHardwareDevice))
+            assert vars(found).keys() <= set(dir(onnxruntime.OrtEpDevice))
+            assert vars(here).keys() <= set(dir(onnxruntime.OrtHardwareDevice))
             return found
 
         toys = [device("ToyExecutionProvider", kind, Description="big") for kind in ("GPU", "NPU")]
@@ -59,12 +53,12 @@ class Runtime:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    plugin_providers._register.cache_clear()
+    runtime._register.cache_clear()
     found = Runtime()
-    monkeypatch.setattr(plugin_providers, "load", lambda: found)
+    monkeypatch.setattr(runtime, "load", lambda: found)
     (tmp_path / "libtoy.so").touch()
     yield found
-    plugin_providers._register.cache_clear()
+    runtime._register.cache_clear()
 
 
 def test_a_library_is_registered_once_and_its_devices_listed(fake: Any, tmp_path: Path) -> None:
@@ -84,7 +78,7 @@ def test_a_session_gets_the_device_of_its_number(fake: Any, tmp_path: Path) -> N
         add_provider=lambda name, own: given.append((name, own)),
         add_provider_for_devices=lambda found, own: given.append((found[0].device.type.name, own)),
     )
-    assert vars(options).keys() <= set(dir(runtime.SessionOptions))
+    assert vars(options).keys() <= set(dir(onnxruntime.SessionOptions))
     add_providers(options, ["Toy", "Xnnpack", "CPU"], 1, {"Toy": {"a": "1"}})
     assert given == [("NPU", {"a": "1"}), ("XnnpackExecutionProvider", {}), ("CPU", {})]
     with pytest.raises(UsageError, match="Toy has no device 2") as error:
@@ -93,7 +87,7 @@ def test_a_session_gets_the_device_of_its_number(fake: Any, tmp_path: Path) -> N
 
 
 def test_an_old_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plugin_providers, "load", lambda: SimpleNamespace(__version__="1.20"))
+    monkeypatch.setattr(runtime, "load", lambda: SimpleNamespace(__version__="1.20"))
     with pytest.raises(UnavailableError, match="cannot load provider libraries"):
         register([tmp_path / "one.so"])
 
@@ -109,7 +103,7 @@ def test_real_libraries_without_a_device_or_a_provider(tmp_path: Path) -> None:
     assert {check.state for check in checks} == {BROKEN}
     assert [check.found.split(":")[0] for check in checks] == [
         "the provider library finds no usable device here",
-        f"is not a provider library for ONNX Runtime {runtime.__version__}",
+        f"is not a provider library for ONNX Runtime {onnxruntime.__version__}",
         "the provider library does not exist",
     ]
     model = write_model(tmp_path / "m.onnx")

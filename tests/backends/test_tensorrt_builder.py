@@ -17,7 +17,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt

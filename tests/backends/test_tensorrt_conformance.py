@@ -19,7 +19,7 @@ from dld_tui.backends.tensorrt.library import facts_of, use
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.tensorrt.availability import reasons, refused
-from dld_tui.core.tensorrt.build_settings import BuildSettings, CommonSettings
+from dld_tui.core.tensorrt.settings import BuildSettings, CommonSettings
 from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from scripts import tensorrt_bindings
 from tests.support.engines import FIXED, write_model

@@ -13,7 +13,7 @@ from dld_tui.backends.tensorrt.builder_config import configure
 from dld_tui.backends.tensorrt.network import node_names, wanted_precisions
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import fake_tensorrt

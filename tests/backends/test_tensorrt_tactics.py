@@ -11,7 +11,7 @@ from dld_tui.backends.tensorrt.library import use
 from dld_tui.backends.tensorrt.tactics import CacheEditor
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.tensorrt.availability import refused
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import Tactic, parse_replay, replay_text
 from tests.support.engines import write_model
 from tests.support.fake_builds import fake_build

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.compare.subject import open_subject
+from dld_tui.core.compare.comparison import open_subject
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.oracles.plain import trtexec_percentile

@@ -20,12 +20,12 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison
     from dld_tui.backends.accuracy.sides import Side
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.files.recognise import EngineHeader
@@ -375,7 +375,7 @@ class _Plan:
 
             return BuiltSide(document, self._library, way)
         from dld_tui.backends.accuracy.sides import ModelSide
-        from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+        from dld_tui.backends.onnxruntime.session import SessionSettings
 
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
@@ -391,7 +391,7 @@ class _Plan:
 
 def _session(provider: str, level: str) -> SessionSettings:
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
 
     return SessionSettings((find_provider(provider),), optimization_level=level, quiet=True)
 

@@ -20,7 +20,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

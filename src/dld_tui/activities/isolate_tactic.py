@@ -25,7 +25,7 @@ from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine import providers
 from dld_tui.core.params import param, to_json
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.tactic_trials import Expected, TacticTrials
@@ -233,7 +233,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     """Return inputs, and what ONNX Runtime makes of them."""
     from dld_tui.backends.accuracy.tactic_trials import Expected
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
@@ -399,7 +399,7 @@ class _Searching:
 def _options(request: Request) -> str:
     """Return the options of the builds as written on the command line."""
     from dld_tui.core.params import command_line, settings_of
-    from dld_tui.core.tensorrt.build_settings import BuildSettings
+    from dld_tui.core.tensorrt.settings import BuildSettings
 
     values = to_json(request)
     left_out = {"model", "output", *_NO_MATTER}

@@ -29,7 +29,7 @@ from dld_tui.core.types import Facts
 if TYPE_CHECKING:
     from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.llm.folder import GenaiConfig
@@ -172,8 +172,7 @@ class _Run:
         from dld_tui.backends.machine.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.runtime import version
-        from dld_tui.backends.onnxruntime.session import Session
-        from dld_tui.backends.onnxruntime.session_settings import with_genai_options
+        from dld_tui.backends.onnxruntime.session import Session, with_genai_options
         from dld_tui.core.inputs.guess import INPUTS, specs_for
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
@@ -291,19 +290,17 @@ class _Run:
         yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
-        from dld_tui.backends.onnxruntime import runtime, session_settings
+        from dld_tui.backends.onnxruntime import runtime, session
 
         request = self._request
         names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(map(runtime.find_provider, names))
-        return session_settings.SessionSettings(
+        return session.SessionSettings(
             providers=providers,
-            provider_options=session_settings.options_by_provider(
-                request.provider_option, providers
-            ),
+            provider_options=session.options_by_provider(request.provider_option, providers),
             device_id=request.device_id,
             threads=request.threads,
-            config=session_settings.parse_pairs(request.session_config, "--session-config"),
+            config=session.parse_pairs(request.session_config, "--session-config"),
         )
 
     def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:

@@ -19,7 +19,7 @@ from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
-from dld_tui.core.tensorrt.measuring import MeasureSettings
+from dld_tui.core.tensorrt.settings import MeasureSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _mode(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
 
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
 
 
 @dataclass(frozen=True)
@@ -308,25 +308,25 @@ class Request:
             UsageError: An option is malformed.
             UnavailableError: A provider or ONNX Runtime is not installed.
         """
-        from dld_tui.backends.onnxruntime import plugin_providers, session_settings
+        from dld_tui.backends.onnxruntime import runtime, session
         from dld_tui.backends.onnxruntime.runtime import find_provider
 
         libraries = tuple(Path(name) for name in self.ep_library)
-        plugin_providers.register(libraries)
+        runtime.register(libraries)
         names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(find_provider(name) for name in names)
-        return session_settings.SessionSettings(
+        return session.SessionSettings(
             providers=providers,
-            provider_options=session_settings.options_by_provider(self.provider_option, providers),
+            provider_options=session.options_by_provider(self.provider_option, providers),
             device_id=self.device_id,
             threads=self.threads,
             inter_threads=self.inter_threads,
             execution_mode=self.execution_mode,
             optimization_level=self.optimization_level,
-            dimensions=session_settings.parse_sizes(self.dim),
+            dimensions=session.parse_sizes(self.dim),
             custom_operators=tuple(Path(name) for name in self.custom_op_library),
             provider_libraries=libraries,
-            config=session_settings.parse_pairs(self.session_config, "--session-config"),
+            config=session.parse_pairs(self.session_config, "--session-config"),
         )
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import FIRST_PAGE, like, param
-from dld_tui.core.tensorrt.build_settings import BuildSettings
-from dld_tui.core.tensorrt.measuring import RunSettings
+from dld_tui.core.tensorrt.settings import BuildSettings, RunSettings
 from dld_tui.core.types import JSON
 
 

@@ -27,7 +27,7 @@ from dld_tui.core.params import like, param, to_json
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.search import Guided, Kept, Outcome, PrecisionEdit, SearchEstimate
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal
@@ -292,7 +292,7 @@ def _trials(request: Request, document: Document) -> Generator[Event, None, Prec
 
 def _settings(request: Request) -> SessionSettings:
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
 
     provider = find_provider(request.provider)
     settings = SessionSettings(providers=(provider,), quiet=True)

@@ -154,7 +154,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.activities.profile_onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
-    from dld_tui.backends.onnxruntime.session_settings import processor_times_compare
+    from dld_tui.backends.onnxruntime.session import processor_times_compare
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
     from dld_tui.core.machine.environment import environment
@@ -227,7 +227,7 @@ def _in_turns(
     runs: Sequence[ProfilingRun], end: float, *, new_first: bool
 ) -> Generator[Event, None, list[Turn]]:
     """Measure both in alternation, up to a time on the monotonic clock."""
-    from dld_tui.backends.onnxruntime.session_settings import spins
+    from dld_tui.backends.onnxruntime.session import spins
     from dld_tui.core.report.latency import measure_in_turns
 
     base, new = runs

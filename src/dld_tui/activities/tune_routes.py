@@ -39,8 +39,7 @@ from dld_tui.core.tensorrt.build_routes import (
     route_count,
     route_text,
 )  # fmt: skip
-from dld_tui.core.tensorrt.build_settings import BuildSettings
-from dld_tui.core.tensorrt.measuring import MeasureSettings
+from dld_tui.core.tensorrt.settings import BuildSettings, MeasureSettings
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 

@@ -25,7 +25,7 @@ from dld_tui.activities import registry
 from dld_tui.activities.time_pair import pairs_of
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import encode
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import Comparison, open_subject, subject_of
 from dld_tui.core.compare.gate import (
     TOLERANCE_PERCENT,
     WITHIN_PERCENT,
@@ -36,7 +36,6 @@ from dld_tui.core.compare.gate import (
     gate_result,
     in_turns,
 )
-from dld_tui.core.compare.subject import open_subject, subject_of
 from dld_tui.core.params import to_json, validate
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.targets import registry as targets

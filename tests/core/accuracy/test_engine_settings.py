@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.accuracy.engine_settings import PAGE, EngineSettings, is_low, settings_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import settings_of
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 
 MODEL, ENGINE = Path("m.onnx"), Path("m.engine")
 

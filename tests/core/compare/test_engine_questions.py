@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import Comparison, batch_sizes
 from dld_tui.core.compare.export import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.records import KIND, MEANS, PER_ITEM, Comparable, Subject
-from dld_tui.core.compare.subject import batch_sizes
 from dld_tui.core.tensorrt.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 

@@ -8,9 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.export import comparison_page
-from dld_tui.core.compare.subject import open_subject
 from tests.support.browser import dom_after
 from tests.support.report_files import HOSTILE, make_report
 

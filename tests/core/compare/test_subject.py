@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.subject import open_subject
+from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.errors import InputError
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import make_report

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import RTX_VERSION, trtexec_version
-from dld_tui.core.tensorrt.measuring import RunSettings
+from dld_tui.core.tensorrt.settings import BuildSettings, RunSettings
 from dld_tui.core.tensorrt.trtexec_arguments import (
     mebibytes,
     named_value,

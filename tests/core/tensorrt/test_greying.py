@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.tensorrt.availability import reasons, refused, route_reasons
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.settings import BuildSettings
 
 WEAK = LibraryFacts(
     "tensorrt",

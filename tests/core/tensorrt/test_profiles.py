@@ -10,8 +10,8 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import Profile, Range
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from, shape_inputs
+from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 
 TWO = """

@@ -16,7 +16,7 @@ from dld_tui.activities.build_tensorrt import Request as BuildRequest
 from dld_tui.activities.profile_tensorrt import Request as ProfileRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, from_json, settings_of
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
 
 WORDS = st.text("abz_/.* '#$", min_size=1, max_size=6).map(str.strip).filter(bool)

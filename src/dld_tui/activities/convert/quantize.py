@@ -356,7 +356,7 @@ def _with_fewest_kept(
     As the precision search does: all trials share one session.
     """
     from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
-    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.accuracy.search import Outcome, guided_set, unproven_nodes
 
     plan, terms = wrong.made.plan, verifier.terms()

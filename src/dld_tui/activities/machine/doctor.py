@@ -42,7 +42,7 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(index, len(steps), "checks", stage=title)
         checks += look()
     if request.ep_library:
-        from dld_tui.backends.onnxruntime.plugin_providers import library_checks
+        from dld_tui.backends.onnxruntime.runtime import library_checks
 
         checks += library_checks(request.ep_library)
     yield Finished(Result(checks))

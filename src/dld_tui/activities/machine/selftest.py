@@ -22,7 +22,7 @@ from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, SelfTest, Step
 from dld_tui.core.params import FIRST_PAGE, like, param
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ class _Bench:
         return self._compared(backend)
 
     def _compared(self, backend: str) -> str:
-        from dld_tui.core.compare.comparison import Comparison
-        from dld_tui.core.compare.subject import open_subject
+        from dld_tui.core.compare.comparison import Comparison, open_subject
 
         paths = [self._folder / f"{backend}{name}.dldprof" for name in ("", "-again")]
         comparison = Comparison([open_subject(path) for path in paths])

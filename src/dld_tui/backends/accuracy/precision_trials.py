@@ -25,7 +25,7 @@ import onnx
 
 from dld_tui.backends.accuracy.runs import types_with
 from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, used_values
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
@@ -43,9 +43,9 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
-from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered, switchable
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
 
 _KEPT_BYTES = 1 << 30

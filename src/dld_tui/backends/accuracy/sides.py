@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import onnx
 
 from dld_tui.backends.onnxruntime.runtime import version
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.execution import specs_of
@@ -33,8 +33,8 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
-from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 
 Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)

@@ -20,7 +20,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.inputs.shapes import AnyArray
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Tactic, measured_tactics, replay_text
 from dld_tui.core.text import visible
 

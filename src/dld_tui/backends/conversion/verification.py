@@ -26,8 +26,7 @@ from onnx import helper
 
 from dld_tui.backends.accuracy.runs import Comparison, State, types_with
 from dld_tui.backends.accuracy.sides import ModelSide, has_halves
-from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     groups,

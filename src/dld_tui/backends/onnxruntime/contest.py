@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.agreement import Agreement

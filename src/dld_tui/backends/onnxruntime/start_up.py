@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dld_tui.backends.onnxruntime.session import Session
-from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.report.start_up import NodePlacement, Stage
 
 _NO_PACKING = {"session.disable_prepacking": "1"}

@@ -37,7 +37,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Facts
 

@@ -14,8 +14,8 @@ from dld_tui.backends.tensorrt.network import Network, layers, matching_entries,
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes, named_value
 from dld_tui.core.text import clip, visible
 

@@ -22,7 +22,7 @@ from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageErr
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

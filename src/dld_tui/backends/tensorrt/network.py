@@ -17,8 +17,8 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.text import quoted
 

@@ -25,7 +25,7 @@ from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype
 from dld_tui.core.tensorrt.availability import require_driver
-from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

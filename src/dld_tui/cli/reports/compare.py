@@ -11,7 +11,7 @@ import click
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table, write_wrapped
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison
+from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import (
     compare_table,
     comparison_csv,
@@ -26,7 +26,6 @@ from dld_tui.core.compare.export import (
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
-from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text

@@ -9,9 +9,8 @@ from typing import Any
 
 from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES, RunSettings
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings, RunSettings
 from dld_tui.core.types import JSON
 
 PAGE = "TensorRT"

@@ -25,18 +25,19 @@ import os
 import sqlite3
 import tempfile
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, reader_of, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.report import rows, schema
+from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import (
     GROUPINGS,
@@ -46,28 +47,55 @@ from dld_tui.core.report.groups import (
     with_costs,
 )
 from dld_tui.core.report.records import (
+    GPU_KINDS,
     LAYER_MEANS,
     PHASES,
     Bucket,
+    Confidence,
     Counter,
     GpuEvent,
     Group,
     Layer,
+    NodeLink,
+    Note,
     PassEvent,
     PassState,
     ReportPass,
+    Track,
     Wording,
 )
-from dld_tui.core.report.schema import extent_of, saving
+from dld_tui.core.report.schema import (
+    STEP,
+    WrongValue,
+    block_us,
+    column_names,
+    extent_of,
+    json_of,
+    number_of,
+    number_or_nan,
+    one_of,
+    optional_number,
+    optional_text,
+    optional_time,
+    saving,
+    shapes_of,
+    text_of,
+    texts_of,
+    whole_of,
+)
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
+    GPU_TIMES,
     KERNELS_ALONE,
     LatencySummary,
+    collect,
     counted_passes,
+    gpu_medians,
     gpu_passes,
     is_valid_time,
     percentile_of,
     summarise,
+    summarise_layers,
 )
 from dld_tui.core.report.store import GPU_ABSENT, ReportWriter
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -75,6 +103,369 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
     from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes, Times
+
+
+Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
+"""Runs SQL with its values and returns all rows."""
+Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
+"""Runs SQL and returns its rows one by one: there may be millions."""
+
+_CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
+_STATES: tuple[PassState, ...] = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
+
+LAYERS_ONLY = "layers_only"
+"""The fact of a report that is true when a pass is only the sum of its layers: other programs'
+measurements have no end-to-end latency."""
+PHASES_ONLY = "phases_only"
+"""The fact of a report that is true when the layers are the phases of whole inferences, copies and
+compute, and the passes are the inferences of the latency loop."""
+
+
+def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
+    """Return the rows of a table of names and JSON values."""
+    rows = query(f"SELECT {key}, value FROM {table}")
+    return {text_of(name, "key"): json_of(value, f"{table} {name!r}") for name, value in rows}
+
+
+def read_notes(query: Query) -> tuple[Note, ...]:
+    """Return the remarks of the run, in order."""
+    rows = query("SELECT text, level FROM notes ORDER BY id")
+    levels = ("info", "warning")
+    return tuple(Note(text_of(text, "note"), one_of(w, levels, "info")) for text, w in rows)
+
+
+def read_tracks(query: Query) -> tuple[Track, ...]:
+    """Return the rows of the timeline."""
+    rows = query("SELECT id, kind, name FROM tracks ORDER BY id")
+    return tuple(
+        Track(
+            whole_of(index, "track"),
+            text_of(kind, "track"),
+            text_of(name, "track"),
+        )
+        for index, kind, name in rows
+    )
+
+
+def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
+    """Return the profiled passes of a report of a version, in order."""
+    known = "counter_start_us" in column_names("passes", version)
+    counters = "counter_start_us" if known else "NULL"
+    rows = query(f"SELECT pass, start_us, duration_us, state, {counters} FROM passes ORDER BY pass")
+    return tuple(
+        # An invalid duration becomes NaN; callers leave such passes out.
+        ReportPass(
+            whole_of(index, "pass"),
+            number_or_nan(start, "start"),
+            number_or_nan(duration, "duration"),
+            one_of(state, _STATES, "incomplete"),
+            optional_number(counter_start, "start of the counters"),
+        )
+        for index, start, duration, state, counter_start in rows
+    )
+
+
+def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
+    """Return the layers in order, with the statistics that the writer stored."""
+    links = _read_links(query)
+    gpu = "gpu_time_ms" if "gpu_time_ms" in column_names("layers", version) else "NULL"
+    rows = query(
+        "SELECT id, name, type, provider, precision, input_dims, output_dims, input_types,"
+        " output_types, confidence, details, time_ms, percent, min_ms, max_ms, mean_ms, count,"
+        f" passes, {gpu} FROM layers ORDER BY id"
+    )
+    return tuple(_layer(row, index, links) for index, row in enumerate(rows))
+
+
+def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -> Layer:
+    if row[0] != index:
+        raise WrongValue("the layers are not numbered in order")
+    place = f"layer {index}"
+    details = json_of(row[10], place)
+    return Layer(
+        name=text_of(row[1], place),
+        type=text_of(row[2], place),
+        provider=optional_text(row[3], place),
+        precision=optional_text(row[4], place),
+        input_dims=shapes_of(row[5], place),
+        output_dims=shapes_of(row[6], place),
+        input_types=texts_of(row[7], place),
+        output_types=texts_of(row[8], place),
+        nodes=tuple(links.get(index, ())),
+        confidence=_confidence(row[9]),
+        details=details if isinstance(details, dict) else {},
+        index=index,
+        time_ms=optional_time(row[11], place),
+        percent=optional_time(row[12], place),
+        min_ms=optional_time(row[13], place),
+        max_ms=optional_time(row[14], place),
+        mean_ms=optional_time(row[15], place),
+        count=optional_time(row[16], place),
+        passes=0 if row[17] is None else whole_of(row[17], place),
+        gpu_time_ms=optional_time(row[18], place),
+    )
+
+
+def _confidence(value: object) -> Confidence:
+    return one_of(value, _CONFIDENCES, "rule")
+
+
+def _read_links(query: Query) -> dict[int, list[NodeLink]]:
+    links: dict[int, list[NodeLink]] = {}
+    rows = query(
+        "SELECT layer, scope, node, name, op_type, confidence, share FROM layer_nodes"
+        " ORDER BY layer, position"
+    )
+    for layer, scope, node, name, op_type, confidence, share in rows:
+        place = f"node of layer {layer!r}"
+        link = NodeLink(
+            texts_of(scope, place),
+            text_of(node, place),
+            text_of(name, place),
+            text_of(op_type, place),
+            _confidence(confidence),
+            number_of(share, place),
+        )
+        links.setdefault(whole_of(layer, place), []).append(link)
+    return links
+
+
+def read_latencies(query: Query) -> tuple[float, ...]:
+    """Return the inferences of the latency loop in milliseconds, in order; NaN is missing."""
+    return tuple(
+        number_or_nan(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
+    )
+
+
+def read_events(query: Query, index: int, origin_us: float, layers: int) -> list[PassEvent]:
+    """Return the samples of a pass by start time, times since `origin_us`."""
+    rows = query(
+        "SELECT layer, start_us, duration_us, self_us, track FROM samples WHERE pass = ?"
+        " ORDER BY start_us, duration_us DESC, seq DESC",
+        (index,),
+    )
+    events = []
+    for layer, start, duration, own, track in rows:
+        if not 0 <= whole_of(layer, "layer") < layers:
+            raise WrongValue(f"a sample belongs to layer {layer}, which does not exist")
+        events.append(
+            PassEvent(
+                layer,
+                number_of(start, "start") - origin_us,
+                number_of(duration, "duration"),
+                number_of(own, "self time"),
+                whole_of(track, "track"),
+            )
+        )
+    return events
+
+
+def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
+    """Return (pass, self time in milliseconds) of a layer."""
+    rows = query(
+        "SELECT pass, SUM(self_us) FROM samples WHERE layer = ? GROUP BY pass ORDER BY pass",
+        (layer,),
+    )
+    return [(whole_of(i, "pass"), number_of(own, "self time") / 1000) for i, own in rows]
+
+
+def add_statistics(
+    stream: Stream, layers: tuple[Layer, ...], passes: tuple[ReportPass, ...], version: int
+) -> tuple[Layer, ...]:
+    """Compute what the writer of a partial report did not get to.
+
+    Args:
+        stream: Of the report.
+        layers: Without statistics.
+        passes: All of them.
+        version: Of the report.
+    """
+    states = {pass_.index: pass_.state for pass_ in passes}
+    counted = counted_passes(states)
+    samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
+    statistics = summarise_layers(collect(samples, counted))
+    gpu = {}
+    if version > 1:
+        chosen = gpu_passes(states, (index for (index,) in stream(ATTRIBUTED_PASSES)))
+        gpu = gpu_medians(_times(stream(GPU_TIMES)), chosen)
+    timed = (
+        replace(layer, **vars(statistics[layer.index])) if layer.index in statistics else layer
+        for layer in layers
+    )
+    return tuple(replace(layer, gpu_time_ms=gpu.get(layer.index)) for layer in timed)
+
+
+def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float | None]]:
+    for index, layer, time_us in rows:
+        numbers = (whole_of(index, "pass"), whole_of(layer, "layer"))
+        yield (*numbers, optional_number(time_us, "time"))
+
+
+_BLOCKS_A_BUCKET = 2
+"""Coarser blocks would be assigned to wrong buckets."""
+
+
+def read_gpu_events(
+    query: Query, index: int, layers: int, tracks: dict[int, str]
+) -> list[GpuEvent]:
+    """Return the GPU work of a pass, by start time.
+
+    Args:
+        query: Of the report.
+        index: The pass.
+        layers: The number of layers of the report.
+        tracks: Names by number.
+    """
+    rows = query(
+        "SELECT e.track, e.kind, n.name, e.start_us, e.duration_us, e.layer, e.bytes, e.details"
+        " FROM gpu_events e LEFT JOIN gpu_names n ON n.id = e.name WHERE e.pass = ?"
+        " ORDER BY e.start_us, e.seq",
+        (index,),
+    )
+    return [_event(row, layers, tracks) for row in rows]
+
+
+def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEvent:
+    track, kind, name, start, duration, layer, size, details = row
+    known = None if layer is None else whole_of(layer, "layer of a GPU event")
+    if known is not None and not 0 <= known < layers:
+        raise WrongValue(f"a GPU event belongs to layer {known}, which does not exist")
+    number = whole_of(track, "track of a GPU event")
+    more = {} if details is None else json_of(details, "GPU event")
+    return GpuEvent(
+        stream=tracks.get(number, f"stream {number}"),
+        # A kind that a later version added is work all the same.
+        kind=next((word for word in GPU_KINDS if word == kind), "overhead"),
+        name="" if name is None else text_of(name, "name of a GPU event"),
+        start_us=number_of(start, "start of a GPU event"),
+        duration_us=max(number_of(duration, "duration of a GPU event"), 0.0),
+        layer=known,
+        bytes=None if size is None else whole_of(size, "bytes of a GPU event"),
+        details=more if isinstance(more, dict) else {},
+    )
+
+
+def read_counters(query: Query) -> tuple[Counter, ...]:
+    """Return the counters in order, with what the writer stored about their samples."""
+    rows = query(
+        "SELECT id, name, title, unit, maximum, source, absent, samples, first_us, last_us,"
+        " highest, period_us, levels FROM counters ORDER BY id"
+    )
+    return tuple(_counter(row) for row in rows)
+
+
+def _counter(row: tuple[Any, ...]) -> Counter:
+    place = "counter"
+    number = whole_of(row[0], place)
+    name, title, unit = (text_of(value, place) for value in row[1:4])
+    return Counter(
+        id=number,
+        name=name,
+        title=title or name,
+        unit=unit,
+        maximum=optional_number(row[4], place),
+        source=text_of(row[5], place),
+        absent=optional_text(row[6], place),
+        samples=0 if row[7] is None else whole_of(row[7], place),
+        first_us=optional_number(row[8], place) or 0.0,
+        last_us=optional_number(row[9], place) or 0.0,
+        highest=optional_number(row[10], place),
+        period_us=max(optional_number(row[11], place) or 0.0, 0.0),
+        levels=0 if row[12] is None else whole_of(row[12], place),
+    )
+
+
+def read_series(
+    query: Query, counter: Counter, start_us: float, end_us: float, buckets: int
+) -> list[Bucket | None]:
+    """Return a counter in equal time buckets; None where nothing was measured.
+
+    Where samples are further apart than buckets, the nearest one within a period is repeated.
+    """
+    width = (end_us - start_us) / buckets if buckets > 0 else 0.0
+    if not (width > 0 and math.isfinite(width)) or not counter.samples:
+        return [None] * max(buckets, 0)
+    series: list[Bucket | None] = [None] * buckets
+    level = _level(counter, width)
+    for place, samples, total, lowest, highest in query(
+        *(_blocks(counter, level, start_us, end_us, width) if level else
+          _samples(counter, start_us, end_us, width))
+    ):  # fmt: skip
+        count = whole_of(samples, "samples")
+        if 0 <= whole_of(place, "block") < buckets and count > 0:
+            mean = number_of(total, "counter") / count
+            low, high = number_of(lowest, "counter"), number_of(highest, "counter")
+            series[place] = Bucket(count, mean, low, high)
+    if not level and width < 2 * counter.period_us:
+        _repeat(query, series, counter, start_us, width)
+    return series
+
+
+def _level(counter: Counter, width: float) -> int:
+    """Return the coarsest level of blocks finer than the buckets; 0 for the samples."""
+    level = 0
+    while (
+        level < min(counter.levels, 20)
+        and _BLOCKS_A_BUCKET * block_us(counter.period_us, level + 1) <= width
+    ):
+        level += 1
+    return level
+
+
+def _samples(
+    counter: Counter, start: float, end: float, width: float
+) -> tuple[str, tuple[object, ...]]:
+    return (
+        "SELECT CAST((time_us - ?) / ? AS INTEGER), COUNT(*), SUM(value), MIN(value), MAX(value)"
+        " FROM counter_samples WHERE counter = ? AND time_us >= ? AND time_us < ? GROUP BY 1",
+        (start, width, counter.id, start, end),
+    )
+
+
+def _blocks(
+    counter: Counter, level: int, start: float, end: float, width: float
+) -> tuple[str, tuple[object, ...]]:
+    length = block_us(counter.period_us, level)
+    first, last = ((time - counter.first_us) / length for time in (start, end))
+    # By the middle of a block: (first_us + (block + 0.5) * length - start) / width.
+    return (
+        "SELECT CAST(((block + 0.5) * ? - ?) / ? AS INTEGER), SUM(samples), SUM(total),"
+        " MIN(lowest), MAX(highest) FROM counter_blocks WHERE counter = ? AND level = ?"
+        " AND block >= ? AND block < ? GROUP BY 1",
+        (
+            length,
+            start - counter.first_us,
+            width,
+            counter.id,
+            level,
+            math.ceil(max(first, 0.0) - 0.5),
+            math.ceil(min(max(last, 0.0), float(counter.samples * STEP)) - 0.5),
+        ),
+    )
+
+
+def _repeat(
+    query: Query, series: list[Bucket | None], counter: Counter, start: float, width: float
+) -> None:
+    if all(series):
+        return
+    reach = 1.5 * counter.period_us
+    rows = query(
+        "SELECT time_us, value FROM counter_samples WHERE counter = ? AND time_us >= ?"
+        " AND time_us <= ? ORDER BY time_us LIMIT ?",
+        (counter.id, start - reach, start + len(series) * width + reach, 4 * len(series) + 16),
+    )
+    times = [number_of(time, "time of a sample") for time, _ in rows]
+    for place, bucket in enumerate(series):
+        if bucket is not None:
+            continue
+        middle = start + (place + 0.5) * width
+        after = bisect_left(times, middle)
+        near = [n for n in (after - 1, after) if 0 <= n < len(times)]
+        nearest = min(near, key=lambda n: abs(times[n] - middle), default=None)
+        if nearest is not None and abs(times[nearest] - middle) <= counter.period_us:
+            value = number_of(rows[nearest][1], "counter")
+            series[place] = Bucket(0, value, value, value)
 
 
 _ROUNDED_PERCENT = 0.5
@@ -120,7 +511,7 @@ class Report:
         self._connection = connection
         self._lock = threading.Lock()
         self.version = schema.version_of(connection)
-        self.facts = rows.read_facts(self._query, "report", "key")
+        self.facts = read_facts(self._query, "report", "key")
         self.status = "complete" if self.facts.get("status") == "complete" else "partial"
         self.network = self._text("network")
         self.backend = self._text("backend")
@@ -129,19 +520,19 @@ class Report:
         self.created = self._text("created")
         model = self.facts.get("model")
         self.model: dict[str, JSON] = model if isinstance(model, dict) else {}
-        self.settings = rows.read_facts(self._query, "settings", "name")
-        self.environment = rows.read_facts(self._query, "environment", "name")
-        self.notes = rows.read_notes(self._query)
-        self.tracks = rows.read_tracks(self._query)
+        self.settings = read_facts(self._query, "settings", "name")
+        self.environment = read_facts(self._query, "environment", "name")
+        self.notes = read_notes(self._query)
+        self.tracks = read_tracks(self._query)
         self._problems: list[str] = []
-        self.passes = self._sound_passes(rows.read_passes(self._query, self.version))
-        self.layers = rows.read_layers(self._query, self.version)
+        self.passes = self._sound_passes(read_passes(self._query, self.version))
+        self.layers = read_layers(self._query, self.version)
         states = {pass_.index: pass_.state for pass_ in self.passes}
         counted = counted_passes(states)
         if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
-            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+            self.layers = add_statistics(self._query, self.layers, self.passes, self.version)
         elif _is_contradictory(self.layers):
-            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+            self.layers = add_statistics(self._query, self.layers, self.passes, self.version)
             self._problems.append(
                 "The stored times of layers contradict their per cents: computed again from the"
                 " samples"
@@ -150,7 +541,7 @@ class Report:
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
         self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
-        self.latencies = self._sound_latencies(rows.read_latencies(self._query))
+        self.latencies = self._sound_latencies(read_latencies(self._query))
         self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
         self.kernel_passes = tuple(pass_ for pass_ in self.passes if pass_.state == KERNELS_ALONE)
         drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
@@ -164,7 +555,7 @@ class Report:
         self.has_gpu_events = False
         if self.version < 2:
             return
-        self.counters = tuple(self._known(counter) for counter in rows.read_counters(self._query))
+        self.counters = tuple(self._known(counter) for counter in read_counters(self._query))
         self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
 
     def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
@@ -326,7 +717,7 @@ class Report:
 
         numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
         lengths = {pass_.index: pass_.duration_us / 1000 for pass_ in self.passes}
-        known = not self.facts.get(rows.LAYERS_ONLY)
+        known = not self.facts.get(LAYERS_ONLY)
         return np.array([lengths[number] if known else np.nan for number in numbers])
 
     def _numbers(self, *, gpu: bool = False) -> list[int]:
@@ -349,9 +740,9 @@ class Report:
     def profiled_latency(self) -> LatencySummary | None:
         """The summary of the profiled passes; profiling makes them slower than `latency`.
 
-        None also when passes are but sums of layers, see `rows.LAYERS_ONLY`, or whole inferences.
+        None also when passes are but sums of layers, see `LAYERS_ONLY`, or whole inferences.
         """
-        if self.facts.get(rows.LAYERS_ONLY) or self.has_phases:
+        if self.facts.get(LAYERS_ONLY) or self.has_phases:
             return None
         durations = (pass_.duration_us / 1000 for pass_ in self.counted_passes)
         return self._summary(durations, "profiled passes")
@@ -359,14 +750,14 @@ class Report:
     @property
     def has_phases(self) -> bool:
         """Whether the layers are phases of whole inferences, which ran without profiling."""
-        return bool(self.facts.get(rows.PHASES_ONLY))
+        return bool(self.facts.get(PHASES_ONLY))
 
     @property
     def wording(self) -> Wording:
         """What the rows are, and what their times are."""
         if self.has_phases:
             return PHASES
-        return LAYER_MEANS if self.facts.get(rows.LAYERS_ONLY) else Wording()
+        return LAYER_MEANS if self.facts.get(LAYERS_ONLY) else Wording()
 
     def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
         return summarise(values, source, percentile_of(self.backend))
@@ -377,7 +768,7 @@ class Report:
         if start_us is None:
             return []
         with schema.reading(self.path):
-            events = rows.read_events(self._query, index, start_us, len(self.layers))
+            events = read_events(self._query, index, start_us, len(self.layers))
         spans = [(event.track, event.start_us, event.duration_us) for event in events]
         return [
             replace(event, depth=depth) if depth else event
@@ -390,7 +781,7 @@ class Report:
             return []
         names = {track.id: track.name for track in self.tracks}
         with schema.reading(self.path):
-            return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
+            return read_gpu_events(self._query, pass_index, len(self.layers), names)
 
     def counter_series(
         self, counter_id: int, start_us: float, end_us: float, buckets: int
@@ -409,12 +800,12 @@ class Report:
         if counter is None:
             return [None] * max(buckets, 0)
         with schema.reading(self.path):
-            return rows.read_series(self._query, counter, start_us, end_us, buckets)
+            return read_series(self._query, counter, start_us, end_us, buckets)
 
     def layer_history(self, index: int) -> list[tuple[int, float]]:
         """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
         with schema.reading(self.path):
-            return rows.read_history(self._query, index)
+            return read_history(self._query, index)
 
     def pass_times(self, *, gpu: bool = False) -> Times | None:
         """Return the time of each layer, ``float64[layers, passes]`` in milliseconds.
@@ -621,7 +1012,7 @@ def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:
 def _is_of(report: str, model: str) -> bool:
     """Return whether a report is of a model; reads two rows of it."""
     with contextlib.closing(schema.open_database(Path(report))) as connection:
-        facts = rows.read_facts(
+        facts = read_facts(
             lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
         )
     stored = facts.get("model")

@@ -12,7 +12,7 @@ from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
-from dld_tui.core.report.rows import LAYERS_ONLY
+from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary, summarise
 from dld_tui.core.text import clip, visible
 

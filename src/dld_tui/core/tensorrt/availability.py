@@ -8,8 +8,8 @@ from typing import Any
 
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import settings_of
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.types import JSON

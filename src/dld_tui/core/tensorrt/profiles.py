@@ -26,7 +26,7 @@ from dld_tui.core.text import shortened, visible
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.tensorrt.build_settings import BuildSettings
+    from dld_tui.core.tensorrt.settings import BuildSettings
 
 _INTEGERS = ("int32", "int64")
 _TAKES_SHAPE = {

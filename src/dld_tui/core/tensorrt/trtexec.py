@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, problem_with, settings_of
-from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
-from dld_tui.core.tensorrt.measuring import MeasureSettings, RunSettings
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings, MeasureSettings, RunSettings
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments, with_profile
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -405,7 +404,7 @@ def parse_command(text: str, version: str = "") -> ParsedCommand:
 
 def for_build(parsed: ParsedCommand) -> ParsedCommand:
     """Return the build settings of a command: shapes to measure with become the optimal ones."""
-    from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
+    from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 
     known = {setting.name for setting in settings_of(BuildSettings)}
     values = {name: value for name, value in parsed.values.items() if name in known}

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import Comparison, subject_of
 from dld_tui.core.compare.records import PER_ITEM, Row
-from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.pass_times import Stretch, moments_of
 from dld_tui.core.report.statistics import percentile

@@ -21,7 +21,7 @@ from dld_tui.core.params import command_line, from_json, problem_of_form, settin
 from dld_tui.core.settings import state
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
-from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form_parts import (

@@ -19,8 +19,8 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.params import from_json
-from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck

@@ -14,11 +14,10 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
-from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison
+from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.records import Row, Subject
-from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.subject import open_subject
+from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary

@@ -21,8 +21,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer
-from dld_tui.core.report.report import Report, temporary_report
-from dld_tui.core.report.rows import LAYERS_ONLY, PHASES_ONLY
+from dld_tui.core.report.report import LAYERS_ONLY, PHASES_ONLY, Report, temporary_report
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.tensorrt.plan.json_text import text_of, time_of, whole_of
