@@ -7,7 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App
+from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -100,6 +102,15 @@ def screen_text(app: App[Any]) -> str:
 def flat_text(app: App[Any]) -> str:
     """Return the text of the screen without blanks and borders, however it was wrapped."""
     return re.sub(r"[\s┃│]", "", screen_text(app))
+
+
+def type_at(app: App[Any], *keys: str) -> None:
+    """Put keys into the app's queue at once: characters, and names of keys such as ``enter``."""
+    for key in keys:
+        if len(key) == 1:
+            app.post_message(events.Key(_character_to_key(key), key))
+        else:
+            app.post_message(events.Key(key, None))
 
 
 async def until(pilot: Pilot[Any], holds: Any, times: int = 3000) -> None:

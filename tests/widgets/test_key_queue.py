@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from textual import events
 
 from dld_tui.app import DldApp
 from dld_tui.screens.home.help import HelpScreen
@@ -14,13 +13,8 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.shell import key_queue
 from tests.support import models
 from tests.support.pages import TextPage, open_pages
+from tests.support.tui import type_at
 from tests.support.workspace import opened, wait_for
-
-
-def type_at(app: DldApp, *keys: str) -> None:
-    """Put keys into the app's queue at once."""
-    for key in keys:
-        app.post_message(events.Key(key, key if len(key) == 1 else None))
 
 
 async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Owner:
     def run_worker(self, work: Any, *, group: str, name: str, exclusive: bool) -> None:
         if exclusive:
             self.cancel_group(self, group)
-        self.running.setdefault(group, []).append(asyncio.ensure_future(work()))
+        self.running.setdefault(group, []).append(asyncio.ensure_future(work))
 
     def cancel_group(self, node: object, group: str) -> None:
         for running in self.running.pop(group, []):

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import functools
 import threading
-import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
 from enum import Enum
 from time import monotonic
@@ -23,7 +22,6 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
-    from textual.worker import Worker
 
     from dld_tui.core.events import Event
 
@@ -46,6 +44,7 @@ class Keys(Enum):
     WAIT_NEARBY = "wait nearby"
     """They wait a moment when the widget that began it, or one in it, has the focus."""
     GO_ON = "go on"
+    """They do not wait. Use it only for tasks that no key begins, or that show their progress."""
 
 
 GROUPS = {
@@ -59,7 +58,7 @@ GROUPS = {
     "collect": Keys.WAIT_NEARBY,
     "count": Keys.GO_ON,
     "demo": Keys.WAIT,
-    "dialog": Keys.GO_ON,
+    "dialog": Keys.WAIT,
     "disk": Keys.GO_ON,
     "filter": Keys.WAIT_SHORTLY,
     "forget": Keys.GO_ON,
@@ -82,6 +81,7 @@ GROUPS = {
     "preview": Keys.GO_ON,
     "providers": Keys.GO_ON,
     "recent": Keys.WAIT_NEARBY,
+    "recolour": Keys.WAIT_NEARBY,
     "rows": Keys.WAIT_NEARBY,
     "save": Keys.WAIT_NEARBY,
     "schemas": Keys.GO_ON,
@@ -95,7 +95,8 @@ GROUPS = {
     "work": Keys.WAIT_SHORTLY,
 }
 """The groups of tasks. A task may run beside those of other groups, and beside those of its own
-unless it replaces them."""
+unless it replaces them. While a dialog that a task asked with :meth:`Tasks.ask` is open, keys do
+not wait for the task, whatever its group: they answer the dialog."""
 
 
 class Tasks:
@@ -125,12 +126,11 @@ class Tasks:
         """
         GROUPS[group]
         try:
-            waits_for = task.send(None)
+            awaited = task.send(None)
         except StopIteration:
             return
-        rest = functools.partial(_finish, task, waits_for)
-        _: Worker[None] = self._owner.run_worker(
-            rest, group=group, name=name or group, exclusive=replace
+        self._owner.run_worker(
+            RestOfTask(task, awaited), group=group, name=name or group, exclusive=replace
         )
 
     def cancel(self, group: str) -> None:
@@ -139,7 +139,7 @@ class Tasks:
 
     async def ask(self, dialog: Screen[T]) -> T | None:
         """Show a dialog or a page and return what it was left with."""
-        answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        answer: _DialogAnswer[T | None] = _DialogAnswer(loop=asyncio.get_running_loop())
 
         def left(value: T | None) -> None:
             if not answer.done():  # nobody waits when the task was cancelled
@@ -293,26 +293,45 @@ async def with_progress(
         raise
 
 
-async def _finish(task: Coroutine[Any, Any, None], waits_for: object) -> None:
-    await _resume(task, waits_for)
+class _DialogAnswer(asyncio.Future[T]):
+    """What a dialog was left with."""
 
 
-@types.coroutine
-def _resume(task: Coroutine[Any, Any, None], waits_for: object) -> Generator[object, Any, None]:
-    """Run the rest of a coroutine that waits already."""
-    try:
-        while True:
-            try:
-                value = yield waits_for
-            except GeneratorExit:
-                task.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - of what was awaited, or a cancellation
-                waits_for = task.throw(error)
-            else:
-                waits_for = task.send(value)
-    except StopIteration:
-        return
+class RestOfTask:
+    """The part of a task behind its first wait, for a worker to run.
+
+    Args:
+        task: The coroutine.
+        awaited: What its first ``await`` waits for.
+    """
+
+    def __init__(self, task: Coroutine[Any, Any, None], awaited: object) -> None:
+        self._task, self._awaited = task, awaited
+        self.busy_since = monotonic()
+        """When the task began, or when its last dialog was answered."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the task waits for the answer to a dialog that is open."""
+        return isinstance(self._awaited, _DialogAnswer) and not self._awaited.done()
+
+    def __await__(self) -> Generator[object, Any, None]:
+        """Run the rest of the coroutine."""
+        try:
+            while True:
+                try:
+                    value = yield self._awaited
+                except GeneratorExit:
+                    self._task.close()
+                    raise
+                except BaseException as error:  # noqa: BLE001 - of the awaited, or a cancellation
+                    self._awaited = self._task.throw(error)
+                else:
+                    if isinstance(self._awaited, _DialogAnswer):
+                        self.busy_since = monotonic()
+                    self._awaited = self._task.send(value)
+        except StopIteration:
+            return
 
 
 # --- jobs ---------------------------------------------------------------------------------------

@@ -182,8 +182,9 @@ class Tabs(_Base):
         """Close the shown tab; asks when it has unsaved edits."""
         from dld_tui.screens.questions import ask_to_close
 
-        if self.page in self.pages:
-            ask_to_close(self, self.page, self.close_page)
+        page = self.page
+        if page in self.pages:
+            page.when_saved(lambda: ask_to_close(self, page, self.close_page))
 
     async def action_close_front(self) -> None:
         if self.page in self.pages and len(self.pages) > 1:

@@ -473,6 +473,9 @@ class WorkspaceScreen(Page):
         """Give up what is shown of another tab, which was closed."""
         self.beside.tab_closed(page)
 
+    def when_saved(self, action: Callable[[], None]) -> None:
+        self.saving.when_saved(action)
+
     def save_then(self, done: Callable[[], None]) -> None:
         """Save, and call `done` when it is saved."""
         self.saving.save(done)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -32,6 +32,8 @@ class Saving(Controller):
 
     inference: TypeInference
     _said_changed: bool = False
+    _is_saving: bool = False
+    _after_save: list[Callable[[], None]] = field(default_factory=list)
 
     def facts(self, cursor: Cursor) -> set[str]:
         # What another program changed may be written over; an edit on a thread is not there yet.
@@ -45,6 +47,13 @@ class Saving(Controller):
         edits = len(self.document.history.done)
         count = f"{edits} edits" if edits != 1 else "1 edit"
         return [f"{visible(self.document.title)}: {count if edits else 'never saved'}"]
+
+    def when_saved(self, action: Callable[[], None]) -> None:
+        """Do something once the running save has ended well; at once when none runs."""
+        if self._is_saving:
+            self._after_save.append(action)
+        else:
+            action()
 
     # --- save -----------------------------------------------------------------------------------
 
@@ -118,6 +127,7 @@ class Saving(Controller):
         force: bool = False,
         data: DataMode = "copy",
     ) -> None:
+        self._is_saving = True
         # An output without a type makes a model that onnx's checker refuses.
         self.inference.when_typed(
             lambda: self._write_now(path, done, force=force, data=data), always=False
@@ -129,6 +139,7 @@ class Saving(Controller):
         from dld_tui.core.document.serialise import save
 
         if self.work.is_running:
+            self._is_saving, self._after_save = False, []
             self.complain(DldError("wait for the running task to end"))
             return
         document = self.document
@@ -141,6 +152,8 @@ class Saving(Controller):
             )
 
         def ended(error: DldError | None) -> None:
+            actions = self._after_save
+            self._is_saving, self._after_save = False, []
             if isinstance(error, CancelledError):
                 self.say("Not saved: stopped")
             elif isinstance(error, FileChangedError) and not force:
@@ -150,6 +163,8 @@ class Saving(Controller):
             else:
                 self._saved(target, remarks)
                 done()
+                for action in actions:
+                    action()
 
         self.work.run(f"Saving {clip(visible(str(target)), 60, keep='end')}", task, ended)
 

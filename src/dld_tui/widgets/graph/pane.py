@@ -159,7 +159,8 @@ class Colours:
 
     def next(self) -> None:
         """Let the colours say the next thing."""
-        self._give_overlays(self._take_next)
+        # A key asked for it: the next key steps on from there.
+        self._give_overlays(self._take_next, "recolour")
 
     def _take_next(self, overlays: Sequence[Overlay]) -> None:
         names = [overlay.name for overlay in overlays]
@@ -173,8 +174,10 @@ class Colours:
     def _is_large(self) -> bool:
         return self.pane.model is not None and len(self.pane.model.graph) > _LARGE
 
-    def _give_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
-        self.pane.tasks.start(self._find_overlays(take), "overlays", replace=True)
+    def _give_overlays(
+        self, take: Callable[[Sequence[Overlay]], None], group: str = "overlays"
+    ) -> None:
+        self.pane.tasks.start(self._find_overlays(take), group, replace=True)
 
     async def _find_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
         if not self._is_large:

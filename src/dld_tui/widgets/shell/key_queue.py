@@ -30,7 +30,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.tasks import GROUPS, Keys
+from dld_tui.widgets.tasks import GROUPS, Keys, RestOfTask
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
@@ -314,7 +314,7 @@ class KeyQueue:
         focused = screen.focused
         near: Sequence[object] = focused.ancestors_with_self if focused is not None else (screen,)
         begins = [
-            worker._created_time
+            _busy_since(worker)
             for worker in self._app.workers._workers
             if self._is_answer(worker, near)
         ]
@@ -334,15 +334,22 @@ class KeyQueue:
         keys = GROUPS.get(worker.group, Keys.WAIT_NEARBY)
         if worker.is_finished or keys is Keys.GO_ON:
             return False
+        if isinstance(worker._work, RestOfTask) and worker._work.is_asking:
+            return False
         node, stack = worker.node, self._app.screen_stack
         is_here = node is self._app or node in stack or node in near
         if keys is Keys.WAIT:
             return is_here
-        if monotonic() - worker._created_time > _PATIENCE_S:
+        if monotonic() - _busy_since(worker) > _PATIENCE_S:
             return False
         if keys is Keys.WAIT_SHORTLY:
             return is_here or node.screen in stack
         return node in near
+
+
+def _busy_since(worker: Worker[Any]) -> float:
+    work = worker._work
+    return work.busy_since if isinstance(work, RestOfTask) else worker._created_time
 
 
 def _is_idle(pump: MessagePump) -> bool:

@@ -225,6 +225,10 @@ class Page(Front, Screen[None]):
         """Save everything, and call `done` when it is saved; not when that fails."""
         done()
 
+    def when_saved(self, action: Callable[[], None]) -> None:
+        """Do something once the running save has ended well; at once when none runs."""
+        action()
+
     def tab_closed(self, page: Page) -> None:
         """Give up what is kept of another tab, which was closed."""
 
