@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.cli.setup.tool import add_tool as add
 from dld_tui.core.params import settings_of
-from dld_tui.core.settings import config, custom_tools
+from dld_tui.core.settings import custom_tools, paths
 from dld_tui.core.settings.custom_tools import Tool, ToolForm, form_values
 from tests.support.cli import Dld, listen_to_interrupts
 
@@ -71,7 +71,7 @@ def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) ->
     assert "PATH" in dld.fails(4, "tool", "run", "gone", model)
     assert "exit status 7" in dld.fails(5, "tool", "run", "fails", model)
     assert "writes no output" in dld.fails(2, "tool", "run", "show", model, "-o", tmp_path / "o")
-    config.config_path().write_text("[tools.a]\nshell = true\n")
+    paths.config_path().write_text("[tools.a]\nshell = true\n")
     assert "shell" in dld.fails(3, "tool", "list")
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dld_tui.app import DldApp
-from dld_tui.core.settings import config
+from dld_tui.core.settings import config, paths
 from dld_tui.screens.settings import SettingsScreen
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support.tui import screen_text
@@ -23,7 +23,7 @@ async def test_a_change_shows_at_once_and_escape_takes_it_back() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert (app.theme, app.config.glyphs) == ("dark", "unicode")
-        assert not config.config_path().exists()
+        assert not paths.config_path().exists()
 
 
 async def test_saving_writes_only_what_changed() -> None:
@@ -33,7 +33,7 @@ async def test_saving_writes_only_what_changed() -> None:
         await pilot.press("f2", "right", "f5")
         await pilot.pause()
         assert app.theme == "light"
-    assert config.config_path().read_text().split() == ["recent", "=", "7", "theme", "=", '"light"']
+    assert paths.config_path().read_text().split() == ["recent", "=", "7", "theme", "=", '"light"']
 
 
 async def test_a_wrong_value_cannot_be_saved() -> None:
@@ -47,7 +47,7 @@ async def test_a_wrong_value_cannot_be_saved() -> None:
         assert isinstance(app.screen, SettingsScreen)
         assert "the most is 200" in screen_text(app)
         assert app.config.recent == 99  # the last value that was right
-        assert not config.config_path().exists()
+        assert not paths.config_path().exists()
 
 
 async def test_tab_reaches_every_field_of_every_page_and_back() -> None:

@@ -22,7 +22,7 @@ from dld_tui.core.settings.custom_tools import (
     tool_of,
     tool_table,
 )
-from dld_tui.core.settings.paths import short
+from dld_tui.core.settings.paths import config_path, short
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.form_page import FormPage
@@ -70,7 +70,7 @@ class SettingsScreen(FormPage):
         reasons = {name: visible(f"unavailable: {why}") for name, why in broken.items()}
         form = ParamForm(shown, settings.values_of(self._before), reasons)
         yield self.boxed(
-            f"Settings · {short(settings.config_path())}",
+            f"Settings · {short(config_path())}",
             "{settings.save} save  {page.close} close",
             form,
         )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.settings import config, custom_tools
+from dld_tui.core.settings import config, custom_tools, paths
 from dld_tui.core.settings.custom_tools import Tool
 
 BY_HAND = """\
@@ -21,13 +21,13 @@ output = ".onnx"
 
 
 def write(text: str) -> None:
-    path = config.config_path()
+    path = paths.config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
 def read() -> str:
-    return config.config_path().read_text(encoding="utf-8")
+    return paths.config_path().read_text(encoding="utf-8")
 
 
 def test_tools_are_added_changed_renamed_and_removed() -> None:

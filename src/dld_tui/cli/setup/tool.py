@@ -16,7 +16,6 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import to_json
 from dld_tui.core.settings import custom_tools
-from dld_tui.core.settings.config import config_path
 from dld_tui.core.settings.custom_tools import (
     Tool,
     ToolForm,
@@ -26,7 +25,7 @@ from dld_tui.core.settings.custom_tools import (
     tool_table,
     unavailable_tools,
 )
-from dld_tui.core.settings.paths import short, unused
+from dld_tui.core.settings.paths import config_path, short, unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget

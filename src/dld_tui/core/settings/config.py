@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import DldError, InputError, SaveError
+from dld_tui.core.errors import InputError
 from dld_tui.core.params import (
     Setting,
     param,
@@ -23,13 +23,12 @@ from dld_tui.core.params import (
     settings_of,
     to_json,
 )
-from dld_tui.core.settings import paths
+from dld_tui.core.settings.paths import config_path
 from dld_tui.core.settings.plugins import has_plugins, plugins
+from dld_tui.core.settings.toml_files import parse_document, read_document, write_document
 from dld_tui.core.types import JSON
 
 if typing.TYPE_CHECKING:
-    from tomlkit import TOMLDocument
-
     from dld_tui.core.settings.custom_tools import Tool
 else:
     Tool = Any  # is imported where there are tools
@@ -101,11 +100,6 @@ class Config:
     """Values of the settings that other packages add; see :func:`added_value`."""
     problems: tuple[str, ...] = ()
     """Problems in the file or the environment, one line each; defaults are used instead."""
-
-
-def config_path() -> Path:
-    """Return the path of the configuration file."""
-    return paths.config_dir() / "config.toml"
 
 
 def added_settings() -> dict[str, Setting]:
@@ -224,64 +218,6 @@ def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
     write_document(target, document)
 
 
-def read_document(path: Path) -> TOMLDocument:
-    """Return the settings file with its comments, for editing; an empty one if it does not exist.
-
-    Raises:
-        InputError: The existing file cannot be read or is not valid TOML.
-    """
-    import tomlkit
-
-    document = parse_document(path)
-    return tomlkit.document() if document is None else document
-
-
-def put_table(tables: Any, name: str, values: Mapping[str, Any]) -> None:
-    """Add a table, or change the one of the same name: comments beside its values stay."""
-    table = tables.get(name)
-    if isinstance(table, dict):
-        for gone in [key for key in table if key not in values]:
-            del table[gone]
-        table.update(values)
-    else:
-        tables[name] = values
-
-
-def typed_values(
-    table: Any, types: Mapping[str, type], refused: Callable[[str], DldError]
-) -> dict[str, Any]:
-    """Return the values of a table, each of the type that its field declares.
-
-    Raises:
-        DldError: The error that `refused` makes of the reason.
-    """
-    if not isinstance(table, Mapping):
-        raise refused("expected a table")
-    for key, value in table.items():
-        if key not in types:
-            raise refused(f"unknown setting {key!r}")
-        if type(value) is not types[key]:
-            raise refused(f"{key} is {value!r}, not a {types[key].__name__}")
-    return dict(table)
-
-
-def write_document(path: Path, document: TOMLDocument) -> None:
-    """Write the settings file.
-
-    Raises:
-        SaveError: The file cannot be written; the old one is intact.
-    """
-    import tomlkit
-
-    from dld_tui.core.files.writer import write_text
-
-    try:
-        paths.ensure(path.parent)
-    except OSError as error:
-        raise SaveError(f"settings not saved: {error.strerror}", where=str(path)) from None
-    write_text(path, tomlkit.dumps(document))
-
-
 def changed(config: Config, **values: Any) -> Config:
     """Return the settings with some values replaced."""
     return dataclasses.replace(config, **values)
@@ -294,26 +230,6 @@ def _read(path: Path, problems: list[str]) -> Mapping[str, Any]:
         problems.append(f"{path.name}: {error.message}")
         return {}
     return document.unwrap() if document is not None else {}
-
-
-def parse_document(path: Path) -> TOMLDocument | None:
-    """Return a TOML file with its comments; None if it does not exist.
-
-    Raises:
-        InputError: It cannot be read or is not valid TOML.
-    """
-    if not path.is_file():  # the usual case, and no reason to import a parser
-        return None
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    try:
-        return tomlkit.parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from None
-    except TOMLKitError as error:
-        hint = "Correct it by hand"
-        raise InputError(f"not valid TOML: {error}", where=str(path), hint=hint) from None
 
 
 def _keys(value: Any, problems: list[str]) -> dict[str, str]:

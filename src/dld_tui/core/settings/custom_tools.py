@@ -20,7 +20,7 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import param
-from dld_tui.core.settings import config
+from dld_tui.core.settings import paths, toml_files
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.types import JSON
@@ -138,7 +138,7 @@ def tool_from(name: str, table: Any) -> Tool:
         UsageError: Something in it is unknown, of a wrong type, or cannot be used.
     """
     where = f"tool {name!r}"
-    values = config.typed_values(table, _TYPES, partial(UsageError, where=where))
+    values = toml_files.typed_values(table, _TYPES, partial(UsageError, where=where))
     arguments = values.pop("arguments", list(Tool.arguments))
     if not all(isinstance(argument, str) for argument in arguments):
         raise UsageError("arguments holds text only", where=where)
@@ -366,8 +366,8 @@ def load(path: Path | None = None) -> dict[str, Tool]:
     Raises:
         InputError: The file is not valid TOML, or a tool in it cannot be used.
     """
-    source = config.config_path() if path is None else path
-    tables = config.read_document(source).unwrap().get(_TABLE, {})
+    source = paths.config_path() if path is None else path
+    tables = toml_files.read_document(source).unwrap().get(_TABLE, {})
     wrong: list[str] = []
     tools = tools_of(tables, wrong)
     if wrong:
@@ -402,13 +402,13 @@ def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
         SaveError: The file cannot be written; the old one is intact.
     """
     validate(tool)
-    target = config.config_path() if path is None else path
-    document = config.read_document(target)
+    target = paths.config_path() if path is None else path
+    document = toml_files.read_document(target)
     tables = _tables(document, target)
     if instead_of and instead_of != tool.name:
         tables.pop(instead_of, None)
-    config.put_table(tables, tool.name, table_of(tool))
-    config.write_document(target, document)
+    toml_files.put_table(tables, tool.name, table_of(tool))
+    toml_files.write_document(target, document)
 
 
 def remove(name: str, path: Path | None = None) -> None:
@@ -419,13 +419,13 @@ def remove(name: str, path: Path | None = None) -> None:
         InputError: The file is not valid TOML.
         SaveError: The file cannot be written.
     """
-    target = config.config_path() if path is None else path
-    document = config.read_document(target)
+    target = paths.config_path() if path is None else path
+    document = toml_files.read_document(target)
     tables = _tables(document, target)
     if name not in tables:
         raise UsageError(f"unknown tool {name!r}")
     del tables[name]
-    config.write_document(target, document)
+    toml_files.write_document(target, document)
 
 
 def _tables(document: Any, path: Path) -> Any:

@@ -98,3 +98,8 @@ def unused(path: Path) -> Path:
         number += 1
         free = path.with_name(f"{path.stem}-{number}{path.suffix}")
     return free
+
+
+def config_path() -> Path:
+    """Return the path of the configuration file."""
+    return config_dir() / "config.toml"

@@ -18,7 +18,7 @@ from typing import Any
 
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
-from dld_tui.core.settings import config, paths
+from dld_tui.core.settings import paths, toml_files
 from dld_tui.core.tables.table import Column, Table
 
 AUTH = ("auto", "password", "key", "agent")
@@ -208,7 +208,7 @@ def load(path: Path | None = None) -> dict[str, Connection]:
         InputError: The file cannot be read, is not TOML, or a connection in it cannot be used.
     """
     source = store_path() if path is None else path
-    document = config.parse_document(source)
+    document = toml_files.parse_document(source)
     data = {} if document is None else document.unwrap()
     return {str(name): _connection(str(name), table, source) for name, table in data.items()}
 
@@ -237,9 +237,9 @@ def save(connection: Connection, path: Path | None = None) -> None:
     """
     validate(connection)
     target = store_path() if path is None else path
-    document = config.read_document(target)
-    config.put_table(document, connection.name, _values(connection))
-    config.write_document(target, document)
+    document = toml_files.read_document(target)
+    toml_files.put_table(document, connection.name, _values(connection))
+    toml_files.write_document(target, document)
 
 
 def remove(name: str, path: Path | None = None) -> None:
@@ -251,16 +251,16 @@ def remove(name: str, path: Path | None = None) -> None:
         SaveError: The file cannot be written.
     """
     target = store_path() if path is None else path
-    document = config.read_document(target)
+    document = toml_files.read_document(target)
     if name not in document:
         raise UsageError(f"unknown target {name!r}")
     del document[name]
-    config.write_document(target, document)
+    toml_files.write_document(target, document)
 
 
 def _connection(name: str, table: Any, path: Path) -> Connection:
     where = f"{path}: target {name!r}"
-    values = config.typed_values(table, _TYPES, partial(InputError, where=where))
+    values = toml_files.typed_values(table, _TYPES, partial(InputError, where=where))
     values.update({key: Path(values[key]) for key in _PATHS if key in values})
     if "host" not in values:
         raise InputError("it has no host", where=where)

@@ -14,8 +14,9 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.files.source import Source
+from dld_tui.core.tensorrt.plan.engine_plan import TrtexecLog
 from dld_tui.core.tensorrt.plan.file_set import device_name, device_of
-from dld_tui.core.tensorrt.plan.trtexec_log import TrtexecLog, read_log, summary_doubts
+from dld_tui.core.tensorrt.plan.trtexec_log import read_log, summary_doubts
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.results.pages import read_or_close

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.tables.table import Table
-from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor, TrtexecLog
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import (
@@ -25,7 +25,6 @@ from dld_tui.core.tensorrt.plan.tables import (
     reformat_table,
     reformats,
 )
-from dld_tui.core.tensorrt.plan.trtexec_log import TrtexecLog
 from tests.support.plans import layer, plan, tensor
 
 

@@ -25,7 +25,9 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     EnginePlan,
     EngineTensor,
+    Tactics,
     TimingSummary,
+    TrtexecLog,
 )
 from dld_tui.core.tensorrt.plan.file_set import (
     CONFIGURATIONS,
@@ -55,8 +57,6 @@ from dld_tui.core.tensorrt.plan.layers import (
 from dld_tui.core.tensorrt.plan.trtexec_log import (
     JoinedProfile,
     LayerProfile,
-    Tactics,
-    TrtexecLog,
     agree,
     join_profile,
     profile_of_rows,

@@ -13,7 +13,12 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
-from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
+from dld_tui.core.tensorrt.plan.engine_plan import (
+    EngineLayer,
+    TimeStatistics,
+    TimingSummary,
+    TrtexecLog,
+)
 from dld_tui.core.tensorrt.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
 from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.text import shortened
@@ -49,7 +54,6 @@ _BOUND = re.compile(
     r"(?P<mode>Input|Output) binding for (?P<name>.{1,4000}) with dimensions \S+ .*is created"
 )
 _MOST_MESSAGES = 200
-_MOST_TACTICS = 1_000_000
 _LONGEST_ROW = 8_000
 
 SECTIONS = {
@@ -74,82 +78,8 @@ _DEVICE_NUMBERS = (
 )  # fmt: skip
 
 
-@dataclass
-class Tactics:
-    """Names of tactics by value, which the builder logs as it tries them."""
-
-    of_layer: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By layer and value."""
-    by_value: dict[str, str] = field(default_factory=dict)
-    """By value only, for kernels, whose values are hashes; empty where names differ."""
-
-    def add(self, layer: str, value: str, name: str) -> None:
-        """Record the name of a tactic, and the layer that it was tried for, if known."""
-        key = _tactic_key(value)
-        if key is None or len(self.of_layer) + len(self.by_value) > _MOST_TACTICS:
-            return
-        if layer:
-            self.of_layer[layer, key] = name
-        if len(key) > _SHORT_TACTIC:
-            self.by_value[key] = name if self.by_value.get(key, name) == name else ""
-
-    def name(self, layer: str, value: str) -> str:
-        """Return the name of the tactic of a layer; empty if the log does not contain it."""
-        key = _tactic_key(value)
-        if key is None:
-            return ""
-        return self.of_layer.get((layer, key)) or self.by_value.get(key, "")
-
-
 _ROUNDING_MS, _ROUNDING = 0.005, 1e-4
 """How far the sum of rows may be from their total: each is written with two digits."""
-_SHORT_TACTIC = 8
-"""Digits of small values: these number the tactics of one kind of layer only."""
-
-
-def _tactic_key(value: str) -> str | None:
-    """Return a value as hexadecimal digits: before 8.4 it is a signed decimal number."""
-    try:
-        return f"{int(value, 16 if value.lower().startswith('0x') else 10) % (1 << 64):x}"
-    except ValueError:
-        return None
-
-
-@dataclass
-class TrtexecLog:
-    """One run in a log. Texts are foreign."""
-
-    command: str = ""
-    """The command line that reproduces the run; empty when the log has none."""
-    version: str = ""
-    """Of TensorRT, e.g. ``8.4.1``."""
-    status: str = ""
-    """``PASSED`` or ``FAILED``; empty when the log ends before."""
-    sections: dict[str, dict[str, JSON]] = field(default_factory=dict)
-    """By the names of :data:`SECTIONS`; numbers are read as TREx's metadata has them."""
-    percentiles: tuple[float, ...] = ()
-    """Which percentiles follow min, max, mean and median in the performance summary."""
-    warnings: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    layers: list[JSON] = field(default_factory=list)
-    bindings: list[JSON] = field(default_factory=list)
-    profile: list[JSON] = field(default_factory=list)
-    """Rows as ``--exportProfile`` writes them, the count first."""
-    facts: dict[str, str] = field(default_factory=dict)
-    tactics: Tactics = field(default_factory=Tactics)
-    """Names of tactics, which a verbose build logs and its table of layers lacks."""
-    modes: dict[str, str] = field(default_factory=dict)
-    """``input`` or ``output`` by the name of a binding."""
-    doubts: list[str] = field(default_factory=list)
-    """What cannot be true or is not whole, a sentence each."""
-    runs: int = 0
-    """How many runs the log has; this is the last."""
-    is_trtexec: bool = True
-
-    @property
-    def metadata(self) -> Mapping[str, JSON]:
-        """What TREx's metadata files would say."""
-        return {name: dict(values) for name, values in self.sections.items() if values}
 
 
 def read_log(text: str) -> TrtexecLog:
