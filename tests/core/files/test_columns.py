@@ -16,9 +16,9 @@ from onnx import helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.document import document as document_module
-from dld_tui.core.document.index import LinkIndex
+from dld_tui.core.document.index import LinkIndex, NodeIndex
 from dld_tui.core.document.node import Node, NodeTexts
-from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.serialise import save, skeleton_bytes, snapshot
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.files import columns
 from dld_tui.core.files.columns import (
@@ -109,7 +109,18 @@ def check_columns(data: bytes, content: FileContent | None = None) -> None:
     assert read.kinds == [(node.domain, node.op_type) for node in nodes]
     assert [tuple(own) for own in read.inputs] == [node.inputs for node in nodes]
     assert [tuple(own) for own in read.outputs] == [node.outputs for node in nodes]
+    for field_name in ("name", "op_type"):
+        by_text, plain_by_text = (
+            NodeIndex(field_name, lazy.main.nodes),
+            NodeIndex(field_name, nodes),
+        )
+        for text in {getattr(node, field_name) for node in nodes}:
+            places = [plain.index_of(node) for node in plain_by_text.get(text)]
+            assert [lazy.main.index_of(node) for node in by_text.get(text)] == places
     assert skeleton_bytes(lazy) == skeleton_bytes(plain.document)  # type: ignore[arg-type]
+    snapshots = [b"".join(snapshot(each)) for each in (lazy, plain.document)]  # type: ignore[arg-type]
+    of_lazy, of_plain = map(onnx.ModelProto.FromString, snapshots)
+    assert of_lazy == of_plain
     assert [node.proto for node in lazy.main.nodes] == [node.proto for node in nodes]
 
 
@@ -247,6 +258,25 @@ def test_looking_at_texts_touches_no_node(opened_by_columns: Document) -> None:
         for name in ("names", "kinds", "inputs", "outputs"):
             assert list(map(tuple, getattr(first, name))) == list(map(tuple, getattr(texts, name)))
     opened_by_columns.close()
+
+
+def test_an_edit_and_a_save_read_only_what_changes(
+    opened_by_columns: Document, tmp_path: Path
+) -> None:
+    document, copy = opened_by_columns, tmp_path / "copy.onnx"
+    scope = document.main
+    wanted = onnx.load(str(document.path))
+    wanted.graph.node[-1].name = "renamed"
+    assert [scope.find(name) for name in scope.texts().names] == scope.nodes
+    assert scope.nodes_of_type("none") == ()
+    b"".join(snapshot(document))
+    assert all(unread(document))
+    document.apply("rename_node", scope=[], node=scope.texts().names[-1], name="renamed")
+    save(document, copy)
+    assert unread(document)[0]
+    assert not unread(document)[-1]
+    assert onnx.load(str(copy)) == wanted
+    document.close()
 
 
 def test_nodes_that_were_moved_untouched_are_read_where_they_are(

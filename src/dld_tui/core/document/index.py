@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.node import SomeLinks, links_of
+from dld_tui.core.document.node import SomeLinks, links_of, texts_of_nodes
 from dld_tui.core.files.columns import MARK
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.machine.collector import collector_paused
@@ -100,7 +100,7 @@ class NodeIndex:
         """One node as itself: most names are unique, and a dict takes five times the room."""
         nodes = list(nodes)
         if texts is None:
-            texts = [getattr(node, field) for node in nodes]
+            texts = texts_of_nodes(nodes, field)
         if len(set(texts)) == len(nodes):
             self._found.update(zip(texts, nodes, strict=True))
         else:

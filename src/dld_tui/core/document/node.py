@@ -360,8 +360,14 @@ def unread_nodes(parts: Iterable[NodeBytes], scope: Scope) -> list[Node]:
     return nodes
 
 
-def _as_read(nodes: Sequence[Node]) -> Iterator[tuple[NodeBytes | None, Sequence[Node]]]:
-    """Group nodes for reading: runs from the file together, others one by one (None)."""
+def grouped_for_reading(
+    nodes: Sequence[Node],
+) -> Iterator[tuple[NodeBytes | None, Sequence[Node]]]:
+    """Yield all nodes in their order, in groups.
+
+    A group has its bytes in the file where none of its nodes has a message yet, so that no edit can
+    have changed them. These nodes have no subgraphs.
+    """
     at = asked = 0
     while at < len(nodes):
         run = nodes[at].run
@@ -412,7 +418,7 @@ class ListsOfLinks(NamedTuple):
 
 def links_of(nodes: Sequence[Node]) -> Iterator[SomeLinks | ListsOfLinks]:
     """Yield the links of nodes, in the groups in which they are read best."""
-    for own, some in _as_read(nodes):
+    for own, some in grouped_for_reading(nodes):
         if own is not None:
             with suppress(AskNodesError):
                 outputs, inputs = own.read("output", "input")
@@ -428,6 +434,18 @@ def _ask(protos: list[onnx.NodeProto]) -> tuple[list[Sequence[str]], list[Sequen
         _lists_of_texts([proto.output[:] for proto in protos]),
         _lists_of_texts([proto.input[:] for proto in protos]),
     )
+
+
+def texts_of_nodes(nodes: Sequence[Node], field: str) -> list[str]:
+    """Return one text of each node, ``name`` or ``op_type``, without making messages."""
+    texts: list[str] = []
+    for own, group in grouped_for_reading(nodes):
+        if own is not None:
+            with suppress(AskNodesError):
+                texts += item_of_each(*own.read(field))
+                continue
+        texts += [getattr(node, field) for node in group]
+    return texts
 
 
 class NodeTexts:
@@ -451,7 +469,7 @@ class NodeTexts:
         """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
         self._same: dict[str, str] = {}
         with collector_paused():
-            for own, some in _as_read(self.nodes):
+            for own, some in grouped_for_reading(self.nodes):
                 if own is not None:
                     with suppress(AskNodesError):
                         self._read(own)

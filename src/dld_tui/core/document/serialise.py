@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dld_tui.core.document.index import record_name
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, grouped_for_reading
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
 from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.columns import field_bytes
 from dld_tui.core.files.external import (
     dense_tensors,
     entries_of,
@@ -35,9 +36,7 @@ from dld_tui.core.files.proto_fields import (
     MODEL_TAGS,
     VARINT,
     read_varint,
-    tag_of,
     text_of,
-    varint,
 )
 from dld_tui.core.files.writer import can_clone, clone
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 _GRAPH_FIELD = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+_NODE_FIELD = onnx.GraphProto.DESCRIPTOR.fields_by_name["node"].number
 _SINGLE_FIELDS = ("name", "doc_string")
 
 
@@ -63,7 +63,7 @@ def skeleton_bytes(document: Document) -> bytes:
             _empty(function)
     graph = _graph_bytes(document.main)
     start, end = _graph_span(head)
-    return b"".join((head[:start], _tagged(_GRAPH_FIELD, graph), head[end:]))
+    return b"".join((head[:start], field_bytes(_GRAPH_FIELD, graph), head[end:]))
 
 
 def _graph_bytes(scope: Scope) -> bytes:
@@ -79,7 +79,7 @@ def _graph_bytes(scope: Scope) -> bytes:
     parts: list[bytes] = []
     for number, name in fields:
         if name == "node":
-            parts += (_tagged(number, _node_bytes(node)) for node in scope.nodes)
+            parts += _graph_nodes(scope)
         elif name in _SINGLE_FIELDS:
             only = type(proto)()
             if proto.HasField(name):
@@ -90,13 +90,22 @@ def _graph_bytes(scope: Scope) -> bytes:
                 only.DiscardUnknownFields()
             parts.append(only.SerializeToString())
         else:
-            parts += (_tagged(number, r.SerializeToString()) for r in scope.records[name])
+            parts += (field_bytes(number, r.SerializeToString()) for r in scope.records[name])
     rest = deepcopy(proto)
     for name in _SINGLE_FIELDS:
         rest.ClearField(name)
     # What is left (metadata_props, fields of newer versions) has higher numbers than all above.
     parts.append(rest.SerializeToString())
     return b"".join(parts)
+
+
+def _graph_nodes(scope: Scope) -> Iterator[bytes]:
+    """Yield the nodes of the main graph as fields of it."""
+    for own, nodes in grouped_for_reading(scope.nodes):
+        if own is not None:
+            yield own.serialised()  # a Python object for each node would take longer than all else
+        else:
+            yield from (field_bytes(_NODE_FIELD, _node_bytes(node)) for node in nodes)
 
 
 def _node_bytes(node: Node) -> bytes:
@@ -144,10 +153,6 @@ def _empty(scope: Scope) -> None:
 
 def _lists(scope: Scope) -> tuple[str, ...]:
     return FUNCTION_LISTS if scope.is_function else GRAPH_LISTS
-
-
-def _tagged(number: int, data: bytes) -> bytes:
-    return varint(tag_of(number)) + varint(len(data)) + data
 
 
 def _graph_span(head: bytes) -> tuple[int, int]:
@@ -340,7 +345,7 @@ def snapshot(document: Document, *, doubtful: bool = False) -> Iterator[bytes]:
     yield document.model.SerializeToString()  # with the header of the main graph
     graph = _number(onnx.ModelProto, "graph")
     for part in _parts(document.main, doubtful):
-        yield _field(graph, part) if part else b""
+        yield field_bytes(graph, part) if part else b""
     functions = _number(onnx.ModelProto, "functions")
     for function in document.functions:
         whole = onnx.FunctionProto()
@@ -348,7 +353,7 @@ def snapshot(document: Document, *, doubtful: bool = False) -> Iterator[bytes]:
         for part in _parts(function, doubtful):
             whole.MergeFromString(part)
             yield b""
-        yield _field(functions, whole.SerializeToString())
+        yield field_bytes(functions, whole.SerializeToString())
 
 
 def _parts(scope: Scope, doubtful: bool) -> Iterator[bytes]:
@@ -356,20 +361,34 @@ def _parts(scope: Scope, doubtful: bool) -> Iterator[bytes]:
     kind = onnx.FunctionProto if scope.is_function else onnx.GraphProto
     for name in FUNCTION_LISTS if scope.is_function else GRAPH_LISTS:
         number = _number(kind, name)
-        records = scope.records[name]
+        if name == "node":
+            yield from _node_parts(number, scope, doubtful)
+            continue
         part: list[bytes] = []
-        for at, record in enumerate(list(records)):
-            if name == "node":
-                if record.children:
-                    yield b"".join(part)
-                    part = []
-                    yield from _node_with_bodies(number, record, doubtful)
-                else:
-                    part.append(_field(number, record.proto.SerializeToString()))
-            elif name == "output" and not doubtful and not _is_trusted(scope, record, name):
-                part.append(_field(number, _bare(record).SerializeToString()))
+        for at, record in enumerate(list(scope.records[name])):
+            if name == "output" and not doubtful and not _is_trusted(scope, record, name):
+                part.append(field_bytes(number, _bare(record).SerializeToString()))
             elif name != "value_info" or doubtful or _is_trusted(scope, record, name):
-                part.append(_field(number, record.SerializeToString()))
+                part.append(field_bytes(number, record.SerializeToString()))
+            if at % _STEP == _STEP - 1:
+                yield b"".join(part)
+                part = []
+        yield b"".join(part)
+
+
+def _node_parts(number: int, scope: Scope, doubtful: bool) -> Iterator[bytes]:
+    for own, nodes in grouped_for_reading(list(scope.nodes)):
+        if own is not None:
+            yield own.serialised()
+            continue
+        part: list[bytes] = []
+        for at, node in enumerate(nodes):
+            if node.children:
+                yield b"".join(part)
+                part = []
+                yield from _node_with_bodies(number, node, doubtful)
+            else:
+                part.append(field_bytes(number, node.proto.SerializeToString()))
             if at % _STEP == _STEP - 1:
                 yield b"".join(part)
                 part = []
@@ -386,7 +405,7 @@ def _node_with_bodies(number: int, node: Node, doubtful: bool) -> Iterator[bytes
             for part in _parts(scope, doubtful):
                 graph.MergeFromString(part)
                 yield b""
-    yield _field(number, whole.SerializeToString())
+    yield field_bytes(number, whole.SerializeToString())
 
 
 def _is_trusted(scope: Scope, record: onnx.ValueInfoProto, list_name: str) -> bool:
@@ -402,7 +421,3 @@ def _bare(record: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
 
 def _number(kind: Any, name: str) -> int:
     return int(kind.DESCRIPTOR.fields_by_name[name].number)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return varint(tag_of(number)) + varint(len(data)) + data

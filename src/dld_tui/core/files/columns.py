@@ -192,6 +192,12 @@ class NodeBytes:
 
         return onnx.GraphProto.FromString(self._data()).node[:]
 
+    def serialised(self) -> bytes:
+        """Return the nodes as protobuf writes them in a graph."""
+        from dld_tui.core.files import protos as onnx  # late: `dld --help` and the like go without
+
+        return onnx.GraphProto.FromString(self._data()).SerializeToString()
+
     def read(self, *fields: str) -> list[list[str]]:
         """Return the items of lists, :data:`MARK` after those of each node.
 
