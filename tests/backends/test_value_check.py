@@ -14,7 +14,13 @@ import pytest
 from dld_tui.activities.convert import bf16, fp16
 from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
+from dld_tui.core.conversion.agreement import (
+    FLOAT16,
+    QUANTIZED,
+    SAME,
+    Agreement,
+    rounded_integers,
+)
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -368,3 +374,60 @@ def test_sequences_stay_as_they_are_in_float16(tmp_path: Path) -> None:
     assert found["values"]["is_good"]
     assert {"s[0]", "s[1]", "y", "z"} == found["values"]["outputs"].keys()
     assert found["kept"] == {"SequenceConstruct: what sequences hold keeps its type": 1}
+
+
+CODES = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[N, 64] x) => (uint8[N, 64] codes, int64[N, 1] places, uint8[N, 1] labels)
+<float scale = {0.02}, uint8 zero = {10}, float[64] half>
+{
+    y = Mul(x, half)
+    quantized = QuantizeLinear(y, scale, zero)
+    codes = Identity(quantized)
+    places = ArgMax <axis = 1> (y)
+    labels = Cast <to = 2> (places)
+}
+"""
+
+
+def test_codes_may_be_a_step_apart_where_their_floats_round(tmp_path: Path) -> None:
+    text = CODES.replace("float[64] half", "float half = {0.2}")
+    path = models.write(tmp_path, text)
+    with closing(Document.open(path)) as document:
+        assert rounded_integers(document) == {"quantized", "codes"}
+        check = ValueCheck(document, Question(shapes=["x:64x64"]), FLOAT16)
+
+        def problems(factor: float) -> dict[str, str]:
+            changed = text.replace("half = {0.2}", f"half = {{{factor!r}}}")
+            other = tmp_path / f"{factor!r}"
+            other.mkdir(exist_ok=True)
+            with closing(Document.open(models.write(other, changed))) as result:
+                rows = check.run(result).outputs
+            return {row.name: row.problem for row in rows}
+
+        with closing(check):
+            assert not any(problems(0.2).values())
+            # A few codes in a hundred change, each by one step: 0.2 is 10 steps at most.
+            assert not any(problems(0.2002).values())
+            assert "of 4,096 elements are outside" in problems(0.3)["codes"]
+
+
+def test_codes_that_are_all_a_step_apart_are_wrong(tmp_path: Path) -> None:
+    text = CODES.replace("float[64] half", "float half = {0.2}")
+    path = models.write(tmp_path, text)
+    (tmp_path / "other").mkdir()
+    moved = text.replace("y = Mul(x, half)", "m = Mul(x, half) y = Add(m, step)")
+    moved = moved.replace("float scale", "float step = {0.01}, float scale")
+    other = models.write(tmp_path / "other", moved)
+    with closing(Document.open(path)) as document, closing(Document.open(other)) as result:
+        check = ValueCheck(document, Question(shapes=["x:64x64"]), FLOAT16)
+        with closing(check):
+            problem = {row.name: row.problem for row in check.run(result).outputs}["codes"]
+    assert problem.startswith("its integers are 0.5")
+
+
+def test_a_packed_cache_is_compared_by_its_nibbles() -> None:
+    from dld_tui.backends.accuracy.runs import _nibbles
+
+    cache = np.array([[0x8F, 0x07]], np.uint8)
+    assert _nibbles(cache).tolist() == [[7, 0, -1, -8]]

@@ -465,7 +465,7 @@ def judged(
                 worst[name] = error
             why = tolerances.of(name).problem(error) or ""
             if agreement is not None:
-                why = agreement.problem(error, why)
+                why = agreement.problem(error, why, name=name)
             problem = problem or (f"{visible(name)}: {why}" if why else "")
         if problem:
             break

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import onnx
 
 from dld_tui.backends.accuracy.sides import Feeds, Runner, SessionRunner, Side
@@ -17,6 +18,7 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
+from dld_tui.core.conversion.agreement import packed_caches
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, inline_small_data
@@ -337,6 +339,8 @@ class Comparison:
             other = others[pairs[name]]
             if value is None or other is None:
                 continue  # no tensor, such as a sequence
+            if name in self._packed and value.dtype == other.dtype == np.uint8:
+                value, other = _nibbles(value), _nibbles(other)
             tolerance = self._tolerances.of(name)
             error = compare(value, other, tolerance)
             if (self._channels or name in self.outputs) and not error.mismatch:
@@ -348,6 +352,10 @@ class Comparison:
                 name, pairs[name], node, op_type, order, name in self.outputs,
                 tolerance.text, tolerance.problem(error) or "", error,
             )  # fmt: skip
+
+    @cached_property
+    def _packed(self) -> frozenset[str]:
+        return frozenset() if self.document is None else packed_caches(self.document)
 
     @cached_property
     def _makers(self) -> dict[str, tuple[str, str, int]]:
@@ -410,6 +418,13 @@ def _computed(document: Document) -> list[str]:
 
 def _bytes(values: Mapping[str, AnyArray | None]) -> int:
     return sum(value.nbytes for value in values.values() if value is not None)
+
+
+def _nibbles(value: AnyArray) -> AnyArray:
+    """Return the integers from -8 to 7 of a packed cache, two for each byte."""
+    stored: Any = value
+    pairs = np.stack([stored & 15, stored >> 4], -1).astype(np.int8) - 8
+    return pairs.reshape(*value.shape[:-1], -1)
 
 
 def _run_once(runner: SessionRunner, names: list[str], feed: Mapping[str, Any]) -> None:

@@ -39,6 +39,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, p
 from dld_tui.core.checks.prediction import require_sound
 from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
+from dld_tui.core.conversion.dequantize import avoid_wrong_kernels
 from dld_tui.core.conversion.error_attribution import (
     FailingNode,
     MeasuredErrors,
@@ -221,6 +222,9 @@ def _lighten(view: Path) -> bool:
 
 
 _REFERENCE_SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
+_WRONG_KERNEL = (
+    "compared with float zero points, since ONNX Runtime's CPU kernel is wrong with packed ones"
+)
 _BUDGET = 100 << 20
 """Bytes of values that are held at a time."""
 
@@ -290,14 +294,16 @@ class ValueCheck:
 
     def __init__(self, original: Document, asked: Question, agreement: Agreement) -> None:
         self._strict = bool(asked.tolerances)
-        self._agreement = agreement
-        near = Tolerances(agreement.tolerance)
-        self._tolerances = parse_tolerances(asked.tolerances) if self._strict else near
+        self._agreement = agreement = agreement.of_model(original)
+        self._tolerances = (
+            parse_tolerances(asked.tolerances) if self._strict else agreement.tolerances
+        )
         self._folder = original.path.parent if original.path is not None else None
         self.document = copy_of(original)
         """The original, its calls of local functions replaced as a conversion does it."""
         try:
             inline_calls(self.document)
+            self._avoided = avoid_wrong_kernels(self.document)
             self.feeds = self._inputs(asked)
             """Sets of inputs that the original takes."""
         except BaseException:
@@ -314,7 +320,11 @@ class ValueCheck:
     @property
     def remarks(self) -> list[str]:
         """What was guessed of the inputs."""
-        return self.feeds.remarks
+        remarks = self.feeds.remarks
+        if self._avoided:
+            nodes = fmt.plural(self._avoided, "node")
+            remarks = [*remarks, f"{nodes} MatMulNBits with g_idx: {_WRONG_KERNEL}"]
+        return remarks
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -453,13 +463,15 @@ class ValueCheck:
 
     @contextlib.contextmanager
     def _runnable(self, result: Document) -> Iterator[Document]:
-        narrow = self._agreement.narrow
-        runnable = rounded_copy(result, narrow.dtype) if narrow is not None else result
-        try:
+        narrow, runnable = self._agreement.narrow, result
+        with contextlib.ExitStack() as stack:
+            if self._avoided:
+                runnable = stack.enter_context(contextlib.closing(copy_of(runnable)))
+                avoid_wrong_kernels(runnable)
+            if narrow is not None:
+                rounded = rounded_copy(runnable, narrow.dtype)
+                runnable = stack.enter_context(contextlib.closing(rounded))
             yield runnable
-        finally:
-            if runnable is not result:
-                runnable.close()
 
     @cached_property
     def unfit_borders(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -338,10 +338,15 @@ class Tolerances:
 
     every: Tolerance = field(default_factory=Tolerance)
     by_name: Mapping[str, Tolerance] = field(default_factory=dict)
+    rounded: frozenset[str] = frozenset()
+    """Values that are rounded to integers, which may be one step further off."""
 
     def of(self, name: str) -> Tolerance:
         """Return what holds for a value."""
-        return self.by_name.get(name, self.every)
+        tolerance = self.by_name.get(name, self.every)
+        if name not in self.rounded:
+            return tolerance
+        return replace(tolerance, absolute=tolerance.absolute + 1)
 
     def require_names(self, compared: Collection[str], hint: str | None = None) -> None:
         """Refuse tolerances for values that are not compared, which would have no effect.

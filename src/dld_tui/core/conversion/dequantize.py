@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
-from onnx import helper
+import numpy as np
+from onnx import helper, numpy_helper
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import is_graph_output, working_copy
-from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
+from dld_tui.core.document.blocks import BlockedWeight, blocked_weights, unpacked
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
@@ -19,6 +21,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.files.proto_fields import set_text, set_texts
+from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import encode_elements, payload_bytes
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")
@@ -169,3 +172,51 @@ def _drop_unused(scope: Scope, name: str) -> None:
     if proto is None or scope.users(name) or name in scope.inputs or is_graph_output(scope, name):
         return
     Splice(scope, "initializer", scope.place_of("initializer", proto), [proto], []).do()
+
+
+def avoid_wrong_kernels(document: Document) -> int:
+    """Rewrite products of quantized weights that ONNX Runtime's CPU kernel computes wrong.
+
+    With rows in sorted blocks (``g_idx``), ONNX Runtime 1.31 ignores packed zero points, and is
+    wrong with 2 bits. It is right with 4 bits and floating point zero points, which hold the same
+    numbers.
+
+    Args:
+        document: A copy that is only run.
+
+    Returns:
+        The number of nodes that were rewritten.
+
+    Raises:
+        InputError: A weight cannot be read.
+    """
+    transaction, names, count = Transaction("avoid_wrong_kernels", {}), FreshNames(document), 0
+    for weight in list(blocked_weights(document)):
+        zeros = weight.zero_points
+        is_packed = zeros is not None and zeros.dtype == "uint8"
+        if weight.groups is None or not (weight.bits == 2 or (weight.bits == 4 and is_packed)):
+            continue
+        node, proto = weight.node, deepcopy(weight.node.proto)
+        inputs = list(node.inputs)
+        blocks = -(-weight.shape[1] // weight.block)
+        stored = weight.load()
+        default = float(1 << (weight.bits - 1))
+        points = (
+            np.full((weight.shape[0], blocks), default) if stored.zeros is None else stored.zeros
+        )
+        new: dict[int, Any] = {3: points.astype(numpy_dtype(weight.scales.dtype)).reshape(-1)}
+        if weight.bits == 2:
+            levels = unpacked(stored.levels, 2).astype(np.uint8)
+            new[1] = (levels[:, 0::2] | levels[:, 1::2] << 4).reshape(weight.shape[0], blocks, -1)
+            for attribute in proto.attribute:
+                if attribute.name == "bits":
+                    attribute.i = 4
+        for at, values in new.items():
+            inputs[at] = names.take(f"{weight.name}_{at}")
+            transaction.append(
+                node.scope, "initializer", numpy_helper.from_array(values, inputs[at])
+            )
+        set_texts(proto, "input", inputs)
+        transaction.replace(node.scope, "node", node, node.scope.new_node(proto))
+        count += 1
+    return count
