@@ -29,8 +29,7 @@ from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
-from dld_tui.screens.questions import DialogAsker
+from dld_tui.screens.home.tabs import OPENING, START, DialogAsker, OpeningPage, Tabs
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.command_dispatch import (
@@ -401,7 +400,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def action_quit(self) -> None:
         """Leave, after asking when something would be lost."""
-        from dld_tui.screens.questions import ask_to_quit
+        from dld_tui.screens.home.tabs import ask_to_quit
 
         ask_to_quit(self, self._open_screens())
 

@@ -15,7 +15,7 @@ from dld_tui.core.codec import decode
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.activity.form import ActivityScreen
-from dld_tui.screens.list_page import ListTable
+from dld_tui.screens.base_pages import ListTable
 from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER

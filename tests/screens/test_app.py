@@ -12,7 +12,7 @@ from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home.welcome import WelcomeScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
-from dld_tui.widgets.shell.bars import MOST, KeyBar
+from dld_tui.widgets.shell.page import MOST, KeyBar
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
 

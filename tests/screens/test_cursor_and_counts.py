@@ -22,7 +22,7 @@ from dld_tui.core.settings import saved_targets as targets
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.screens import targets as target_jobs
-from dld_tui.screens.list_page import AboutRow, ListPage
+from dld_tui.screens.base_pages import AboutRow, ListPage
 from dld_tui.screens.settings import SettingsScreen, ToolsScreen
 from dld_tui.screens.targets import TargetJobsScreen, TargetsScreen
 from dld_tui.screens.workspace.inference import TypeInference

@@ -15,7 +15,7 @@ from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.graph.viewed import GraphView
+from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.results.plan import PlanDetails, PlanFindings, SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
 from tests.support.report_screen import until

@@ -15,8 +15,12 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.results.layers import LayerPane
-from dld_tui.widgets.results.report_summary import summary_lines
-from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.results.report_views import (
+    ChartPane,
+    EnvironmentView,
+    SummaryView,
+    summary_lines,
+)
 from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until

@@ -12,7 +12,7 @@ from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import SECRETS
 from dld_tui.screens.activity.form import ActivityScreen
-from dld_tui.screens.list_page import AboutRow
+from dld_tui.screens.base_pages import AboutRow
 from dld_tui.screens.targets import TargetFormScreen, TargetsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm

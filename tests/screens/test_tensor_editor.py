@@ -19,8 +19,7 @@ from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.widgets.shell import key_queue
-from dld_tui.widgets.tensors.grid import exact_text
-from dld_tui.widgets.tensors.pane import CellEditor
+from dld_tui.widgets.tensors.grid import CellEditor, exact_text
 from tests.support import decoders
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import WIDE, Session, opened

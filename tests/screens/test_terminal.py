@@ -34,7 +34,7 @@ raise SystemExit(app.run())
 """
 _CRASH = """
 from dld_tui import app
-from dld_tui.widgets.shell.bars import TabStrip
+from dld_tui.widgets.shell.page import TabStrip
 def fail(*_): raise RuntimeError("broken here")
 TabStrip.content = fail
 raise SystemExit(app.run())

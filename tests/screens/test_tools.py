@@ -19,8 +19,8 @@ from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.activity.document_forms import ToolJobScreen
+from dld_tui.screens.base_pages import AboutRow
 from dld_tui.screens.home.palette import Palette, entries_for
-from dld_tui.screens.list_page import AboutRow
 from dld_tui.screens.settings import ToolFormScreen, ToolsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm

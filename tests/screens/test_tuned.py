@@ -27,7 +27,7 @@ from dld_tui.core.tune.result import (
     result_parts,
     tune_table,
 )
-from dld_tui.screens.list_page import ListPage, ListTable
+from dld_tui.screens.base_pages import ListPage, ListTable
 from dld_tui.screens.results.table import ParagraphsDialog
 from dld_tui.screens.results.tuning import TuneScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from dld_tui.commands import in_scope
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.explorer.filter_dialog import FilterDialog
-from dld_tui.widgets.explorer.items import View
+from dld_tui.widgets.explorer.node_filter import FilterDialog
+from dld_tui.widgets.explorer.state import View
 from tests.support import models
 from tests.support.workspace import SIZES, WIDE, Session, opened
 

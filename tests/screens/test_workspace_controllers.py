@@ -25,10 +25,8 @@ from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
-from dld_tui.widgets.explorer.items import Branch
-from dld_tui.widgets.explorer.state import ExplorerModel
-from dld_tui.widgets.parameters.descriptions import NodeRows, ScopeRows, Terminal
-from dld_tui.widgets.parameters.rows import ParameterRow
+from dld_tui.widgets.explorer.state import Branch, ExplorerModel
+from dld_tui.widgets.parameters.descriptions import NodeRows, ParameterRow, ScopeRows, Terminal
 from tests.support import models
 
 

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
-from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+from dld_tui.widgets.explorer.node_filter import FilterDialog
 from tests.support import models
 from tests.support.workspace import SIZES, Session, opened, wait_for
 

@@ -17,7 +17,7 @@ from textual.widget import Widget
 import dld_tui
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell.themes import THEMES
 
 HOSTILE = "/blk[0]/Conv [/weight]"

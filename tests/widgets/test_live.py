@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.widgets.charts.live import Series, Stages, best_figure, rate_text, scale
+from dld_tui.widgets.charts.plots import Series, Stages, best_figure, rate_text, scale
 
 _MS = st.floats(1e-3, 1e6)
 

@@ -8,7 +8,7 @@ from textual._context import visible_screen_stack
 
 from dld_tui.app import DldApp
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.shell.bars import KeyBar
+from dld_tui.widgets.shell.page import KeyBar
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import until
 

@@ -14,9 +14,10 @@ from dld_tui.widgets.parameters.descriptions import (
     DOCUMENTATION,
     INITIALIZERS,
     NodeRows,
+    ParameterLines,
+    ParameterRow,
     ScopeRows,
 )
-from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
 from tests.support import models
 from tests.support.sessions import document_of
 

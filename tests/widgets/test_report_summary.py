@@ -9,8 +9,8 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import width_of
-from dld_tui.widgets.results import report_summary
-from dld_tui.widgets.results.report_summary import (
+from dld_tui.widgets.results import report_views
+from dld_tui.widgets.results.report_views import (
     Advice,
     costliest,
     input_shapes,
@@ -132,7 +132,7 @@ def test_what_most_names_share_is_left_out(tmp_path: Path) -> None:
 def test_long_facts_are_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = [f"word{number}" for number in range(60)]
     found = [MeasuredFact("limited by", " ".join(words))]
-    monkeypatch.setattr(report_summary, "measured_facts", lambda report: found)
+    monkeypatch.setattr(report_views, "measured_facts", lambda report: found)
     path = make_report(tmp_path / "a.dldprof")
     for width in (40, 78, 160, 198):
         text = shown(path, width)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.widgets.shell.bars import TabStrip
+from dld_tui.widgets.shell.page import TabStrip
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 

@@ -153,6 +153,14 @@ def open_files(paths: tuple[Path, ...]) -> int | None:
     return open_paths(paths)
 
 
+@click.command("worker", hidden=True)
+def worker() -> None:
+    """Serve one job: a request as JSON on standard input, events as JSON lines on output."""
+    from dld_tui.activities.worker import main
+
+    main()
+
+
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from dld_tui import __version__

@@ -70,7 +70,7 @@ COMMANDS = (
     CommandInfo("selftest", "Test all backends end to end.", activity="selftest"),
     CommandInfo("doctor", "Check this installation.", "dld_tui.cli.setup.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
-    CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),
+    CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.group:worker", hidden=True),
     CommandInfo(
         OPEN, "Open files in the user interface.", "dld_tui.cli.group:open_files", hidden=True
     ),

@@ -25,8 +25,7 @@ from dld_tui.core.settings.custom_tools import (
 from dld_tui.core.settings.paths import config_path, short
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.screens.form_page import FormPage
-from dld_tui.screens.list_page import AboutRow, ListPage, labelled
+from dld_tui.screens.base_pages import AboutRow, FormPage, ListPage, labelled
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog

@@ -30,17 +30,15 @@ from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.jobs import JobScreen
-from dld_tui.screens.form_page import FormPage
-from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
-from dld_tui.screens.questions import DialogAsker
+from dld_tui.screens.base_pages import LABEL, AboutRow, FormPage, ListPage, labelled
+from dld_tui.screens.home.tabs import DialogAsker
 from dld_tui.styles import STYLES
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host

@@ -19,16 +19,15 @@ from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Lo
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.list_page import LABEL, ListPage
+from dld_tui.screens.base_pages import LABEL, ListPage
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.charts.live import Series, Stages, best_figure, rate_text
+from dld_tui.widgets.charts.plots import Series, Stages, best_figure, rate_text
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.lists.line_source import LogSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import LogSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed

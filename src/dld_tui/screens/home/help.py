@@ -18,9 +18,8 @@ from dld_tui.screens.home.palette import Entry
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, wrap
 from dld_tui.widgets.shell.command_dispatch import HasCommands, bindings_for, hint, scopes_of
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page

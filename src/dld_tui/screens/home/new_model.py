@@ -15,10 +15,9 @@ from dld_tui.core.operators.registry import known_versions, runtimes_for
 from dld_tui.core.params import command_line, from_json
 from dld_tui.core.text import clip
 from dld_tui.core.types import JSON
-from dld_tui.screens.form_page import FormPage
+from dld_tui.screens.base_pages import FormPage
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host

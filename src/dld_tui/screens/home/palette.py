@@ -21,9 +21,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.fuzzy import score
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.dialogs.search import SearchDialog
-from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import HasCommands, hint, scopes_of
 from dld_tui.widgets.shell.page import Page
 

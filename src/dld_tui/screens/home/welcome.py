@@ -32,10 +32,9 @@ from dld_tui.core.text import cell_width, clip, fit
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.forms.path_input import PathInput
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, shown_too

@@ -24,14 +24,13 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.list_page import ListPage
+from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY, PageEdits
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs

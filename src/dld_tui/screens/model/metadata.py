@@ -31,14 +31,13 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.list_page import ListPage
+from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.workspace.history import History, PageEdits
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
 from dld_tui.widgets.forms.text_field import text_field
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import Page

@@ -20,9 +20,8 @@ from dld_tui.core.operators.registry import (
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.screens.home.new_model import runtimes_text
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, PromptDialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 
 _OTHER_ROWS = 10
 """Rows of the screen that a list leaves to the rest of a dialog."""

@@ -47,12 +47,11 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.list_page import ListPage
+from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.results.pages import ResultModel, ask_where, model_of
 from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.styles import STYLES
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors

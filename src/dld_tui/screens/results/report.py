@@ -37,12 +37,16 @@ from dld_tui.screens.results.pages import Panes, PaneStrip, ask_where, read_or_c
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows
 from dld_tui.widgets.results.layers import LayerPane, column_title
-from dld_tui.widgets.results.report_summary import Advice, costliest
-from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.results.report_views import (
+    Advice,
+    ChartPane,
+    EnvironmentView,
+    SummaryView,
+    costliest,
+)
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host, offer_rules

@@ -22,9 +22,8 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.results.pages import read_or_close
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.host import host

@@ -28,9 +28,8 @@ from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task

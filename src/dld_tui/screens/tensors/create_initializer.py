@@ -22,7 +22,7 @@ from dld_tui.core.tensors.generate import uniform_range
 from dld_tui.core.tensors.npy import import_npy
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.form_page import FormPage
+from dld_tui.screens.base_pages import FormPage
 from dld_tui.screens.tensors.conversion import DTYPES
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.widgets.forms.param_form import ParamForm

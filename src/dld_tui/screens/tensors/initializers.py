@@ -30,9 +30,8 @@ from dld_tui.screens.workspace.state import is_alive
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.styled import operator_style
+from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding

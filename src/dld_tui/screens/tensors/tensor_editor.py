@@ -33,7 +33,7 @@ from dld_tui.screens.tensors.conversion import (
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog, PromptDialog
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
@@ -44,11 +44,12 @@ from dld_tui.widgets.tensors.grid import (
     MOST_DIGITS,
     Elements,
     GridLayout,
+    GridPane,
+    SliceBar,
     TensorGrid,
     exact_text,
     parse_index,
 )
-from dld_tui.widgets.tensors.pane import GridPane, SliceBar
 from dld_tui.widgets.tensors.side import SideState, TensorSide, read_histogram
 
 if TYPE_CHECKING:

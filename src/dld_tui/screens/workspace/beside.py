@@ -30,9 +30,8 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.explorer.state import ExplorerModel
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, binding_of, bindings_for

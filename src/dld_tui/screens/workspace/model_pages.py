@@ -15,8 +15,8 @@ from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import DOC_STRING
+from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.pane import Parameters
-from dld_tui.widgets.parameters.rows import ParameterRow
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node

@@ -16,9 +16,8 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
-from dld_tui.widgets.explorer.items import Sort, View
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.explorer.state import ExplorerModel, Sort, View
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
@@ -70,7 +69,7 @@ class NodeList(Controller):
 
     def filter(self) -> None:
         """Choose operator types and conditions."""
-        from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+        from dld_tui.widgets.explorer.node_filter import FilterDialog
 
         nodes = [node for scope in self.document.scopes() for node in scope.nodes]
 

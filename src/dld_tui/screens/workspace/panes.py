@@ -16,9 +16,8 @@ from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
-from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.explorer.state import Branch, ExplorerModel
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters

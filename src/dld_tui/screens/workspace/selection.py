@@ -22,8 +22,7 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
-from dld_tui.widgets.explorer.items import name_separator
-from dld_tui.widgets.explorer.state import all_nodes, matching_nodes
+from dld_tui.widgets.explorer.state import all_nodes, matching_nodes, name_separator
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
@@ -93,7 +92,7 @@ class Selection(Controller):
 
     def mark_filter(self) -> None:
         """Mark the nodes that an advanced filter lets through."""
-        from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+        from dld_tui.widgets.explorer.node_filter import FilterDialog
 
         nodes = list(all_nodes(self.model.listing))
         dialog = FilterDialog(nodes, self.model.listing.count_kinds(), None)

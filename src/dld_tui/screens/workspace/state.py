@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.explorer.items import Branch
-from dld_tui.widgets.explorer.state import ExplorerModel, all_nodes
-from dld_tui.widgets.parameters.rows import ParameterRow
+from dld_tui.widgets.explorer.state import Branch, ExplorerModel, all_nodes
+from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:

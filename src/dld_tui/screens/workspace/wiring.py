@@ -18,7 +18,7 @@ from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import by_scope
-from dld_tui.widgets.parameters.rows import ParameterLines
+from dld_tui.widgets.parameters.descriptions import ParameterLines
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

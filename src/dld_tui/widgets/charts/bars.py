@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dld_tui.core.text import cell_width, clip, visible
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
 
 HEATS = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5")
@@ -251,3 +251,10 @@ def flow(blocks: Sequence[Block], width: int, gap: int = 3) -> list[Line]:
         row.append(one)
         used += needed
     return [*lines, *beside(row, gap)]
+
+
+def digits(value: float | None) -> int:
+    """Return how many decimals show three significant digits of milliseconds."""
+    if not value or value >= 100:
+        return 1 if value else 2
+    return 2 if value >= 1 else 3 if value >= 0.1 else 4

@@ -21,6 +21,7 @@ from dld_tui.widgets.charts.bars import (
     Line,
     bar,
     bar_ramp,
+    digits,
     heat,
     histogram,
     hottest,
@@ -37,7 +38,6 @@ from dld_tui.widgets.charts.plots import (
     sentence,
 )
 from dld_tui.widgets.lists.styled import layer_style
-from dld_tui.widgets.results.report_summary import digits
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.cells import time_text
 

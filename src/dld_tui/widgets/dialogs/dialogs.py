@@ -22,9 +22,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.forms.param_form import ChoiceField, field_text
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import TextField
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Front

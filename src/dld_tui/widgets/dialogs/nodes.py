@@ -24,9 +24,8 @@ from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import query_field, text_field
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, operator_style
+from dld_tui.widgets.lists.styled import Piece, Rows, operator_style
 from dld_tui.widgets.parameters.descriptions import node_schema
 from dld_tui.widgets.parameters.edit_bar import attribute_text, edit_value, editable_text
 from dld_tui.widgets.shell import glyphs

@@ -25,9 +25,8 @@ from dld_tui.core.operators.registry import schema_for, versions_of
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.forms.text_field import text_field
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, operator_style
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, operator_style
 
 WIDE = 96
 """Cells from which the documentation stands at the right of the list."""

@@ -15,9 +15,8 @@ from textual.widgets import Input
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.forms.text_field import text_field
-from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows
 
 T = TypeVar("T")
 

@@ -31,9 +31,8 @@ from dld_tui.core.text.fuzzy import FuzzyIndex
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.search import SearchDialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, operator_style
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, operator_style
 from dld_tui.widgets.parameters.descriptions import Terminal, terminals_of
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs

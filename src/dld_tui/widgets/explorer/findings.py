@@ -16,10 +16,9 @@ from textual.widgets import Input
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
-from dld_tui.widgets.lists.styled import Rows, operator_style, wrap
+from dld_tui.widgets.lists.styled import Piece, Rows, operator_style, wrap
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint

@@ -23,12 +23,16 @@ from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.types.value_types import alias_legend
-from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
     NOTHING,
+    Entry,
     ExplorerModel,
     Figures,
+    Item,
+    Rows,
+    Sort,
+    View,
     all_nodes,
     below,
     next_match,
@@ -36,9 +40,9 @@ from dld_tui.widgets.explorer.state import (
     set_all_unfolded,
     unfold_to_fill,
 )
-from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar, LineSearch
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed

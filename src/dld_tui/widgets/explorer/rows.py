@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.explorer.items import Branch, Entry, Item, Rows, Sort, View
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import operator_style
-from dld_tui.widgets.parameters.rows import stale_mark
+from dld_tui.widgets.explorer.state import Branch, Entry, Item, Rows, Sort, View
+from dld_tui.widgets.lists.styled import Piece, operator_style
+from dld_tui.widgets.parameters.descriptions import stale_mark
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 

@@ -29,8 +29,7 @@ from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.forms.path_input import complete, find_matches
 from dld_tui.widgets.forms.text_field import TextField, drawn
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.tasks import on_thread
 

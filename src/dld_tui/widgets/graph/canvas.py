@@ -16,9 +16,8 @@ from textual.strip import Strip
 
 from dld_tui.core.graph.layout import Box, Layout, Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
-from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.search import LineSearch
-from dld_tui.widgets.lists.styled import PieceStyles
+from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles
 from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
 
 CELLS = 18

@@ -10,9 +10,8 @@ from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, Link, cells_of, lay_out
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.overlays import Overlay
-from dld_tui.widgets.graph.state import GraphNotes
-from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.graph.state import GraphNotes, GraphView, ViewedGraph
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
 
 ZOOMS = 3

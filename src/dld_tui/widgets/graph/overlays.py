@@ -14,9 +14,8 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.text import visible
 from dld_tui.widgets.charts.bars import HEATS, heat, hottest
-from dld_tui.widgets.graph.state import LEVEL_STYLES, LEVELS, GraphNotes
-from dld_tui.widgets.graph.viewed import ViewedGraph
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.graph.state import LEVEL_STYLES, LEVELS, GraphNotes, ViewedGraph
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
 
 _MOST_ROWS = 400

@@ -26,11 +26,10 @@ from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
 from dld_tui.widgets.graph.overlays import Overlay, TimeOverlay, overlays_of
-from dld_tui.widgets.graph.state import GraphModel, GraphNotes
-from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
-from dld_tui.widgets.lists.line_source import compiled
+from dld_tui.widgets.graph.state import CANVAS_BOXES, GraphModel, GraphNotes, GraphView, ViewedGraph
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import LineSearch
+from dld_tui.widgets.lists.styled import compiled
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for, hint, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed

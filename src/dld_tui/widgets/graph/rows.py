@@ -12,9 +12,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.graph.drawing import LINES, joined
 from dld_tui.widgets.graph.overlays import Overlay
-from dld_tui.widgets.graph.state import GraphNotes
-from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
-from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.graph.state import GraphNotes, ViewedGraph, fold_summary, fold_title
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
 
 UNFOLDED = "▾"

@@ -33,9 +33,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.search import LineSearch
-from dld_tui.widgets.lists.styled import PieceStyles
+from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
 from dld_tui.widgets.shell.frame import Frame

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.widgets import Input, Label
 
 from dld_tui.widgets.forms.text_field import TextField, text_field
-from dld_tui.widgets.lists.line_source import compiled
+from dld_tui.widgets.lists.styled import compiled
 
 _SLICE_S = 0.02
 """How long a search may keep the event loop before it lets others run."""

@@ -21,11 +21,17 @@ from textual.message import Message
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
-from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import LineSearch
-from dld_tui.widgets.parameters.descriptions import DEFAULTS, DOCUMENTATION, NodeRows, ScopeRows
-from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
+from dld_tui.widgets.lists.styled import compiled
+from dld_tui.widgets.parameters.descriptions import (
+    DEFAULTS,
+    DOCUMENTATION,
+    NodeRows,
+    ParameterLines,
+    ParameterRow,
+    ScopeRows,
+)
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks, task, with_progress

@@ -40,19 +40,19 @@ from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.graph.pane import GraphPane
-from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph
-from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.graph.state import GraphView, ViewedGraph
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.styled import Rows, layer_style, wrap
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
 from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.results.report_summary import (
+from dld_tui.widgets.results.report_views import (
     Advice,
+    ChartPane,
+    LaidOutView,
     advice_lines,
     distribution_block,
     figure_block,
     layers_block,
 )
-from dld_tui.widgets.results.report_views import ChartPane, LaidOutView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 

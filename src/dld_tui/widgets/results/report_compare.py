@@ -16,8 +16,7 @@ from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import runs_picture
-from dld_tui.widgets.lists.line_source import ListSource
-from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.lists.styled import ListSource, wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint

@@ -12,8 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.glyphs import bar

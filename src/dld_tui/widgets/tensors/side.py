@@ -13,8 +13,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, block, columns, flow
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.edit_bar import number, value_text
-from dld_tui.widgets.parameters.rows import ParameterRow
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed

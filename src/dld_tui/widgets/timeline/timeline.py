@@ -23,8 +23,7 @@ from dld_tui.core.report.records import Bucket, GpuEvent, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import operator_style
+from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.results.report_views import layer_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
