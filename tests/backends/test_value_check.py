@@ -373,7 +373,9 @@ def test_sequences_stay_as_they_are_in_float16(tmp_path: Path) -> None:
     found = convert(models.write(tmp_path, text))
     assert found["values"]["is_good"]
     assert {"s[0]", "s[1]", "y", "z"} == found["values"]["outputs"].keys()
-    assert found["kept"] == {"SequenceConstruct: what sequences hold keeps its type": 1}
+    assert found["kept"] == {
+        "SequenceConstruct: what sequences and optionals hold keeps its type": 1
+    }
 
 
 CODES = """

@@ -58,6 +58,28 @@ def test_the_edit_refuses_what_it_cannot_do_as_a_whole(tmp_path: Path) -> None:
     assert bytes_of(document) == before
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        "s = SequenceConstruct(x, z)\n y = SequenceAt(s, at)",
+        "e = SequenceConstruct(z)\n s = SequenceInsert(e, x)\n y = SequenceAt(s, at)",
+        "s = SplitToSequence(x)\n y = SequenceAt(s, at)",
+        "s = Optional(x)\n y = OptionalGetElement(s)",
+        "y = OptionalGetElement(x)",
+    ],
+)
+def test_no_cast_changes_what_a_container_holds(tmp_path: Path, node: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    held (float[2] x, float[2] z) => (float[N] y) <int64 at = {{0}}> {{ {node} }}"""
+    document = typed(tmp_path, text)
+    before = bytes_of(document)
+    for holder in [node.outputs[0] for node in document.main.nodes]:
+        nodes: list[JSON] = [[[], f">{holder}"]]
+        with pytest.raises(EditError, match="keeps its type|no floating point inputs"):
+            document.apply("cast_nodes", nodes=nodes, precision="fp16")
+    assert bytes_of(document) == before
+
+
 def test_a_plan_changes_nothing(tmp_path: Path) -> None:
     document = typed(tmp_path, models.CHAIN)
     before = bytes_of(document)

@@ -509,12 +509,6 @@ def _casts(document: Document) -> int:
 # --- which nodes ---------------------------------------------------------------------------------
 
 
-_CONTAINER_OPERATORS = frozenset([
-    "SequenceConstruct", "SequenceInsert", "SequenceEmpty", "SequenceAt", "SplitToSequence",
-    "ConcatFromSequence", "SequenceMap", "Optional", "OptionalGetElement",
-])  # fmt: skip
-
-
 def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[Node]:
     blocked_ops, wanted = set(options.op_block), set(options.node_block)
     met: set[str] = set()
@@ -558,8 +552,6 @@ def _why_kept(
         return "" if is_plain or "only holds" in changes else f"{node.op_type}: {changes}"
     if node.op_type == "Cast" or not (changes.inputs or changes.outputs):
         return ""
-    if node.op_type in _CONTAINER_OPERATORS:
-        return f"{node.op_type}: what sequences hold keeps its type"
     if names or node.op_type in blocked:
         return f"{node.op_type}: blocked"
     if precision_of(node) not in ("", narrow.precision):

@@ -268,6 +268,12 @@ class Changes:
     note: str = ""
 
 
+_CONTAINER_OPERATORS = frozenset([
+    "SequenceConstruct", "SequenceInsert", "SplitToSequence", "Optional", "OptionalGetElement",
+])  # fmt: skip
+"""Operators with tensors on one side and what holds them on the other: Cast takes tensors only."""
+
+
 def changes_of(node: Node, precision: str) -> Changes | str:
     """Return which inputs and outputs of a node change for a precision, or why none can."""
     schema = schema_of(node)
@@ -284,6 +290,8 @@ def changes_of(node: Node, precision: str) -> Changes | str:
         return bound
     if not bound or dtype is None:
         return _why_none(node, precision)
+    if not schema.domain and schema.name in _CONTAINER_OPERATORS:
+        return "what sequences and optionals hold keeps its type"
     wanted = type_text_of(dtype)
     unable = [name for name, formal in _formals(node, schema)
               if name in bound and wanted not in formal.types]  # fmt: skip
@@ -334,7 +342,7 @@ def _actual(node: Node, schema: OperatorSchema) -> Iterator[tuple[Formal | None,
             yield None, ""
             continue
         text = type_of_value(node.scope.value_type(name))
-        yield formal, (dtype_of(text) or "") if text else ""
+        yield formal, (dtype_of(text) or text) if text else ""
 
 
 def _bound(node: Node, schema: OperatorSchema, group: tuple[str, ...]) -> dict[str, str] | str:
