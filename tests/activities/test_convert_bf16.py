@@ -65,3 +65,23 @@ def test_inputs_and_outputs_may_stay_float32(tmp_path: Path) -> None:
     model = onnx.load(out)
     onnx.checker.check_model(model, full_check=True)
     assert [node.op_type for node in model.graph.node] == ["Cast", "MatMul", "Relu", "Cast"]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "c = ConstantOfShape<value = float[1] {1.5}>(s) y = Mul(x, c)",  # bfloat16 from opset 20 on
+        "a = com.microsoft.FastGelu(x) y = com.microsoft.FastGelu(a)",
+        """n = Constant<value_int = 2>() t = Constant<value_int = 1>() c = Cast<to = 9>(t)
+        e = SequenceEmpty() q = Loop(n, c, e) <body = b (int64 i, bool d, seq(float[3]) v)
+            => (bool f, seq(float[3]) w) { f = Identity(d) w = SequenceInsert(v, x) }>
+        k = Constant<value_int = 0>() p = SequenceAt(q, k) y = Exp(p)""",
+    ],
+)
+def test_the_result_is_valid_and_compared(tmp_path: Path, nodes: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+    g (float[3] x) => (float[3] y) {{ s = Shape(x) {nodes} }}"""
+    out = tmp_path / "o.onnx"
+    result = convert("bf16", models.write(tmp_path, text), out)
+    assert cast("dict[str, Any]", result["values"])["is_good"]
+    onnx.checker.check_model(onnx.load(out), full_check=True)

@@ -156,6 +156,16 @@ GOOD = {
     "scales": graph("y = Resize(x, , s)", weights="float[4] s = {1.0, 1.0, 2.0, 2.0}"),
     "another order": graph("y = Neg(a) a = Relu(x)"),
     "made of others": graph("y = Bernoulli(x)", "float[4] x"),
+    "a default of a function": """<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (float[2, 4] x) => (y) { y = f.Scale(x) }
+        <domain: "f", opset_import: ["" : 18]> Scale <by: float = 0.5> (a) => (c)
+        { b = Constant<value_float: float = @by>() c = Mul(a, b) }""",
+    "a default of a function in a function": """<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (float[2, 4] x) => (y) { y = f.Twice(x) }
+        <domain: "f", opset_import: ["" : 18]> Scale <by: float = 0.5> (a) => (c)
+        { b = Constant<value_float: float = @by>() c = Mul(a, b) }
+        <domain: "f", opset_import: ["" : 18, "f" : 1]> Twice (a) => (c)
+        { b = f.Scale(a) c = f.Scale(b) }""",
 }
 
 

@@ -24,6 +24,11 @@ def computed(model: onnx.ModelProto) -> npt.NDArray[np.generic]:
     return np.asarray(first)
 
 
+SCALED = """<ir_version: 8, opset_import: ["" : 13, "f" : 1]>
+    g (float[2, 3, 4] x) => (y) {{ y = {call} }}
+    <domain: "f", opset_import: ["" : 13]> Scale <by: float = 0.5> (a) => (c)
+    {{ b = Constant<value_float: float = @by>() c = Mul(a, b) }}"""
+
 WRITTEN = {
     "part of a shape": (graph("y = Shape<start=1, end=-1>(x)", 15), 13),
     "end of a shape": (graph("y = Shape<start=-1>(x)", 15), 11),
@@ -46,6 +51,14 @@ WRITTEN = {
               13, "int64[1] s = {1}"),
         11,
     ),
+    "a default of an operator": (graph("y = Swish(x)", 24), 21),
+    "a parameter of a function": (SCALED.format(call="f.Scale<by=3.0>(x)"), 11),
+    "a part of a shape in a function": (
+        """<ir_version: 8, opset_import: ["" : 15, "f" : 1]>
+        g (float[2, 3, 4] x) => (y) { y = f.Part<from=1>(x) }
+        <domain: "f", opset_import: ["" : 15]> Part <from> (a) => (c)
+        { c = Shape<start: int = @from>(a) }""", 13,
+    ),
 }  # fmt: skip
 
 
@@ -55,9 +68,17 @@ def test_what_is_written_in_another_way_computes_the_same(name: str) -> None:
     model = models.parse(text)
     found = lower_opset(model, version)
     assert found.problem is None
-    assert [entry.version for entry in found.model.opset_import] == [version]
+    versions = {entry.domain: entry.version for entry in found.model.opset_import}
+    assert versions[""] == version
     onnx.shape_inference.infer_shapes(found.model, strict_mode=True)
     assert np.allclose(computed(model), computed(found.model), atol=1e-5)
+
+
+def test_a_default_of_a_function_is_its_value() -> None:
+    """Neither onnx's inliner nor its reference evaluator knows it."""
+    found = lower_opset(models.parse(SCALED.format(call="f.Scale(x)")), 11)
+    assert found.problem is None
+    assert (computed(found.model) == X * 0.5).all()
 
 
 REFUSED = {

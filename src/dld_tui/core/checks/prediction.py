@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnx.inliner
 from onnx import TensorProto, helper
 
 from dld_tui.core import fmt
@@ -36,6 +35,7 @@ from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.types.inference import Inference, TypeSource, infer
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators.inlining import inline_local_functions, inline_operators
 from dld_tui.core.types import plain_domain
 
 _OWN = "dld_tui.core.operators"
@@ -436,7 +436,7 @@ def _inlined(inference: Inference) -> Inference:
             # ONNX Runtime takes the nodes in the model's version; onnx leaves such calls alone.
             entry.version = imported[domain]
     try:
-        flat = onnx.inliner.inline_local_functions(inference.model)
+        flat = inline_local_functions(inference.model)
     # The seam: the inliner is native code that refuses what is wrong in its own ways.
     except Exception:  # noqa: BLE001
         return inference
@@ -559,9 +559,7 @@ def _check_functions(inference: Inference, functions: list[tuple[str, str]]) -> 
     inlined: list[Call] = []
     for _ in range(_DEEPEST_FUNCTION):
         try:
-            flat = onnx.inliner.inline_selected_functions(
-                model, functions, inline_schema_functions=True
-            )
+            flat = inline_operators(model, functions)
         # The seam: the inliner is native code that refuses what is wrong in its own ways.
         except Exception:  # noqa: BLE001
             return []

@@ -20,6 +20,7 @@ from dld_tui.core.document.edits.nodes import carry_out
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Transaction
+from dld_tui.core.document.types.inference import TypeSource
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,9 @@ def _why(suspect: _Suspect, findings: MeasuredErrors) -> str:
 _WIDE = "float32"
 
 
-def rounded_copy(document: Document, narrow: str = "float16") -> Document:
+def rounded_copy(
+    document: Document, narrow: str = "float16", extra_types: TypeSource | None = None
+) -> Document:
     """Return a copy whose narrow nodes compute in float32 and round their outputs.
 
     Values keep their names and types, and weights are unchanged. Sums inside a node are not
@@ -214,9 +217,10 @@ def rounded_copy(document: Document, narrow: str = "float16") -> Document:
         document: A model in 16 bits, in whole or in part; it stays as it is, and open until the
             copy is closed.
         narrow: ``float16`` or ``bfloat16``.
+        extra_types: As for :func:`~dld_tui.core.document.types.inference.infer`.
     """
     with working_copy(document) as copy:
-        infer(copy, document.path)
+        infer(copy, document.path, extra_types)
         carry_out(_plan(copy, narrow), Transaction("round_between_nodes", {}))
     return copy
 

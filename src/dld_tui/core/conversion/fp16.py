@@ -28,7 +28,15 @@ from dld_tui.core.conversion.copies import (
     working_copy,
 )
 from dld_tui.core.conversion.tensor_casting import listed_numbers
-from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of, plan_casts
+from dld_tui.core.document.casting import (
+    Cast,
+    CastPlan,
+    FreshNames,
+    Relink,
+    changes_of,
+    plan_casts,
+    type_text_of,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.initializers import list_as_input
 from dld_tui.core.document.edits.nodes import carry_out, free_node_name, new_cast
@@ -42,6 +50,7 @@ from dld_tui.core.document.types.inference import TypeSource
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
+from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
@@ -88,11 +97,20 @@ def stored_casts(plan: CastPlan) -> dict[str, StoredWeight]:
         home = cast.scope.resolve(cast.source) if not cast.after else None
         if home is None or _tensor(home.scope, home.node, cast.source) is None:
             continue
+        if home.node is not None and not _can_make(home.node, cast.dtype):
+            continue
         key = (id(home.scope), cast.source)
         if key not in weights:
             weights[key] = StoredWeight(home.scope, cast.source, home.node, cast.target)
         weights[key].targets.append(cast.target)
     return {stored.target: stored for stored in weights.values()}
+
+
+def _can_make(node: Node, dtype: str) -> bool:
+    """Return whether an operator that stores its value has outputs of a type in its opset."""
+    schema = schema_of(node)
+    formal = schema.output(0) if schema is not None else None
+    return formal is not None and type_text_of(dtype) in formal.types
 
 
 def _tensor(scope: Scope, node: Node | None, name: str) -> Tensor | None:

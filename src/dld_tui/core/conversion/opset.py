@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-import onnx.inliner
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
 
 from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items, text_of
+from dld_tui.core.operators.inlining import inline_local_functions, inline_operators
 from dld_tui.core.text import clip, visible
 
 _OLDEST = 7
@@ -74,6 +74,10 @@ def lower_opset(model: onnx.ModelProto, version: int) -> LoweredModel:
             f"opset {version} is too old: operators before opset {_OLDEST} work differently"
         )
         return lowered
+    if any(
+        _newer_parameter(node, version) for _, body in bodies(lowered.model) for node in body.node
+    ):  # its value is known only where the function is called
+        lowered.model.CopyFrom(inline_local_functions(lowered.model))
     problem = _without_newer(lowered, version)
     work = _Lowering(lowered, version)
     for _, body in bodies(lowered.model):
@@ -97,6 +101,15 @@ def _schema(op_type: str, version: int) -> defs.OpSchema | None:
         return None
 
 
+def _newer_parameter(node: onnx.NodeProto, version: int) -> bool:
+    """Return whether a node binds an attribute that a version lacks to one of its function."""
+    references = [text_of(a.name) for a in node.attribute if a.ref_attr_name]
+    if not references or node.domain not in _DEFAULT:
+        return False
+    schema = _schema(text_of(node.op_type), version)
+    return schema is not None and any(name not in schema.attributes for name in references)
+
+
 def _without_newer(lowered: LoweredModel, version: int) -> str | None:
     """Replace operators that are too new by their definitions; return why that is impossible."""
     newer: dict[str, str] = {}
@@ -112,17 +125,13 @@ def _without_newer(lowered: LoweredModel, version: int) -> str | None:
         _expand(function, list(newer))
     if any(text_of(n.op_type) in newer for f in lowered.model.functions for n in f.node):
         # Some definitions need types, which are known only where a function is called.
-        lowered.model.CopyFrom(onnx.inliner.inline_local_functions(lowered.model))
+        lowered.model.CopyFrom(inline_local_functions(lowered.model))
     for place, body in bodies(lowered.model):
         if place and any(text_of(node.op_type) in newer for node in body.node):
             op_type = next(text_of(n.op_type) for n in body.node if text_of(n.op_type) in newer)
             return f"{op_type} does not exist in opset {version}{newer[op_type]}"
     try:
-        flat = onnx.inliner.inline_selected_functions(
-            _typed(lowered.model),
-            [("", op_type) for op_type in newer],
-            inline_schema_functions=True,
-        )
+        flat = inline_operators(_typed(lowered.model), [("", op_type) for op_type in newer])
     # The seam: the inliner is native code that refuses what is wrong in its own ways.
     except Exception as error:  # noqa: BLE001
         return f"{', '.join(newer)} cannot be replaced: {clip(visible(str(error)), 200)}"
@@ -171,7 +180,7 @@ def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
     model = _model_of(function, 10)
     names = [("", op_type) for op_type in newer]
     try:
-        flat = onnx.inliner.inline_selected_functions(model, names, inline_schema_functions=True)
+        flat = inline_operators(model, names)
     # The seam: as below; the caller reports operators that remain.
     except Exception:  # noqa: BLE001
         return
