@@ -106,6 +106,10 @@ CHAIN_CASES: list[tuple[str, str, Change]] = [
      lambda m: node(m, "Upsample", ["x", "w"], ["k"], "n")),
     ("missing-input", "Add needs its input 0, which is left out",
      lambda m: node(m, "Add", ["", "x"], ["k"], "n")),
+    ("missing-input", "The last input of LayerNormalization is an empty name",
+     lambda m: node(m, "LayerNormalization", ["x", "w", ""], ["k"], "n")),
+    ("nameless-output", "Output 0 of TopK is required, but has no name",
+     lambda m: node(m, "TopK", ["x", "w"], ["", "k"], "n")),
     ("arity", "Relu has 2 inputs, it takes 1", lambda m: node(m, "Relu", ["x", ""], ["k"], "n")),
     ("unknown-attribute", "Relu has no attribute foo",
      lambda m: node(m, "Relu", ["x"], ["k"], "n", foo=1)),
@@ -267,3 +271,35 @@ def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
     assert found >= {"type-conflict"}
     document.main.stale = {"a", "y"}
     assert "type-conflict" not in {f.rule for f in check(document)}
+
+
+SPLIT = "Split<axis=1, num_outputs=2>(x)"
+TRAINED = "BatchNormalization<training_mode={}>(x, s, s, s, s)"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "level"),
+    [
+        (f"y, z = {SPLIT}", None),
+        (f", y = {SPLIT}", "warning"),
+        ("y, , z = Unique(x)", None),
+        (", y = Unique(x)", "error"),
+        (", , y = LSTM<hidden_size=1>(x, s, s)", None),
+        (f"y, , z = {TRAINED.format(1)}", "warning"),
+        (f"y, , z = {TRAINED.format(0)}", None),
+    ],
+)
+def test_outputs_without_names(tmp_path: Path, nodes: str, level: str | None) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 20]>
+    g (float[2, 4] x) => (y) <float[4] s = {{1, 1, 1, 1}}> {{ {nodes} }}"""
+    document = opened(tmp_path, models.parse(text))
+    assert [f.level for f in findings_of(document, "nameless-output")] == ([level] if level else [])
+
+
+def test_a_call_of_a_function_has_all_its_outputs(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+    g (float[2] x) => (y) {{ {} = f.Two(x) }}
+    <domain: "f", opset_import: ["" : 20]> Two (a) => (b, c) {{ b = Relu(a) c = Neg(a) }}"""
+    for outputs, count in (("y, z", 0), (", y", 0), ("y", 1)):
+        document = opened(tmp_path, models.parse(text.format(outputs)))
+        assert len(findings_of(document, "arity")) == count

@@ -75,7 +75,7 @@ def test_no_cast_changes_what_a_container_holds(tmp_path: Path, node: str) -> No
     before = bytes_of(document)
     for holder in [node.outputs[0] for node in document.main.nodes]:
         nodes: list[JSON] = [[[], f">{holder}"]]
-        with pytest.raises(EditError, match="keeps its type|no floating point inputs"):
+        with pytest.raises(EditError, match=r"keeps its type|no floating point inputs"):
             document.apply("cast_nodes", nodes=nodes, precision="fp16")
     assert bytes_of(document) == before
 

@@ -63,6 +63,7 @@ RULES: dict[str, Level] = {
     "deprecated-operator": "warning",
     "arity": "error",
     "missing-input": "error",
+    "nameless-output": "error",
     "unknown-attribute": "error",
     "attribute-type": "error",
     "missing-attribute": "error",

@@ -664,6 +664,8 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
             _check_counts(findings, node, signature, len(inputs), len(outputs))
         if "" in inputs:
             _check_left_out(findings, node, signature, inputs)
+        if "" in outputs:
+            _check_nameless(findings, node, signature, outputs)
         _check_operand_types(findings, state, node, signature, inputs, outputs)
         if len(outputs) > 1:
             _check_unused(findings, state, node, signature)
@@ -715,6 +717,47 @@ def _check_left_out(
         if not name and index < len(signature.inputs) and signature.inputs[index].required:
             message = f"{signature.title} needs its input {index}, which is left out"
             findings.append(make_finding("missing-input", message, node.scope, node))
+    last = _CRASHING_INPUTS.get(operator_of(node))
+    if last is not None and last < len(inputs) and not inputs[last]:
+        message = (
+            f"The last input of {signature.title} is an empty name, with which {_RUNTIME} crashes:"
+            " remove it"
+        )
+        findings.append(
+            make_finding("missing-input", message, node.scope, node, repair=_CUT, level="warning")
+        )
+
+
+_RUNTIME = "ONNX Runtime 1.31"
+_CRASHING_INPUTS = {("", "DFT"): 2, ("", "LayerNormalization"): 2}
+"""By operator, the last input: optional, but its empty name ends the process of ONNX Runtime."""
+
+
+def _check_nameless(
+    findings: list[Finding], node: Node, signature: Signature, outputs: tuple[str, ...]
+) -> None:
+    formals = signature.outputs
+    for index, name in enumerate(outputs):
+        formal = formals[min(index, len(formals) - 1)] if formals else None
+        if name or formal is None:
+            continue
+        if formal.required:
+            message = f"Output {index} of {signature.title} is required, but has no name"
+            findings.append(make_finding("nameless-output", message, node.scope, node))
+            return
+        in_training = operator_of(node) == _TRAINED and node.integer("training_mode", 0)
+        if not formal.optional or in_training:
+            message = (
+                f"Output {index} of {signature.title} has no name: ONNX allows that, {_RUNTIME}"
+                " crashes or rejects the model"
+            )
+            findings.append(
+                make_finding("nameless-output", message, node.scope, node, level="warning")
+            )
+            return
+
+
+_TRAINED = ("", "BatchNormalization")
 
 
 def _check_unused(

@@ -219,6 +219,7 @@ def _function_signature(scope: Scope, title: str) -> Signature:
     return Signature(
         title,
         most_inputs=len(proto.input),
+        least_outputs=len(proto.output),
         most_outputs=len(proto.output),
         attributes={**dict.fromkeys(required, 0), **kinds},
         required=required,
