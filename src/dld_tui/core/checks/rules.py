@@ -745,8 +745,8 @@ def _check_nameless(
             message = f"Output {index} of {signature.title} is required, but has no name"
             findings.append(make_finding("nameless-output", message, node.scope, node))
             return
-        in_training = operator_of(node) == _TRAINED and node.integer("training_mode", 0)
-        if not formal.optional or in_training:
+        is_crashing = operator_of(node) == _TRAINED and node.integer("training_mode", 0) == 1
+        if not formal.optional or is_crashing:
             message = (
                 f"Output {index} of {signature.title} has no name: ONNX allows that, {_RUNTIME}"
                 " crashes or rejects the model"
