@@ -61,7 +61,7 @@ class Conversion:
 
     name: str
     agreement: str
-    """What is near enough (:mod:`dld_tui.core.conversion.agreement`)."""
+    """What is near enough (:mod:`dld_tui.core.conversion.accuracy_criteria`)."""
     ours: Sequence[str]
     """Arguments of ``dld convert``; ``CALIBRATION`` stands for the folder of inputs."""
     peers: dict[str, Sequence[str]]
@@ -207,7 +207,7 @@ def _judge(
 def _judged(model: str, output: str, agreement: str, sets: str) -> dict[str, Any]:
     """Return what :mod:`dld_tui.backends.conversion.verification` says of a result."""
     from dld_tui.backends.conversion.verification import Verifier
-    from dld_tui.core.conversion import agreement as agreements
+    from dld_tui.core.conversion import accuracy_criteria
     from dld_tui.core.conversion.request import Verification
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
@@ -216,7 +216,7 @@ def _judged(model: str, output: str, agreement: str, sets: str) -> dict[str, Any
     with (
         contextlib.closing(Document.open(Path(model))) as before,
         contextlib.closing(Document.open(Path(output))) as after,
-        Verifier(asked, before, Path(output), getattr(agreements, agreement)) as verifier,
+        Verifier(asked, before, Path(output), getattr(accuracy_criteria, agreement)) as verifier,
     ):
         try:
             checked = _end(verifier.check(after))

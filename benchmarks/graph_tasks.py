@@ -14,8 +14,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.graph.build import graph_of
 from dld_tui.core.graph.folding import fold_tree
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.lanes import demand_order, lay_rails
 from dld_tui.core.graph.layout import Layout, lay_out
+from dld_tui.core.graph.rails import demand_order, lay_rails
 
 _ROUNDS = 3
 _LARGEST_LAYOUT = 20_000

@@ -17,7 +17,7 @@ from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.job import SshJob
-from dld_tui.targets.ssh.link import Link, Patience
+from dld_tui.targets.ssh.link import Link, RetryPolicy
 from dld_tui.targets.ssh.target import SshTarget
 from dld_tui.targets.ssh.transfer import KnownHashes, LocalFile, Upload
 
@@ -27,11 +27,11 @@ def send_over_ssh(config: str, file: str, directory: str) -> dict[str, float]:
     agent = Agent(Link(_connection(config, directory=directory), Nobody()))
     loop.call(agent.make_ready())
     local = LocalFile.at(Path(file))
-    first = Upload(agent, Patience(), KnownHashes())
+    first = Upload(agent, RetryPolicy(), KnownHashes())
     start = time.perf_counter()
     loop.call(first.send([local]))
     took = time.perf_counter() - start
-    again = Upload(agent, Patience(), KnownHashes())
+    again = Upload(agent, RetryPolicy(), KnownHashes())
     loop.call(again.send([local]))
     loop.call(agent.link.close())
     shutil.rmtree(directory)

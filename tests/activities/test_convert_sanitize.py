@@ -17,7 +17,7 @@ from dld_tui.activities.convert.sanitize import Request, run
 from dld_tui.backends.conversion import library_file, simplifiers
 from dld_tui.backends.conversion.verification import Question, ValueCheck
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import SAME
+from dld_tui.core.conversion.accuracy_criteria import SAME
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress

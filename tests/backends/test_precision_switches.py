@@ -19,7 +19,7 @@ from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
-from dld_tui.core.tensorrt.retyping import lowered, switchable
+from dld_tui.core.tensorrt.retyping import in_lower_precision, switchable
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 X = np.linspace(0, 1, 4 * WIDTH, dtype=np.float32).reshape(4, WIDTH)
@@ -54,7 +54,7 @@ def check(document: Document, model: SwitchedModel) -> None:
     nodes = model.nodes
     for kept in ([], nodes[::2], nodes[3:4], nodes, nodes[1::2]):
         (found,) = model.each(set(kept), [{"x": X}])
-        copy = lowered(document, "fp16", kept, rounded=True).document
+        copy = in_lower_precision(document, "fp16", kept, rounded=True).document
         with contextlib.closing(copy), TensorRunner(copy, SETTINGS) as runner:
             np.testing.assert_array_equal(found["y"], runner.values(["y"], {"x": X})["y"])
 

@@ -14,11 +14,11 @@ import pytest
 from dld_tui.activities.convert import bf16, fp16
 from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import (
+from dld_tui.core.conversion.accuracy_criteria import (
     FLOAT16,
     QUANTIZED,
     SAME,
-    Agreement,
+    AccuracyCriteria,
     rounded_integers,
 )
 from dld_tui.core.errors import ActivityError, UsageError
@@ -311,12 +311,12 @@ def test_a_library_leaves_nothing_where_the_user_is(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name, "out.onnx"]
 
 
-def problems(folder: Path, before: str, after: str, agreement: Agreement) -> dict[str, str]:
+def problems(folder: Path, before: str, after: str, criteria: AccuracyCriteria) -> dict[str, str]:
     """Return what is wrong with each output of a second model beside the first."""
     with (
         closing(Document.open(models.write(folder, before))) as one,
         closing(Document.open(models.write(folder, after, "after.onnx"))) as other,
-        closing(ValueCheck(one, Question(), agreement)) as check,
+        closing(ValueCheck(one, Question(), criteria)) as check,
     ):
         return {row.name: row.problem for row in check.outputs(other).outputs}
 

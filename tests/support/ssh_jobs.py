@@ -13,13 +13,13 @@ from dld_tui.core.events import Event
 from dld_tui.core.params import RequestData, to_json
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh.job import Setup, SshJob
-from dld_tui.targets.ssh.link import Patience
+from dld_tui.targets.ssh.link import RetryPolicy
 from dld_tui.targets.ssh.target import SshTarget
 from tests.support.asker import Answers
 from tests.support.fake_activity import Request
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-QUICK = Patience(first=0.05, longest=0.2, total=30.0, silence=2.5)
+QUICK = RetryPolicy(first=0.05, longest=0.2, total=30.0, silence=2.5)
 FAKE = Setup(QUICK, "tests.support.fake_worker", (str(REPOSITORY),))
 """Jobs whose worker knows the scripted activity."""
 REAL = Setup(QUICK)

@@ -175,7 +175,7 @@ def test_a_connection_that_stays_away_leaves_the_job(
         target_of(connection).connection,
         port=server.port, key=server.user_key, known_hosts=server.known_hosts(),
     )  # fmt: skip
-    setup = replace(FAKE, patience=replace(QUICK, total=0.3))
+    setup = replace(FAKE, retries=replace(QUICK, total=0.3))
     target = SshTarget(at_server, Answers(), setup)
     job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
     until(job, Metric)

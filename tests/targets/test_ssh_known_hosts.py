@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from dld_tui.targets.ssh.known_hosts import host_name, known, remember
+from dld_tui.targets.ssh.known_hosts import host_name, known_keys, remember
 
 KEY = asyncssh.generate_private_key("ssh-ed25519")
 OTHER = asyncssh.generate_private_key("ssh-ed25519")
@@ -20,7 +20,7 @@ def entries(folder: Path, text: str, host: str = "box", port: int = 22) -> list[
     """Return marker and line of what a file says of a host."""
     file = folder / "known_hosts"
     file.write_text(text)
-    found = known([folder / "missing", file], host, port)
+    found = known_keys([folder / "missing", file], host, port)
     return [(entry.marker, entry.line) for entry in (*found.entries, *found.fallback)]
 
 
@@ -51,9 +51,9 @@ def test_hashed_names_as_openssh_writes_them(tmp_path: Path) -> None:
     file.write_text(f"box {text_of(KEY)}\n[gate]:2222 {text_of(OTHER)}\n")
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
     assert "box" not in file.read_text()
-    assert known([file], "box", 22).keys() == [KEY.convert_to_public()]
-    assert known([file], "gate", 2222).keys() == [OTHER.convert_to_public()]
-    assert known([file], "gate", 22).keys() == []
+    assert known_keys([file], "box", 22).keys() == [KEY.convert_to_public()]
+    assert known_keys([file], "gate", 2222).keys() == [OTHER.convert_to_public()]
+    assert known_keys([file], "gate", 22).keys() == []
 
 
 def test_bad_lines_are_skipped_and_lines_counted(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_which_line_says_otherwise(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     ecdsa = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
     file.write_text(f"box {text_of(ecdsa)}\nbox {text_of(KEY)}\n")
-    found = known([file], "box", 22)
+    found = known_keys([file], "box", 22)
     same_kind = found.contradicting(OTHER.convert_to_public())
     assert same_kind is not None
     assert same_kind.line == 2
-    assert known([file], "gate", 22).contradicting(KEY.convert_to_public()) is None
+    assert known_keys([file], "gate", 22).contradicting(KEY.convert_to_public()) is None
     assert found.revoking(KEY.convert_to_public()) is None
 
 
@@ -82,7 +82,7 @@ def test_what_is_remembered_is_known_to_openssh_too(tmp_path: Path) -> None:
     file = tmp_path / "new" / "known_hosts"
     remember(file, "Box", 2222, KEY.convert_to_public())
     remember(file, "box", 22, OTHER.convert_to_public())
-    assert known([file], "box", 2222).keys() == [KEY.convert_to_public()]
+    assert known_keys([file], "box", 2222).keys() == [KEY.convert_to_public()]
     for name in ("[box]:2222", "box"):
         command = ["ssh-keygen", "-f", str(file), "-F", name]
         assert subprocess.run(command, capture_output=True, check=True).stdout

@@ -13,9 +13,9 @@ from dld_tui.targets.ssh.errors import (
     from_network,
     not_permitted,
 )
-from dld_tui.targets.ssh.link import Patience, persist
+from dld_tui.targets.ssh.link import RetryPolicy, with_retries
 
-QUICK = Patience(first=0.0, longest=0.0, total=60.0)
+QUICK = RetryPolicy(first=0.0, longest=0.0, total=60.0)
 
 
 def outcome(*errors: Exception) -> tuple[str, list[str]]:
@@ -32,7 +32,7 @@ def outcome(*errors: Exception) -> tuple[str, list[str]]:
     def tell(error: LinkError, wait: float) -> None:
         told.append(error.message)
 
-    return asyncio.run(persist(work, QUICK, tell)), told
+    return asyncio.run(with_retries(work, QUICK, tell)), told
 
 
 @pytest.mark.parametrize("stage", [HOST_KEY, AUTHENTICATION])

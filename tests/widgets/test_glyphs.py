@@ -61,7 +61,7 @@ def test_no_vertex_looks_like_a_rail_in_ascii() -> None:
     said = {*vertices.values(), glyphs.shown(UNFOLDED)}
     assert all(glyph.isascii() for glyph in said | rails)
     assert rails.isdisjoint(said)
-    different = (Kind.NODE, Kind.INPUT, Kind.GROUP, Kind.HOLDER, Kind.CALL)
+    different = (Kind.NODE, Kind.INPUT, Kind.GROUP, Kind.CONTROL_FLOW, Kind.CALL)
     assert len({vertices[kind] for kind in different}) == len(different)
 
 

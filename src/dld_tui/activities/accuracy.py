@@ -323,7 +323,7 @@ class _Plan:
     def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
         """Open the models, and return the two sides."""
         from dld_tui.core.document.document import Document
-        from dld_tui.core.tensorrt.retyping import lowered
+        from dld_tui.core.tensorrt.retyping import in_lower_precision
 
         request = self._request
         mine, theirs = self._ways()
@@ -345,7 +345,7 @@ class _Plan:
         assert second is not None  # an engine alone was refused
         folder = second.path.parent if second.path is not None else None
         if request.round != "none":
-            copy = lowered(second, request.round, rounded=True).document
+            copy = in_lower_precision(second, request.round, rounded=True).document
             second = stack.enter_context(contextlib.closing(copy))
         return reference, self._side(second, theirs, folder)
 

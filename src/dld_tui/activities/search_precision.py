@@ -240,12 +240,12 @@ def _quantization_trials(
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.statistics import Tolerances
-    from dld_tui.core.conversion.agreement import QUANTIZED
+    from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.request import QuantizationSettings
     from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 
     is_told = request.tolerance or (request.atol, request.rtol) != _DEFAULT_TOLERANCE
-    tolerances, agreement = Tolerances(QUANTIZED.tolerance), None if is_told else QUANTIZED
+    tolerances, criteria = Tolerances(QUANTIZED.tolerance), None if is_told else QUANTIZED
     if is_told:
         tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
     asked = QuantizationSettings(
@@ -264,7 +264,7 @@ def _quantization_trials(
         load_input_sets(set_folder, specs)[0].values for set_folder in set_folders(folder)[:most]
     ]
     return QuantizationTrials(
-        quantizer, plan_of(quantized), request.method, (), feeds, tolerances, settings, agreement
+        quantizer, plan_of(quantized), request.method, (), feeds, tolerances, settings, criteria
     )
 
 

@@ -584,9 +584,9 @@ class _Tuning:
         if setup.batch > 1:
             pairs = zip(outputs, self._reference, strict=True)
             outputs = [first_item(mine, single) for mine, single in pairs]
-        agreement = setup.agreement if self._strict is None else None
-        near = self._strict or Tolerances(setup.agreement.tolerance)
-        problem, figure = accuracy(self._reference, outputs, near, agreement)
+        criteria = setup.criteria if self._strict is None else None
+        near = self._strict or Tolerances(setup.criteria.tolerance)
+        problem, figure = accuracy(self._reference, outputs, near, criteria)
         self._near[setup.key] = figure
         return {setup.key: visible(problem)} if problem else {}
 

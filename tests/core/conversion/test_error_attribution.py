@@ -13,7 +13,7 @@ import pytest
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
-from dld_tui.core.conversion.agreement import FLOAT16, FP16
+from dld_tui.core.conversion.accuracy_criteria import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
     MeasuredErrors,
     failing_nodes,

@@ -95,7 +95,7 @@ def test_types_reach_functions_that_functions_call_and_bodies_in_them(tmp_path: 
     document = inferred(tmp_path, body_models.SHAPES)
     outer = next(f for f in document.functions if f.title == "outer")
     assert outer.value_type("p") == ValueType("float32", ("N",))
-    (holder,) = outer.holders
+    (holder,) = outer.control_flow
     then, other = holder.subgraphs()
     assert then.value_type("t") == ValueType("float32", ("N",))
     assert other.value_type("h") == ValueType("float32", ("N",))
@@ -128,6 +128,6 @@ def test_bodies_have_their_own_types_where_nodes_are_in_no_order(tmp_path: Path)
         late = Relu (x)
     }
     """
-    first, second = list(inferred(tmp_path, text).main.holders)
+    first, second = list(inferred(tmp_path, text).main.control_flow)
     kinds = [[body.value_type("p") for body in node.subgraphs()] for node in (first, second)]
     assert kinds == [[ValueType("float32", (2,))] * 2, [ValueType("float32", (3,))] * 2]

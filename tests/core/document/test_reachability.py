@@ -56,8 +56,8 @@ def test_upstream_and_downstream(tmp_path: Path) -> None:
 def test_terminals_know_captures_and_unused_values(tmp_path: Path) -> None:
     found = diamond(tmp_path)
     main = found["top"].scope
-    assert traversal.terminals(main, [found["top"], found["left"]]) == (["x"], ["a", "b"])
-    assert traversal.terminals(main, [found["join"], found["fork"]]) == (
+    assert traversal.inputs_and_outputs(main, [found["top"], found["left"]]) == (["x"], ["a", "b"])
+    assert traversal.inputs_and_outputs(main, [found["join"], found["fork"]]) == (
         ["b", "c", "choice", "e"], ["d", "f"],
     )  # fmt: skip
 

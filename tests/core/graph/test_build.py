@@ -15,7 +15,7 @@ from dld_tui.core.graph.build import (
     work_text,
 )
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.lanes import demand_order, lay_rails
+from dld_tui.core.graph.rails import demand_order, lay_rails
 from tests.support import models
 
 
@@ -57,7 +57,7 @@ def test_nodes_inputs_and_outputs_but_not_weights() -> None:
 def test_a_holder_takes_what_its_bodies_capture() -> None:
     document = opened(models.BRANCHES)
     drawn = graph_of(document.main)
-    assert kinds(drawn)["choose"] == Kind.HOLDER
+    assert kinds(drawn)["choose"] == Kind.CONTROL_FLOW
     assert ("pre", "a", "choose") in links(drawn.graph)
 
 

@@ -9,8 +9,8 @@ from dld_tui.core.graph import crossings
 from dld_tui.core.graph.crossings import order_layers, order_lines
 from dld_tui.core.graph.edge_routes import Wire, assign_tracks
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.placement import Layers, linked_targets, make_layers, ranks_of
+from dld_tui.core.graph.rails import demand_order
 from tests.support.graphs import graph_of_links, random_graph
 
 

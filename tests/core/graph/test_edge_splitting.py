@@ -53,10 +53,10 @@ def test_lines_with_something_in_between_stay_apart() -> None:
     links = [("a", "p"), ("p", "q"), ("q", "r"), ("a", "b"), ("b", "c"), ("c", "d")]
     before = layers_of(graph_of_links([*links, ("a", "r"), ("a", "d")]))
     apart = split_edges(before)
-    strands = [item for item, net in enumerate(apart.net) if net >= 0 and apart.rank[item] == 1]
-    strands = [item for item in strands if item in apart.ranks[1]]
-    assert len(strands) == 2
-    vertices = [item for item in apart.ranks[1] if item not in strands]
+    copies = [item for item, net in enumerate(apart.net) if net >= 0 and apart.rank[item] == 1]
+    copies = [item for item in copies if item in apart.ranks[1]]
+    assert len(copies) == 2
+    vertices = [item for item in apart.ranks[1] if item not in copies]
     for rank in (1, 2):
         lines = [item for item in apart.ranks[rank] if apart.net[item] >= 0]
         boxes = [item for item in apart.ranks[rank] if apart.net[item] < 0]

@@ -15,7 +15,7 @@ from dld_tui.core.graph.folding import (
     repeats,
 )
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
+from dld_tui.core.graph.rails import Rails, demand_order, lay_rails
 from tests.support.graphs import graph_of_links, random_graph
 
 

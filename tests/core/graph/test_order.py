@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.lanes import demand_order, depths
+from dld_tui.core.graph.rails import demand_order, depths
 from tests.support.graphs import graph_of_links, random_graph
 
 

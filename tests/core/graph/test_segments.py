@@ -9,9 +9,9 @@ import pytest
 from dld_tui.core.graph import layout
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.layout import Layout, lay_out, least_width
 from dld_tui.core.graph.placement import Layers, linked_targets, make_layers, ranks_of
+from dld_tui.core.graph.rails import demand_order
 from tests.support.graphs import graph_of_links, random_graph
 
 

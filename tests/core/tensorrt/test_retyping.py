@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.retyping import Retyping, losses, lowered, retyped
+from dld_tui.core.tensorrt.retyping import Retyping, in_lower_precision, losses, retyped
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, run
@@ -228,7 +228,7 @@ def test_weights_that_overflow_are_named(tmp_path: Path) -> None:
 def test_lowering_leaves_some_nodes_as_they_are(tmp_path: Path) -> None:
     document = opened(tmp_path, models.PLAIN_BRANCHES)
     body = document.scope_at(["choose:then_branch"])
-    found = lowered(document, "fp16", [body.nodes[0]])
+    found = in_lower_precision(document, "fp16", [body.nodes[0]])
     assert not found.plan.refused
     inner = found.document.scope_at(["choose:then_branch"]).find("inner")
     assert inner is not None
@@ -241,7 +241,7 @@ def test_lowering_leaves_some_nodes_as_they_are(tmp_path: Path) -> None:
 
 def test_lowering_reaches_into_functions(tmp_path: Path) -> None:
     document = opened(tmp_path, CALLS)
-    found = lowered(document, "fp16", document.functions[0].nodes[:1])
+    found = in_lower_precision(document, "fp16", document.functions[0].nodes[:1])
     assert found.inlined == 1
     assert len(found.plan.relinks) == 3, "all but the one that is kept"
     assert_nearly_the_same(document, found)
@@ -257,7 +257,7 @@ def test_twice_adds_nothing(tmp_path: Path) -> None:
 
 def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN.replace("{1, 2, 3, 4}", "{70000, 0.1, 3, 4}"))
-    found = lowered(document, "fp16", rounded=True)
+    found = in_lower_precision(document, "fp16", rounded=True)
     assert operators(found.document)["Cast"] == 2 * (4 + 2), "what 4 nodes make, x and w"
     (mine,) = run(found.document, x=np.array([[0, 0.25, 1, 2]], np.float32))
     half = np.array([0, 0.25, 1, 2], np.float16) + np.array([0, 0.1, 3, 4], np.float16)
@@ -265,7 +265,7 @@ def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path)
     assert mine.dtype == np.float32
     assert mine[0, 0] == 1.0  # the sigmoid of infinity
     np.testing.assert_array_equal(mine[0, 1:], expected[1:].astype(np.float16).astype(np.float32))
-    kept = lowered(document, "fp16", document.main.nodes, rounded=True)
+    kept = in_lower_precision(document, "fp16", document.main.nodes, rounded=True)
     assert not kept.plan.relinks
 
 

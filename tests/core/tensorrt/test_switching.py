@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.tensorrt.retyping import assigned, lowered, switchable
+from dld_tui.core.tensorrt.retyping import assigned, in_lower_precision, switchable
 from tests.core.tensorrt.test_retyping import CALLS, X
 from tests.support import models
 from tests.support.sessions import run
@@ -30,7 +30,7 @@ def test_it_computes_what_a_copy_for_each_choice_computes(tmp_path: Path, text: 
         lowered_ones = switched.on(kept)
         chosen = {switch: np.array(switch in lowered_ones) for switch in switched.names}
         mine = run(switched.document, **feeds, **chosen)
-        theirs = run(lowered(document, "fp16", kept, rounded=True).document, **feeds)
+        theirs = run(in_lower_precision(document, "fp16", kept, rounded=True).document, **feeds)
         for one, two in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(one, two)
 

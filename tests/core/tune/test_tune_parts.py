@@ -30,7 +30,7 @@ def test_changes_add_up_and_say_what_they_set() -> None:
     assert setup.session["session_config"] == [
         "session.intra_op.allow_spinning=0", "session.set_denormal_as_zero=1",
     ]  # fmt: skip
-    assert setup.agreement is _BY_ID["int8-dynamic"].agreement
+    assert setup.criteria is _BY_ID["int8-dynamic"].criteria
     basic = setup.with_change(_BY_ID["basic"])
     assert not basic.goes_with(_BY_ID["extended"])
     assert basic.goes_with(_BY_ID["blocks"])

@@ -24,7 +24,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.verified_fp16 import convert
-    from dld_tui.core.conversion.agreement import BFLOAT16
+    from dld_tui.core.conversion.accuracy_criteria import BFLOAT16
     from dld_tui.core.conversion.copies import open_model
 
     request.require()

@@ -25,7 +25,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import QUANTIZED
+    from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.dequantize import dequantize
     from dld_tui.core.conversion.result import DequantizedModel, write_result

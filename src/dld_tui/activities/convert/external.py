@@ -58,7 +58,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import EXACT
+    from dld_tui.core.conversion.accuracy_criteria import EXACT
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import MovedWeights, write_result
     from dld_tui.core.conversion.storage import move_to_external

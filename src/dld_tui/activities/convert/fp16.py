@@ -56,7 +56,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.backends.conversion.verified_fp16 import HINT, convert
-    from dld_tui.core.conversion.agreement import FLOAT16
+    from dld_tui.core.conversion.accuracy_criteria import FLOAT16
     from dld_tui.core.conversion.copies import open_model
 
     request.require()
@@ -74,7 +74,7 @@ def _library(
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.library_file import convert_fp16
     from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
-    from dld_tui.core.conversion.agreement import FP16
+    from dld_tui.core.conversion.accuracy_criteria import FP16
     from dld_tui.core.conversion.result import HalfModel, write_result
 
     try:
@@ -103,7 +103,7 @@ def _way_out(
 ) -> Generator[Event, None, str]:
     """Return advice for a failed library, after trying the own converter."""
     from dld_tui.backends.conversion.verified_fp16 import HINT, converted
-    from dld_tui.core.conversion.agreement import FP16
+    from dld_tui.core.conversion.accuracy_criteria import FP16
 
     yield Log("it failed; trying dld's own converter, to see whether that can do it")
     try:

@@ -55,7 +55,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import agreement_for
+    from dld_tui.core.conversion.accuracy_criteria import criteria_for
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel, write_result
     from dld_tui.core.tensorrt.retyping import losses, retyped
@@ -75,7 +75,7 @@ def run(request: Request) -> Iterator[Event]:
                 return
             dtypes = {cast.dtype for cast in retyping.plan.casts}
             verdict, notes = yield from verified(
-                request, document, retyping.document, request.output, agreement_for(dtypes),
+                request, document, retyping.document, request.output, criteria_for(dtypes),
                 hint=_HINT, unchanged="" if retyping.plan.casts else "no cast was added",
             )  # fmt: skip
             result = partial(

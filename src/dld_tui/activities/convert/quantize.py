@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.core.conversion.agreement import OPTIMIZED
+from dld_tui.core.conversion.accuracy_criteria import OPTIMIZED
 from dld_tui.core.conversion.quantization_plan import point_lines
 from dld_tui.core.conversion.request import (
     PreviewedRequest,
@@ -199,7 +199,7 @@ def _quantized(
     request: Request, document: Document, quantizer: Quantizer, output: Path
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import Verifier
-    from dld_tui.core.conversion.agreement import QUANTIZED
+    from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.result import QuantizedModel, write_result
 
     yield from quantizer.check_calibration()
@@ -210,9 +210,9 @@ def _quantized(
         request.weights,
         request.activations,
     )
-    agreement = replace(QUANTIZED, is_fused=is_fused)
+    criteria = replace(QUANTIZED, is_fused=is_fused)
     verification = Verifier(
-        request, document, output, agreement, hint=_HINT, calibration=calibration
+        request, document, output, criteria, hint=_HINT, calibration=calibration
     )
     with verification as verifier:
 
@@ -365,7 +365,7 @@ def _with_fewest_kept(
     settings = SessionSettings(optimization_level="disabled", quiet=True)
     method, ops = wrong.variant.method, wrong.variant.ops
     trials = QuantizationTrials(
-        quantizer, plan, method, ops, terms.sets, terms.tolerances, settings, terms.agreement
+        quantizer, plan, method, ops, terms.sets, terms.tolerances, settings, terms.criteria
     )
     known: dict[frozenset[str], Outcome] = {}
     with contextlib.closing(trials):

@@ -137,9 +137,9 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         notes: list[str] = []
-        agreement = same_arithmetic(document)
+        criteria = same_arithmetic(document)
         verifier = stack.enter_context(
-            Verifier(request, document, request.output, agreement, most_bytes=_LARGE)
+            Verifier(request, document, request.output, criteria, most_bytes=_LARGE)
         )
         if request.by == BEST and _weight_bytes(document) > _LARGE and _SPARING in libraries:
             libraries = [_SPARING]

@@ -132,7 +132,7 @@ def _convert(
     request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import agreement_for
+    from dld_tui.core.conversion.accuracy_criteria import criteria_for
     from dld_tui.core.conversion.result import ConvertedWeights, write_result
     from dld_tui.core.conversion.tensor_casting import convert_tensors
 
@@ -145,10 +145,10 @@ def _convert(
         notes = converted.notes
         if not converted.count and not notes:
             notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
-        agreement = agreement_for([dtype])
+        criteria = criteria_for([dtype])
         verdict, remarks = yield from verified(
             request, document, converted.document, output,
-            replace(agreement, has_kernels=agreement.has_kernels or request.casts),
+            replace(criteria, has_kernels=criteria.has_kernels or request.casts),
             hint=_HINT, unchanged="" if converted.count else "nothing was converted",
         )  # fmt: skip
         result = partial(

@@ -1,10 +1,10 @@
 """Trials of a precision search: a model in a lower precision except for some nodes, and its errors.
 
-ONNX Runtime runs the copy of :func:`~dld_tui.core.tensorrt.retyping.lowered`. On a CPU, it would
-compute a float16 model in float32 without rounding between nodes (measured with 1.31: values beyond
-the range of float16 stay finite), so tensors are rounded by a pair of casts. The errors are then
-those of Tensor Cores, which accumulate in float32: tensors overflow, underflow or are rounded
-between nodes. The rounding can be switched by node in one session
+ONNX Runtime runs the copy of :func:`~dld_tui.core.tensorrt.retyping.in_lower_precision`. On a CPU,
+it would compute a float16 model in float32 without rounding between nodes (measured with 1.31:
+values beyond the range of float16 stay finite), so tensors are rounded by a pair of casts. The
+errors are then those of Tensor Cores, which accumulate in float32: tensors overflow, underflow or
+are rounded between nodes. The rounding can be switched by node in one session
 (:mod:`~dld_tui.backends.accuracy.precision_trials`), so that a trial takes only a run or two.
 """
 
@@ -33,7 +33,7 @@ from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.core.accuracy.search import Outcome
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, lost_channels
-from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.document.casting import Relink, SwitchedCopy
@@ -44,7 +44,7 @@ from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
-from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered, switchable
+from dld_tui.core.tensorrt.retyping import Retyping, assigned, in_lower_precision, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
 
@@ -260,7 +260,7 @@ class PrecisionTrials:
         feeds: Sets of inputs.
         tolerances: Of the outputs.
         settings: Of the sessions; the reference uses them as well.
-        agreement: The criteria for outputs without a tolerance.
+        criteria: The criteria for outputs without a tolerance.
         folder: The folder of the weights, for a document without a path.
 
     Raises:
@@ -274,12 +274,12 @@ class PrecisionTrials:
         feeds: Sequence[Mapping[str, Any]],
         tolerances: Tolerances,
         settings: SessionSettings,
-        agreement: Agreement | None = None,
+        criteria: AccuracyCriteria | None = None,
         folder: Path | None = None,
     ) -> None:
         self.document = document
         """The model whose nodes are meant."""
-        self._agreement = agreement
+        self._criteria = criteria
         self._precision = precision
         self.feeds = feeds
         self.tolerances = tolerances
@@ -347,7 +347,7 @@ class PrecisionTrials:
         return self._ranked
 
     def _by_noise(self) -> list[Node]:
-        retyping = lowered(self.document, self._precision, rounded=self._rounded)
+        retyping = in_lower_precision(self.document, self._precision, rounded=self._rounded)
         with contextlib.closing(retyping.document):
             changed = {
                 (link.node.scope.path, link.node.ref): link for link in retyping.plan.relinks
@@ -418,7 +418,7 @@ class PrecisionTrials:
     def convert(self, kept: Collection[Node]) -> Trial:
         """Do the same with a copy that is converted for this very choice."""
         begin = time.perf_counter()
-        retyping = lowered(self.document, self._precision, kept, rounded=self._rounded)
+        retyping = in_lower_precision(self.document, self._precision, kept, rounded=self._rounded)
         with (
             contextlib.closing(retyping.document),
             TensorRunner(retyping.document, self._settings, folder=self._folder) as runner,
@@ -429,7 +429,7 @@ class PrecisionTrials:
 
     def _judged(self, results: Iterable[Mapping[str, AnyArray | None]]) -> Trial:
         try:
-            return judged(self.reference, results, self.tolerances, self._agreement)
+            return judged(self.reference, results, self.tolerances, self._criteria)
         except ActivityError as error:
             return Trial(f"it cannot be run: {error.message}")
 
@@ -438,7 +438,7 @@ def judged(
     reference: Sequence[Mapping[str, AnyArray | None]],
     results: Iterable[Mapping[str, AnyArray | None]],
     tolerances: Tolerances,
-    agreement: Agreement | None = None,
+    criteria: AccuracyCriteria | None = None,
 ) -> Trial:
     """Compare outputs with the reference.
 
@@ -446,7 +446,7 @@ def judged(
         reference: Outputs by name, for each set of inputs.
         results: The same; reading stops at the first one that is not good.
         tolerances: Of the outputs.
-        agreement: Further criteria; includes lost channels.
+        criteria: Further criteria; includes lost channels.
     """
     worst: dict[str, TensorError] = {}
     problem, noise = "", 0.0
@@ -458,14 +458,14 @@ def judged(
             if trial_value is None:
                 return Trial(f"{visible(name)}: it has no such output", noise=math.inf)
             error = compare(value, trial_value, tolerances.of(name))
-            if agreement is not None and not error.mismatch:
+            if criteria is not None and not error.mismatch:
                 error = replace(error, lost=lost_channels(value, trial_value))
             noise = max(noise, error.noise)
             if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
                 worst[name] = error
             why = tolerances.of(name).problem(error) or ""
-            if agreement is not None:
-                why = agreement.problem(error, why, name=name)
+            if criteria is not None:
+                why = criteria.problem(error, why, name=name)
             problem = problem or (f"{visible(name)}: {why}" if why else "")
         if problem:
             break
@@ -602,7 +602,7 @@ class QuantizationTrials(PrecisionTrials):
         feeds: Sets of inputs.
         tolerances: Of the outputs.
         settings: Of the sessions.
-        agreement: The criteria for outputs without a tolerance.
+        criteria: The criteria for outputs without a tolerance.
 
     Raises:
         ActivityError: The model itself cannot be run.
@@ -617,12 +617,12 @@ class QuantizationTrials(PrecisionTrials):
         feeds: Sequence[Mapping[str, Any]],
         tolerances: Tolerances,
         settings: SessionSettings,
-        agreement: Agreement | None,
+        criteria: AccuracyCriteria | None,
     ) -> None:
         self._quantizer, self._plan = quantizer, plan
         self._method, self._ops = method, ops
         super().__init__(
-            quantizer.prepared, "int8", feeds, tolerances, settings, agreement, quantizer.folder
+            quantizer.prepared, "int8", feeds, tolerances, settings, criteria, quantizer.folder
         )
 
     def switches(self) -> SwitchedCopy:

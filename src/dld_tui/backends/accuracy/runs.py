@@ -18,7 +18,7 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
-from dld_tui.core.conversion.agreement import packed_caches
+from dld_tui.core.conversion.accuracy_criteria import packed_caches
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, inline_small_data

@@ -26,7 +26,7 @@ from dld_tui.backends.conversion.verification import (
     verify,
 )
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
-from dld_tui.core.conversion.agreement import QUANTIZED, Agreement
+from dld_tui.core.conversion.accuracy_criteria import QUANTIZED, AccuracyCriteria
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import (
     Dimension,
@@ -213,7 +213,7 @@ def _verified(
         if any(isinstance(change.to, int) for change in asked) and not request.inputs:
             shared = replace(request, shape=_texts(_resized(guess, asked)))
         verified_values, notes = yield from verified(
-            shared, original, result, output, _agreement(original), hint=_HINT
+            shared, original, result, output, _criteria(original), hint=_HINT
         )
         if isinstance(verified_values.values, NotCompared):
             return verified_values, notes
@@ -242,7 +242,7 @@ def _verified(
             rows = _items(request, original, result, change, size, guess, output)
             values = _merged(values, rows)
             notes.append(f"items at {change.key} {size} were compared with runs of the original")
-            if _agreement(original) is QUANTIZED:
+            if _criteria(original) is QUANTIZED:
                 notes.append("DynamicQuantizeLinear takes one range for all items: they may differ")
         elif not others:
             feeds = Guess(
@@ -286,10 +286,10 @@ def _items(
             if name in dimension.axes else value for name, value in together.items()
         }  # fmt: skip
         results.append(_flat(after, _run(after, part, dimension, size)))
-    agreement = _agreement(original)
+    criteria = _criteria(original)
     tolerances = (
         parse_tolerances(request.tolerance) if request.tolerance
-        else Tolerances(agreement.tolerance)
+        else Tolerances(criteria.tolerance)
     )  # fmt: skip
     rows: dict[str, OutputError] = {}
     for name in {**runs[0], **results[0]}:
@@ -309,7 +309,7 @@ def _items(
             error = compare(mine, theirs, tolerance)
             problem = tolerance.problem(error) or ""
             if not request.tolerance:
-                problem = agreement.problem(error, problem)
+                problem = criteria.problem(error, problem)
             text = f"at {dimension.key} {size}, items are not what each is alone: {problem}"
             if problem or name not in rows:
                 rows[name] = OutputError.of(error, text if problem else "")
@@ -356,7 +356,7 @@ def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int
         ) from error  # fmt: skip
 
 
-def _agreement(original: Document) -> Agreement:
+def _criteria(original: Document) -> AccuracyCriteria:
     """Return the criteria: ranges computed at run time are those of all items together."""
     dynamic = any(
         node.op_type in ("DynamicQuantizeLinear", "DynamicQuantizeMatMul")

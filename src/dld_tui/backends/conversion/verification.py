@@ -38,7 +38,13 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.checks.prediction import require_sound
-from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
+from dld_tui.core.conversion.accuracy_criteria import (
+    OPTIMIZED,
+    SAME,
+    SAME_HALVES,
+    AccuracyCriteria,
+    NarrowType,
+)
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dequantize import avoid_wrong_kernels
 from dld_tui.core.conversion.error_attribution import (
@@ -242,7 +248,7 @@ class Question:
     """How many sets of inputs of the folder are compared; None for all."""
     tolerances: Sequence[str] = ()
     """As :func:`~dld_tui.core.accuracy.statistics.parse_tolerances` takes them; those of the
-    agreement by default."""
+    criteria by default."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +281,7 @@ class Terms:
     sets: Sequence[Mapping[str, Any]]
     """Inputs."""
     tolerances: Tolerances
-    agreement: Agreement | None
+    criteria: AccuracyCriteria | None
     """None where somebody gave tolerances, which are all that counts then."""
 
 
@@ -285,7 +291,7 @@ class ValueCheck:
     Args:
         original: That model; it stays as it is, and open until this is closed.
         asked: On what, and how good it has to be.
-        agreement: What is near enough by default, and how a result is run.
+        criteria: What is near enough by default, and how a result is run.
 
     Raises:
         UsageError: A shape or a tolerance makes no sense.
@@ -293,11 +299,11 @@ class ValueCheck:
         ActivityError: The model cannot be run.
     """
 
-    def __init__(self, original: Document, asked: Question, agreement: Agreement) -> None:
+    def __init__(self, original: Document, asked: Question, criteria: AccuracyCriteria) -> None:
         self._strict = bool(asked.tolerances)
-        self._agreement = agreement = agreement.of_model(original)
+        self._criteria = criteria = criteria.of_model(original)
         self._tolerances = (
-            parse_tolerances(asked.tolerances) if self._strict else agreement.tolerances
+            parse_tolerances(asked.tolerances) if self._strict else criteria.tolerances
         )
         self._folder = original.path.parent if original.path is not None else None
         self.document = copy_of(original)
@@ -315,8 +321,8 @@ class ValueCheck:
     @property
     def terms(self) -> Terms:
         """How results are judged."""
-        agreement = None if self._strict else self._agreement
-        return Terms(self.feeds.sets, self._tolerances, agreement)
+        criteria = None if self._strict else self._criteria
+        return Terms(self.feeds.sets, self._tolerances, criteria)
 
     @property
     def remarks(self) -> list[str]:
@@ -346,9 +352,9 @@ class ValueCheck:
             given = parse_shapes(asked.shapes, [spec.name for spec in specs])
             run = partial(runner.values, outputs)
             guess, _ = first_that_runs(candidate_guesses(specs, self.document, given), 0, run)
-            draws = range(self._agreement.draws)
+            draws = range(self._criteria.draws)
             sets: list[Mapping[str, Any]] = [guess.values(seed) for seed in draws]
-            if self._agreement.is_rewrite and not given:
+            if self._criteria.is_rewrite and not given:
                 with contextlib.suppress(DldError):  # it takes one only
                     two = guess_inputs(specs, self.document, None, batch=2).values(1)
                     if any(np.shape(two[name]) != np.shape(sets[0][name]) for name in two):
@@ -369,7 +375,7 @@ class ValueCheck:
             rows = self._compared(runnable, tensors=True)
         self._ranges = self._ranges or dict(self._measured())
         findings = MeasuredErrors(
-            self.document, rows, self._ranges, self._clipped, self._agreement.narrow
+            self.document, rows, self._ranges, self._clipped, self._criteria.narrow
         )
         return Verdict(verdict.outputs, first_failing_node(findings), findings)
 
@@ -392,7 +398,7 @@ class ValueCheck:
 
     def _as_run(self, runnable: Document, written: Verdict) -> Verdict:
         """Return the verdict on a result as ONNX Runtime runs it, where that is farther off."""
-        if not self._agreement.is_fused or not written.is_good:
+        if not self._criteria.is_fused or not written.is_good:
             return written
         wrong = f"{OPTIMIZED}, "
         rows = [
@@ -440,7 +446,7 @@ class ValueCheck:
                 error = compare(reference, other, tolerance)
             problem = tolerance.problem(error) or ""
             row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
-            yield row if self._strict else self._agreement.judged(row)
+            yield row if self._strict else self._criteria.judged(row)
 
     @cached_property
     def _containers(self) -> list[dict[str, Any]]:
@@ -464,7 +470,7 @@ class ValueCheck:
 
     @contextlib.contextmanager
     def _runnable(self, result: Document) -> Iterator[Document]:
-        narrow, runnable = self._agreement.narrow, result
+        narrow, runnable = self._criteria.narrow, result
         with contextlib.ExitStack() as stack:
             if self._avoided:
                 runnable = stack.enter_context(contextlib.closing(copy_of(runnable)))
@@ -477,7 +483,7 @@ class ValueCheck:
     @cached_property
     def unfit_borders(self) -> dict[str, str]:
         """The inputs and outputs that the narrow type would make wrong by itself, with reasons."""
-        narrow = self._agreement.narrow
+        narrow = self._criteria.narrow
         reasons: dict[str, str] = {}
         if narrow is None:
             return reasons
@@ -497,7 +503,7 @@ class ValueCheck:
         error = compare(value, rounded, tolerance)
         if tolerance.problem(error) is None:
             return ""
-        if not self._strict and self._agreement.is_harmless(error):
+        if not self._strict and self._criteria.is_harmless(error):
             return ""
         peak = float(np.abs(value[np.isfinite(value)]).max(initial=0))
         return f"its values, up to {peak:,.4g}, do not fit {narrow.dtype}"
@@ -510,8 +516,8 @@ class ValueCheck:
         with Comparison(*sides, self._tolerances, tensors, channels=tensors) as comparison:
             for state in comparison.run(self.feeds.sets, budget=_BUDGET):
                 rows = state.rows if isinstance(state, State) else rows
-        rows = rows if self._strict else [self._agreement.judged(row) for row in rows]
-        if not self._agreement.is_rewrite:
+        rows = rows if self._strict else [self._criteria.judged(row) for row in rows]
+        if not self._criteria.is_rewrite:
             return rows
         retyped = {
             name: f"it is {theirs} and not {mine}"
@@ -535,7 +541,7 @@ class ValueCheck:
     @cached_property
     def _clipped(self) -> dict[str, float]:
         """The largest magnitudes of weights out of the range of the narrow type."""
-        narrow = self._agreement.narrow
+        narrow = self._criteria.narrow
         if narrow is None:
             return {}
         every = Selection(kinds=("initializer", "constant"))
@@ -634,7 +640,7 @@ class Verifier:
         asked: How.
         original: The model before; it stays as it is, and open until this is closed.
         output: The file that errors name.
-        agreement: What is near enough by default.
+        criteria: What is near enough by default.
         hint: What can be done when the result cannot be loaded.
         calibration: Inputs that are compared where the request names none.
         most_bytes: Of weights, up to which values are compared unasked.
@@ -648,7 +654,7 @@ class Verifier:
         asked: ValueVerification,
         original: Document,
         output: Path,
-        agreement: Agreement,
+        criteria: AccuracyCriteria,
         *,
         hint: str | None = None,
         calibration: Path | None = None,
@@ -656,7 +662,7 @@ class Verifier:
     ) -> None:
         parse_tolerances(asked.tolerance).require_names(original.main.outputs)
         self._asked, self._original, self._output = asked, original, output
-        self._agreement, self._hint = agreement, hint
+        self._criteria, self._hint = criteria, hint
         self._most_bytes = MANY_BYTES if most_bytes is None else most_bytes
         self._folder = asked.inputs or calibration
         self._most = None if asked.inputs else 8
@@ -788,11 +794,11 @@ class Verifier:
         return Verified(values, latency)
 
     def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
-        narrow = self._agreement.narrow
+        narrow = self._criteria.narrow
         with contextlib.ExitStack() as stack:
             notes = []
             is_slow = self._is_slow(result)
-            if narrow is not None and (is_slow or not self._agreement.has_kernels):
+            if narrow is not None and (is_slow or not self._criteria.has_kernels):
                 require_sound(self._original, result)
                 result = rounded_copy(result, narrow.dtype, contrib_types)
                 stack.callback(result.close)
@@ -809,7 +815,7 @@ class Verifier:
 
     def _is_slow(self, result: Document) -> bool:
         """Return whether ONNX Runtime would spend minutes on casts around nodes in 16 bits."""
-        narrow = self._agreement.narrow
+        narrow = self._criteria.narrow
         return narrow is not None and has_many_nodes(result, _MANY_NARROW_NODES)
 
     def _prepared(self) -> Generator[Event, None, ValueCheck | str]:
@@ -829,7 +835,7 @@ class Verifier:
         try:
             check = yield from with_loading_progress(
                 "Running the original",
-                lambda: ValueCheck(self._original, question, self._agreement),
+                lambda: ValueCheck(self._original, question, self._criteria),
             )
         except (ActivityError, UnavailableError) as error:
             return f"the original cannot be run: {error.message}"
@@ -874,7 +880,7 @@ def verified(
     original: Document,
     result: Document,
     output: Path,
-    agreement: Agreement,
+    criteria: AccuracyCriteria,
     *,
     hint: str | None = None,
     unchanged: str = "",
@@ -886,7 +892,7 @@ def verified(
         original: The model before.
         result: The model after.
         output: The file that errors name.
-        agreement: What is near enough by default.
+        criteria: What is near enough by default.
         hint: What can be done when the result cannot be loaded, or its values are wrong.
         unchanged: Why there is nothing to compare, if so.
 
@@ -894,7 +900,7 @@ def verified(
         ActivityError: The result cannot be loaded or run, but the original can.
         InputError: The inputs cannot be read, or do not fit.
     """
-    with Verifier(asked, original, output, agreement, hint=hint) as verifier:
+    with Verifier(asked, original, output, criteria, hint=hint) as verifier:
         if unchanged:
             checked = Checked(skipped=unchanged)
         else:
@@ -972,6 +978,6 @@ def session_of(document: Document, title: Path, settings: SessionSettings = _SET
         discard_view(view)
 
 
-def same_arithmetic(document: Document) -> Agreement:
+def same_arithmetic(document: Document) -> AccuracyCriteria:
     """Return what is near enough where a model is only written otherwise."""
     return SAME_HALVES if has_halves(document) else SAME

@@ -12,7 +12,7 @@ from time import monotonic
 from dld_tui.backends.conversion.verification import Checked, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
-from dld_tui.core.conversion.agreement import Agreement, NarrowType
+from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria, NarrowType
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
@@ -50,14 +50,14 @@ class _Attempt:
 def convert(
     request: HalfRequest,
     document: Document,
-    agreement: Agreement,
+    criteria: AccuracyCriteria,
 ) -> Iterator[Event]:
     """Convert, verify, repair and write; yields the events that end the job."""
-    narrow = agreement.narrow
+    narrow = criteria.narrow
     assert narrow is not None
     with (
         contextlib.ExitStack() as stack,
-        Verifier(request, document, request.output, agreement, hint=HINT) as verifier,
+        Verifier(request, document, request.output, criteria, hint=HINT) as verifier,
     ):
         repair = _Repair(request, document, narrow, verifier, stack)
         best = yield from repair.attempt(_Kept())

@@ -14,7 +14,7 @@ import numpy as np
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
-from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.report.latency import StopCondition, TimeCalls, measure, settle
 
@@ -146,7 +146,7 @@ def accuracy(
     reference: Sequence[Values],
     outputs: Sequence[Values],
     tolerances: Tolerances,
-    agreement: Agreement | None,
+    criteria: AccuracyCriteria | None,
 ) -> tuple[str, str]:
     """Compare outputs with those of a reference.
 
@@ -154,7 +154,7 @@ def accuracy(
         reference: By name, for each set of inputs.
         outputs: The same of another set-up; names may differ where there are as many.
         tolerances: What elements may be off.
-        agreement: What counts beside them; None where somebody gave tolerances.
+        criteria: What counts beside them; None where somebody gave tolerances.
 
     Returns:
         What is wrong, empty where nothing is, and the worst figure for people.
@@ -168,9 +168,9 @@ def accuracy(
                 tolerance = tolerances.of(name)
                 error = compare(left, right, tolerance)
                 found = tolerance.problem(error) or ""
-                if agreement is not None:
+                if criteria is not None:
                     row = Row(name, name, "", "", -1, True, tolerance.text, found, error)
-                    found = agreement.judged(row).problem
+                    found = criteria.judged(row).problem
                 if found:
                     return f"output {name}: {found}", ""
                 if worst is None or error.noise > worst.noise:

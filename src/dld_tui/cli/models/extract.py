@@ -157,17 +157,17 @@ def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json
             {
                 "path": str(output),
                 "nodes": summary.nodes,
-                "inputs": [terminal.to_json() for terminal in summary.inputs],
-                "outputs": [terminal.to_json() for terminal in summary.outputs],
+                "inputs": [tensor.to_json() for tensor in summary.inputs],
+                "outputs": [tensor.to_json() for tensor in summary.outputs],
                 "initializers": summary.to_json()["initializers"],
                 "remarks": list(remarks),
             }
         )
         return
-    for title, terminals in (("input", summary.inputs), ("output", summary.outputs)):
-        for terminal in terminals:
-            kind = terminal.type.text if terminal.type is not None else "of unknown type"
-            write(f"{title:<6}  {visible(terminal.name)}  {visible(kind)}")
+    for title, tensors in (("input", summary.inputs), ("output", summary.outputs)):
+        for tensor in tensors:
+            kind = tensor.type.text if tensor.type is not None else "of unknown type"
+            write(f"{title:<6}  {visible(tensor.name)}  {visible(kind)}")
     write(
         f"{fmt.plural(summary.nodes, 'node')}, {fmt.plural(summary.initializers, 'initializer')}"
         f" of {summary.weights_text}"

@@ -17,7 +17,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
+from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import whole_numbers
@@ -224,14 +224,14 @@ def node_line(scope: Scope, node: Node) -> str:
 def summary_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield the lines above the operator table."""
     opsets = (f"{domain or 'ai.onnx'} {version}" for domain, version in summary.opsets.items())
-    given = [terminal for terminal in summary.inputs if not terminal.has_default]
+    given = [tensor for tensor in summary.inputs if not tensor.has_default]
     yield _line("model", summary.path)
     yield _line("format", f"ONNX IR {summary.ir_version}, by {summary.producer or 'unknown'}")
     yield _line("opsets", ", ".join(opsets) or "none")
-    yield from _terminals("inputs", given)
+    yield from _tensor_lines("inputs", given)
     if len(given) < len(summary.inputs):
         yield _line("", f"and {len(summary.inputs) - len(given)} that initializers give")
-    yield from _terminals("outputs", summary.outputs)
+    yield from _tensor_lines("outputs", summary.outputs)
     more = f", {fmt.count(summary.nodes_total)} with those inside" if _has_inner(summary) else ""
     yield _line("nodes", f"{fmt.count(summary.nodes)}{more}")
     if summary.subgraphs:
@@ -264,11 +264,11 @@ def _has_inner(summary: ModelSummary) -> bool:
     return summary.nodes_total != summary.nodes
 
 
-def _terminals(title: str, terminals: list[Terminal]) -> Iterator[str]:
-    for index, terminal in enumerate(terminals):
-        kind = terminal.type.text if terminal.type else "unknown type"
-        yield _line("" if index else title, f"{terminal.name}  {kind}")
-    if not terminals:
+def _tensor_lines(title: str, tensors: list[GraphTensor]) -> Iterator[str]:
+    for index, tensor in enumerate(tensors):
+        kind = tensor.type.text if tensor.type else "unknown type"
+        yield _line("" if index else title, f"{tensor.name}  {kind}")
+    if not tensors:
         yield _line(title, "none")
 
 

@@ -74,14 +74,14 @@ class Marks:
     """Scopes with nodes that came, went or changed places."""
     bodies: set[Scope] = field(default_factory=set)
     """Scopes with nodes whose subgraphs came or went."""
-    terminals: set[Scope] = field(default_factory=set)
+    interfaces: set[Scope] = field(default_factory=set)
     """Scopes whose inputs or outputs changed."""
     model: bool = False
     """Whether the model's own fields changed."""
 
     def scopes(self) -> set[Scope]:
         """Return all scopes that something changed in."""
-        return {*self.defined, *self.used, *self.names, *self.moved, *self.bodies, *self.terminals}
+        return {*self.defined, *self.used, *self.names, *self.moved, *self.bodies, *self.interfaces}
 
     def define(self, scope: Scope, names: Iterable[str]) -> None:
         """Mark values whose definition was added, changed or removed."""
@@ -165,7 +165,7 @@ def _mark_record(marks: Marks, scope: Scope, list_name: str, names: list[str]) -
     table.update(dict.fromkeys(names))  # the empty name too: it is a finding
     marks.use(scope, names)
     if list_name in ("input", "output"):
-        marks.terminals.add(scope)
+        marks.interfaces.add(scope)
         if scope.owner is not None:
             marks.nodes[scope.owner] = None
     marks.model = True
@@ -225,7 +225,7 @@ class Invalidation:
         for state in touched:
             if state.scope in marks.moved:
                 state.moved()
-            if state.scope in marks.terminals:
+            if state.scope in marks.interfaces:
                 state.read_terminals()
             for name in marks.defined.get(state.scope, ()):
                 state.declare(name)
@@ -245,7 +245,7 @@ class Invalidation:
         for state in sorted(known, key=lambda state: state.depth):
             if checker.states.get(state.scope) is not state:
                 continue  # it went with the scope around it
-            present = {child for node in state.scope.holders for child in node.subgraphs()}
+            present = {child for node in state.scope.control_flow for child in node.subgraphs()}
             for child, child_state in list(state.children.items()):
                 if child not in present:
                     self._let_go(state, child_state)
@@ -260,10 +260,10 @@ class Invalidation:
 
     def _let_go(self, parent: ScopeState, child: ScopeState) -> None:
         for name in child.captured:
-            holders = parent.captured_by.get(name)
-            if holders is not None:
-                holders.pop(child, None)
-                if not holders:
+            capturing = parent.captured_by.get(name)
+            if capturing is not None:
+                capturing.pop(child, None)
+                if not capturing:
                     del parent.captured_by[name]
         self._marks.use(parent.scope, child.captured)
         self._checker.drop_scope(child)
@@ -295,9 +295,9 @@ class Invalidation:
     def _flip(parent: ScopeState, state: ScopeState, name: str) -> None:
         if name in state.captured:
             state.captured.discard(name)
-            holders = parent.captured_by[name]
-            holders.pop(state, None)
-            if not holders:
+            capturing = parent.captured_by[name]
+            capturing.pop(state, None)
+            if not capturing:
                 del parent.captured_by[name]
         else:
             state.captured.add(name)

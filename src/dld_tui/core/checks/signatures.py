@@ -158,8 +158,8 @@ class Root:
 
 def import_entries(scope: Scope) -> list[tuple[str, int]]:
     """Return the records of the operator set imports of the main graph or a function."""
-    holder = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
-    return [(plain_domain(text_of(e.domain)), int(e.version)) for e in holder.opset_import]
+    owner = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
+    return [(plain_domain(text_of(e.domain)), int(e.version)) for e in owner.opset_import]
 
 
 def parameters_of(scope: Scope) -> frozenset[str]:

@@ -336,9 +336,9 @@ def _cast_in_loop(node: Node, loop: Node) -> Iterator[Finding]:
     )
 
 
-def _is_inside(scope: Scope | None, holder: Node) -> bool:
+def _is_inside(scope: Scope | None, owner: Node) -> bool:
     while scope is not None and scope.owner is not None:
-        if scope.owner is holder:
+        if scope.owner is owner:
             return True
         scope = scope.parent
     return False

@@ -226,7 +226,7 @@ def _key(function: Scope) -> tuple[str, ...]:
 def _pairs(old: Scope, new: Scope) -> list[tuple[Scope, Scope]]:
     """Return graphs with their counterparts in the result, matched by the nodes that hold them."""
     pairs = [(old, new)]
-    for node in old.holders:
+    for node in old.control_flow:
         twin = new.producer(node.outputs[0]) if node.outputs else None
         for name, scopes in node.children.items():
             theirs = [] if twin is None else twin.children.get(name, [])

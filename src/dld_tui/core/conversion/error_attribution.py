@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.accuracy.result import Row
-from dld_tui.core.conversion.agreement import NarrowType
+from dld_tui.core.conversion.accuracy_criteria import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of
 from dld_tui.core.document.document import Document

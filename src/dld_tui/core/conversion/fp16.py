@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from dld_tui.core.conversion.agreement import FP16, NarrowType
+from dld_tui.core.conversion.accuracy_criteria import FP16, NarrowType
 from dld_tui.core.conversion.copies import (
     infer,
     inline_calls,

@@ -29,7 +29,7 @@ GRAPH_LISTS = (
 FUNCTION_LISTS = ("node", "value_info")
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is also an input is only its default."""
-_FEW_HOLDERS = 16
+_FEW_CONTROL_FLOW = 16
 _FEW_USERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
@@ -103,7 +103,7 @@ class Scope:
             container = getattr(proto, field)
             self.records[field] = container[:]  # faster than to ask for one after the other
             del container[:]
-        self.holders: dict[Node, None] = {}
+        self.control_flow: dict[Node, None] = {}
         """Nodes that have subgraphs (a dict for its order)."""
         self.nodes: list[Node] = (
             unread_nodes(nodes, self)
@@ -114,7 +114,7 @@ class Scope:
         if parts.bodies:
             for node in self.nodes:
                 self._adopt_all(node)
-            self.holders.update((node, None) for node in self.nodes if node.children)
+            self.control_flow.update((node, None) for node in self.nodes if node.children)
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
         self._by_name: NodeIndex | None = None
@@ -207,10 +207,10 @@ class Scope:
 
     def children(self) -> list[Scope]:
         """Return the subgraphs of its nodes, in the order of the nodes."""
-        if len(self.holders) < 2:
-            ordered = list(self.holders)
-        elif len(self.holders) <= _FEW_HOLDERS:
-            ordered = sorted(self.holders, key=self.index_of)
+        if len(self.control_flow) < 2:
+            ordered = list(self.control_flow)
+        elif len(self.control_flow) <= _FEW_CONTROL_FLOW:
+            ordered = sorted(self.control_flow, key=self.index_of)
         else:
             ordered = [node for node in self.nodes if node.children]
         return [scope for node in ordered for scope in node.subgraphs()]
@@ -273,7 +273,7 @@ class Scope:
             if index is not None:
                 index.add(record)
         if record.children:
-            self.holders[record] = None
+            self.control_flow[record] = None
 
     def leave(self, list_name: str, record: Any) -> None:
         """Take a record out of the indexes. For the edit primitives."""
@@ -284,7 +284,7 @@ class Scope:
         for index in (self._links, self._by_name, self._by_type):
             if index is not None:
                 index.remove(record)
-        self.holders.pop(record, None)
+        self.control_flow.pop(record, None)
 
     def new_node(self, proto: onnx.NodeProto) -> Node:
         """Wrap a node message, with scopes for its subgraphs; it is not in the scope's list yet."""
@@ -399,7 +399,7 @@ class Scope:
     def reach(self, name: str) -> Iterator[Scope]:
         """Yield this scope and those below it in which `name` means what it means here."""
         yield self
-        for node in self.holders:
+        for node in self.control_flow:
             for child in node.subgraphs():
                 if child.definition(name) is None:
                     yield from child.reach(name)

@@ -19,7 +19,7 @@ _EXTERNAL = onnx.TensorProto.EXTERNAL
 
 
 @dataclass(frozen=True)
-class Terminal:
+class GraphTensor:
     """An input or output of the model. Foreign text."""
 
     name: str
@@ -56,8 +56,8 @@ class ModelSummary:
     ir_version: int
     producer: str
     opsets: dict[str, int]
-    inputs: list[Terminal]
-    outputs: list[Terminal]
+    inputs: list[GraphTensor]
+    outputs: list[GraphTensor]
     nodes: int
     """In the main graph."""
     nodes_total: int
@@ -99,8 +99,8 @@ class ModelSummary:
             "ir_version": self.ir_version,
             "producer": self.producer,
             "opsets": dict(self.opsets),
-            "inputs": [terminal.to_json() for terminal in self.inputs],
-            "outputs": [terminal.to_json() for terminal in self.outputs],
+            "inputs": [tensor.to_json() for tensor in self.inputs],
+            "outputs": [tensor.to_json() for tensor in self.outputs],
             "nodes": self.nodes,
             "nodes_total": self.nodes_total,
             "op_types": dict(self.op_types),
@@ -141,8 +141,8 @@ def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> 
         ir_version=int(model.ir_version),
         producer=producer.strip(),
         opsets=document.opset_imports,
-        inputs=[_terminal(document.main, name) for name in document.main.inputs],
-        outputs=[_terminal(document.main, name) for name in document.main.outputs],
+        inputs=[_graph_tensor(document.main, name) for name in document.main.inputs],
+        outputs=[_graph_tensor(document.main, name) for name in document.main.outputs],
         nodes=len(document.main.nodes),
         nodes_total=sum(op_types.values()),
         op_types=dict(sorted(op_types.items(), key=lambda item: (-item[1], item[0]))),
@@ -183,8 +183,8 @@ class _Weights:
                     self.external_bytes += size[1] or 0
 
 
-def _terminal(scope: Scope, name: str) -> Terminal:
-    return Terminal(name, scope.value_type(name), name in scope.named("initializer"))
+def _graph_tensor(scope: Scope, name: str) -> GraphTensor:
+    return GraphTensor(name, scope.value_type(name), name in scope.named("initializer"))
 
 
 def _function(scope: Scope) -> FunctionSummary:

@@ -143,7 +143,7 @@ class SetAttribute(Primitive):
         if scopes is not None:
             self._scopes[of_new] = scopes
             if not self.node.children:
-                self.scope.holders.pop(self.node, None)
+                self.scope.control_flow.pop(self.node, None)
 
     def _give_scopes(self, attr: onnx.AttributeProto, *, of_new: bool) -> None:
         if not body_count(attr):
@@ -151,7 +151,7 @@ class SetAttribute(Primitive):
         scopes = self._scopes.pop(of_new, None)
         if scopes is None:
             self.scope.adopt(self.node, attr)
-            self.scope.holders[self.node] = None
+            self.scope.control_flow[self.node] = None
             return
         # Inserting copied the message: the scopes keep their records and take the new header.
         listed = len(attr.graphs) > 0
@@ -160,7 +160,7 @@ class SetAttribute(Primitive):
             scope.proto = graph
             scope.position = position if listed else None
         self.node.give_bodies(attr, scopes)
-        self.scope.holders[self.node] = None
+        self.scope.control_flow[self.node] = None
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dld_tui.core.files.proto_fields import text_of
 
 _SMALL = 2_000
 """Nodes of a scope that is looked at again as a whole."""
-_MOST_HOLDERS = 32
+_MOST_CONTROL_FLOW = 32
 """Nodes with subgraphs in a scope whose order is looked at."""
 _FEW = 12
 """Places that are looked up one by one; for more of them a table is made."""
@@ -27,7 +27,7 @@ def is_ordered(scope: Scope) -> bool:
     False says that there is one that does not, or that it would take long to know: a scope with
     many subgraphs, or a large one that was out of order before.
     """
-    if len(scope.holders) > _MOST_HOLDERS:
+    if len(scope.control_flow) > _MOST_CONTROL_FLOW:
         return False
     entered = scope.entered
     if entered is None or (not scope.ordered and _worth_looking(scope, entered)):
@@ -45,9 +45,9 @@ def _captures_ordered(scope: Scope) -> bool:
     """
     producers = scope.links.producers
     before = [
-        (source, holder)
-        for holder in scope.holders
-        for child in holder.subgraphs()
+        (source, node)
+        for node in scope.control_flow
+        for child in node.subgraphs()
         for name in child.captured()
         for source in producers.get(name, ())
     ]
@@ -234,7 +234,7 @@ def _destinations(scope: Scope, node: Node) -> Iterator[Node]:
     for name in node.outputs:
         if not name:
             continue
-        if scope.holders:
+        if scope.control_flow:
             yield from (outer_node(scope, use.node) for use in scope.users(name))
         else:
             yield from scope.links.consumers.get(name, ())
@@ -243,7 +243,7 @@ def _destinations(scope: Scope, node: Node) -> Iterator[Node]:
 def captures(scope: Scope) -> dict[str, list[Node]]:
     """Return the nodes of a scope whose subgraphs use a value from outside, by value name."""
     by_value: dict[str, list[Node]] = {}
-    for node in scope.holders:
+    for node in scope.control_flow:
         names = dict.fromkeys(name for child in node.subgraphs() for name in child.captured())
         for name in names:
             by_value.setdefault(name, []).append(node)
@@ -258,24 +258,24 @@ def names_taken(node: Node) -> list[str]:
     return list(names)
 
 
-def terminals(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], list[str]]:
-    """Return the values that nodes of a scope take from outside, and those they give.
+def inputs_and_outputs(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], list[str]]:
+    """Return the inputs and outputs of a group of nodes of a scope.
 
     Outputs are values that other nodes or outputs of the scope use, and values without users.
     """
     inside = dict.fromkeys(nodes)
     produced = dict.fromkeys(name for node in inside for name in node.outputs if name)
-    taken = dict.fromkeys(
+    inputs = dict.fromkeys(
         name for node in inside for name in names_taken(node) if name not in produced
     )
-    outputs = set(scope.outputs)
+    scope_outputs = set(scope.outputs)
     capturers = captures(scope)
-    given = []
+    outputs = []
     for name in produced:
         users = [*scope.links.consumers.get(name, ()), *capturers.get(name, ())]
-        if not users or name in outputs or any(user not in inside for user in users):
-            given.append(name)
-    return list(taken), given
+        if not users or name in scope_outputs or any(user not in inside for user in users):
+            outputs.append(name)
+    return list(inputs), outputs
 
 
 def upstream_of(nodes: Iterable[Node]) -> set[Node]:

@@ -23,10 +23,10 @@ from dld_tui.core.types import CancelCheck
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.summary import ModelSummary, Terminal
+    from dld_tui.core.document.summary import GraphTensor, ModelSummary
     from dld_tui.core.report.report import Report
 
-_MOST_TERMINALS = 3
+_MOST_TENSORS = 3
 _MOST_TYPES = 5
 _MOST_PARTS = 12
 _MOST_BETWEEN = 3
@@ -37,7 +37,7 @@ _MOST_NODES = 5_000
 
 @dataclass(frozen=True)
 class Preview:
-    """What is shown of a file. Fit for a terminal."""
+    """What is shown of a file. Fit for a tensor."""
 
     lines: Sequence[tuple[str, str]] = ()
     """What a line is about, and the line."""
@@ -98,7 +98,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
         if cancelled():
             raise CancelledError
         summary = summarise(document)
-        inputs = [terminal for terminal in summary.inputs if not terminal.has_default]
+        inputs = [tensor for tensor in summary.inputs if not tensor.has_default]
         aliases = aliases_in(document.main)
         lines = [
             *_terminal_lines("in", inputs, aliases),
@@ -120,20 +120,17 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
 
 
 def _terminal_lines(
-    title: str, terminals: Sequence[Terminal], aliases: Mapping[str, str]
+    title: str, tensors: Sequence[GraphTensor], aliases: Mapping[str, str]
 ) -> list[tuple[str, str]]:
     from dld_tui.core.document.types.value_types import with_aliases
 
-    types = [
-        with_aliases(terminal.type.short, aliases) if terminal.type else "–"
-        for terminal in terminals
-    ]
+    types = [with_aliases(tensor.type.short, aliases) if tensor.type else "–" for tensor in tensors]
     lines = [
-        ("" if index else title, f"{visible(terminal.name)}  {visible(types[index])}")
-        for index, terminal in enumerate(terminals[:_MOST_TERMINALS])
+        ("" if index else title, f"{visible(tensor.name)}  {visible(types[index])}")
+        for index, tensor in enumerate(tensors[:_MOST_TENSORS])
     ]
-    if len(terminals) > _MOST_TERMINALS:
-        lines[-1] = ("", f"and {len(terminals) - _MOST_TERMINALS + 1} more")
+    if len(tensors) > _MOST_TENSORS:
+        lines[-1] = ("", f"and {len(tensors) - _MOST_TENSORS + 1} more")
     return lines or [(title, "none")]
 
 
@@ -396,7 +393,7 @@ def _started() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl+C in the terminal is not for it
+        start_new_session=True,  # Ctrl+C in the tensor is not for it
     )
     # It ends by itself: without somebody who waits for that it would stay as a zombie.
     Thread(target=process.wait, daemon=True, name="preview child").start()

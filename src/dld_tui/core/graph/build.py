@@ -14,7 +14,7 @@ from dld_tui.core.document.scope import Definition, Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import ValueType, dtype_name
 from dld_tui.core.graph.graph import Graph, Kind, Net
-from dld_tui.core.graph.lanes import Rails
+from dld_tui.core.graph.rails import Rails
 from dld_tui.core.operators.categories import category_of
 
 
@@ -139,7 +139,7 @@ class _Builder:
         calls = {kind: Kind.CALL if kind in self._functions else Kind.NODE for kind in classes}
         graph.kinds += [calls[kind] for kind in kinds]
         self.subjects += nodes
-        if self.scope.holders:
+        if self.scope.control_flow:
             inputs = self._note_holders(nodes, inputs)
         uses, makers = self._uses, self._makers
         vertices = list(range(first, len(graph)))  # one object for each number, not two
@@ -165,7 +165,7 @@ class _Builder:
         first = len(self.graph) - len(nodes)
         for at, node in enumerate(nodes):
             if node.children:
-                self.graph.kinds[first + at] = Kind.HOLDER
+                self.graph.kinds[first + at] = Kind.CONTROL_FLOW
                 captured = (name for body in node.subgraphs() for name in body.captured())
                 outer_values[at] = tuple(dict.fromkeys((*inputs[at], *captured)))
         return outer_values

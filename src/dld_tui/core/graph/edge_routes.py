@@ -23,21 +23,21 @@ def split_edges(layers: Layers) -> Layers:
         [[] for _ in layers.above],
         [[] for _ in layers.below],
     )
-    strands: list[list[int]] = [[] for _ in layers.rank]
+    copies: list[list[int]] = [[] for _ in layers.rank]
     """What stands for each item."""
     fixed = bytearray(len(layers.rank))
     for items in layers.ranks:
         for item in items:
             if layers.net[item] < 0 or not layers.above[item] or not layers.below[item]:
                 fixed[item] = 1
-                strands[item].append(item)
+                copies[item].append(item)
     for items in layers.ranks:
         for item in items:
             if fixed[item]:
                 for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
-                    _lead(layers, parted, item, lower, net, fixed, strands)
+                    _lead(layers, parted, item, lower, net, fixed, copies)
     for rank, items in enumerate(layers.ranks):
-        parted.ranks[rank] = [strand for item in items for strand in strands[item]]
+        parted.ranks[rank] = [copy for item in items for copy in copies[item]]
     return parted
 
 
@@ -48,7 +48,7 @@ def _lead(
     first: int,
     net: int,
     fixed: bytearray,
-    strands: list[list[int]],
+    copies: list[list[int]],
 ) -> None:
     """Add a chain to each end of a tree of chain items."""
     waiting: list[tuple[int, tuple[int, ...]]] = [(first, ())]
@@ -60,15 +60,15 @@ def _lead(
             continue
         end = start
         for passed in way:
-            strand = len(parted.rank)
-            strands[passed].append(strand)
+            copy = len(parted.rank)
+            copies[passed].append(copy)
             parted.rank.append(layers.rank[passed])
             parted.net.append(net)
             parted.below.append([])
             parted.above.append([])
             parted.nets_below.append([])
-            _link(parted, end, strand, net)
-            end = strand
+            _link(parted, end, copy, net)
+            end = copy
         _link(parted, end, item, net)
 
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
+from dld_tui.core.graph.rails import Rails, demand_order, lay_rails
 
 Scope = tuple[str, ...]
 
@@ -96,7 +96,7 @@ GLOBAL_ROWS = 40
 _MOST_AGAIN = 20_000
 """Rows that are not looked at again for blocks with names."""
 
-_WORK = frozenset((Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP))
+_WORK = frozenset((Kind.NODE, Kind.CONTROL_FLOW, Kind.CALL, Kind.GROUP))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class Kind:
     NODE = "node"
     INPUT = "input"
     OUTPUT = "output"
-    HOLDER = "holder"
+    CONTROL_FLOW = "control_flow"
     """A node with subgraphs."""
     CALL = "call"
     """An instance of a local function."""
@@ -32,7 +32,7 @@ class Kind:
 
 
 GLYPHS = {
-    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
+    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.CONTROL_FLOW: "◉", Kind.CALL: "ƒ",
     Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
 }  # fmt: skip
 """The sign of a vertex of each kind, in rows, boxes and pictures."""

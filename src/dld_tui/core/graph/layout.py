@@ -17,7 +17,6 @@ from typing import NamedTuple
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.edge_routes import Gap, Wire, route
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.placement import (
     Layers,
     linked_targets,
@@ -26,6 +25,7 @@ from dld_tui.core.graph.placement import (
     ranks_of,
     shift_items,
 )
+from dld_tui.core.graph.rails import demand_order
 from dld_tui.core.machine.collector import collector_paused
 
 GAP = 3

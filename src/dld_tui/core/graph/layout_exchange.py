@@ -17,7 +17,7 @@ from typing import Any
 
 from dld_tui.core.graph.folding import Arranged, Overview
 from dld_tui.core.graph.graph import Graph, Net
-from dld_tui.core.graph.lanes import Rails
+from dld_tui.core.graph.rails import Rails
 
 _LENGTHS = struct.Struct("<Q")
 _NARROW = 62

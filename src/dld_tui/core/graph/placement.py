@@ -25,7 +25,7 @@ def ranks_of(graph: Graph, order: Sequence[int]) -> list[int]:
     closes a cycle: it does not count here.
 
     Args:
-        order: Its vertices, as :func:`~dld_tui.core.graph.lanes.demand_order` returns them.
+        order: Its vertices, as :func:`~dld_tui.core.graph.rails.demand_order` returns them.
     """
     row = [0] * len(graph)
     for at, vertex in enumerate(order):

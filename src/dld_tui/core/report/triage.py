@@ -220,7 +220,7 @@ _SCATTERED = 0.8
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
 _FEW_FOR_P99 = 100
-_HOLDERS_PERCENT = 10.0
+_CONTROL_FLOW_PERCENT = 10.0
 _PARALLEL_PERCENT = 1.0
 _NOISY_COV_PERCENT = 20.0
 """Above this variation a slower run says little of profiling."""
@@ -388,10 +388,10 @@ def _layer_lines(report: Report) -> list[str]:
         for group in types[:_TOP_TYPES]
     )
     lines.append(f"By type: {parts}")
-    holders = sum(group.percent for group in types if may_hold_others(group.key))
-    if holders > _HOLDERS_PERCENT:
+    control_flow = sum(group.percent for group in types if may_hold_others(group.key))
+    if control_flow > _CONTROL_FLOW_PERCENT:
         lines.append(
-            f"{fmt.percent(holders)} % is the own time of If, Loop and Scan: time spent"
+            f"{fmt.percent(control_flow)} % is the own time of If, Loop and Scan: time spent"
             " around their bodies."
         )
     return lines

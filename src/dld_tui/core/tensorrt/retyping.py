@@ -182,7 +182,7 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
     return Retyping(copy, plan, inlined, remarks)
 
 
-def lowered(
+def in_lower_precision(
     document: Document, precision: str, kept: Collection[Node] = (), *, rounded: bool = False
 ) -> Retyping:
     """Return a copy of a model in which all layers that support a precision use it.
@@ -370,7 +370,7 @@ _SWITCH = "dld.switch"
 def switchable(document: Document, precision: str) -> SwitchedCopy:
     """Return a copy of a model whose nodes round values to a precision if extra inputs say so.
 
-    As :func:`~dld_tui.core.tensorrt.retyping.lowered` with `rounded`, for any choice of nodes.
+    As :func:`in_lower_precision` with `rounded`, for any choice of nodes.
 
     Args:
         document: The model; it is not changed.
@@ -428,8 +428,8 @@ def assigned(
 
     Args:
         document: The model; it is not changed, and its own precisions take precedence.
-        precision: Of the lowered nodes, for example ``fp16``.
-        lower: The nodes that can be lowered.
+        precision: Of the in_lower_precision nodes, for example ``fp16``.
+        lower: The nodes that can be in_lower_precision.
         kept: Those that stay in fp32.
 
     Returns:

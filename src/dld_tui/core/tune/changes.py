@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.conversion.agreement import BFLOAT16, FLOAT16, QUANTIZED, SAME, Agreement
+from dld_tui.core.conversion.accuracy_criteria import (
+    BFLOAT16,
+    FLOAT16,
+    QUANTIZED,
+    SAME,
+    AccuracyCriteria,
+)
 from dld_tui.core.types import JSON
 
 _GPU = ("CUDA", "Tensorrt", "NvTensorRTRTX")
@@ -32,7 +38,7 @@ class Change:
     """Settings of that activity."""
     session: Mapping[str, JSON] = field(default_factory=dict)
     """Settings of ``profile_onnxruntime``."""
-    agreement: Agreement = SAME
+    criteria: AccuracyCriteria = SAME
     """How close the outputs must be to those of the original model."""
     providers: tuple[str, ...] = ()
     """The execution providers that it applies to; empty for all."""
@@ -50,19 +56,19 @@ _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 CHANGES: tuple[Change, ...] = (
     Change("int8-dynamic", "dynamic int8",
            "weights take a quarter of the bytes, and int8 products need fewer instructions",
-           "convert_quantize", {"dynamic": True}, agreement=QUANTIZED, providers=("CPU",),
+           "convert_quantize", {"dynamic": True}, criteria=QUANTIZED, providers=("CPU",),
            repairs=True, ops=_PRODUCTS),
     Change("int8", "static int8",
            "tensors take a quarter of the bytes, and int8 products need fewer instructions",
-           "convert_quantize", {}, agreement=QUANTIZED, needs="calibration", repairs=True,
+           "convert_quantize", {}, criteria=QUANTIZED, needs="calibration", repairs=True,
            ops=_PRODUCTS),
     Change("fp16", "fp16", "half of the bytes have to be moved", "convert_fp16",
-           {"keep_io_types": True}, agreement=FLOAT16, repairs=True),
+           {"keep_io_types": True}, criteria=FLOAT16, repairs=True),
     Change("bf16", "bf16", "half of the bytes have to be moved", "convert_bf16",
-           {"keep_io_types": True}, agreement=BFLOAT16, providers=_GPU, repairs=True),
+           {"keep_io_types": True}, criteria=BFLOAT16, providers=_GPU, repairs=True),
     Change("weights-int8", "int8 weights, float computation",
            "a quarter of the weight bytes have to be read", "convert_quantize",
-           {"weights_only": True}, agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
+           {"weights_only": True}, criteria=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
     Change("simplified", "simplified graph",
            "constants are folded and redundant nodes removed", "convert_sanitize"),
     Change("opset", "newest opset", "newer operator versions can have faster kernels",
@@ -103,7 +109,7 @@ CHANGES: tuple[Change, ...] = (
     Change("tensorrt-fp16", "TensorRT in fp16",
            "TensorRT fuses layers and selects kernels by timing, and half of the bytes are moved",
            session={"provider": "Tensorrt,CUDA", "provider_option": ["trt_fp16_enable=1"]},
-           agreement=FLOAT16, providers=("CUDA",)),
+           criteria=FLOAT16, providers=("CUDA",)),
 )  # fmt: skip
 """The changes that do not depend on the machine or the model, the most effective ones first."""
 _THREADS, _SHAPES, _BATCH = "threads-", "fixed-shapes", "batch-"
@@ -242,9 +248,9 @@ class Setup:
         return size if isinstance(size, int) else 1
 
     @property
-    def agreement(self) -> Agreement:
+    def criteria(self) -> AccuracyCriteria:
         """How close the outputs must be: what the least accurate of the changes allows."""
-        kinds = [change.agreement for change in self.changes]
+        kinds = [change.criteria for change in self.changes]
         return min(kinds, key=lambda kind: kind.quiet_db, default=SAME)
 
     def goes_with(self, change: Change) -> bool:

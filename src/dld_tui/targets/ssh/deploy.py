@@ -23,7 +23,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.link import Patience
+from dld_tui.targets.ssh.link import RetryPolicy
 from dld_tui.targets.ssh.loop import within
 from dld_tui.targets.ssh.transfer import Amount, LocalFile, Upload
 
@@ -51,7 +51,7 @@ class Deployment:
     Args:
         agent: On the target.
         amount: Is kept up to date, for progress and the log.
-        patience: For lost connections.
+        retries: For lost connections.
         route: One of :data:`ROUTES`.
         pip_options: For pip on the target, e.g. ``("--find-links", FOLDER)``.
     """
@@ -60,13 +60,13 @@ class Deployment:
         self,
         agent: Agent,
         amount: Amount,
-        patience: Patience,
+        retries: RetryPolicy,
         route: str = "auto",
         pip_options: Sequence[str] = (),
     ) -> None:
         self._agent = agent
         self._amount = amount
-        self._patience = patience
+        self._retries = retries
         self._route = route
         self._pip_options = list(pip_options)
 
@@ -234,7 +234,7 @@ class Deployment:
             )
         self._amount.step(f"Fetching {named}")
         files = [LocalFile.at(path) for path in await fetch(machine, specifiers, name)]
-        upload = Upload(self._agent, self._patience, amount=self._amount)
+        upload = Upload(self._agent, self._retries, amount=self._amount)
         sent = await upload.send(files)
         self._amount.step(f"Installing {named}")
         names = [[file.path.name, sha256] for file, sha256 in sent.items()]

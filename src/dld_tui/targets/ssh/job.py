@@ -50,7 +50,7 @@ from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.deploy import Deployment, Needs, Prepared, needs_of
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.link import Patience, persist
+from dld_tui.targets.ssh.link import RetryPolicy, with_retries
 from dld_tui.targets.ssh.results import (
     End,
     JobsStore,
@@ -74,7 +74,7 @@ _BOOTSTRAP = (
 class Setup:
     """How jobs of a target are run."""
 
-    patience: Patience = field(default_factory=Patience)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
     worker: str = "dld_tui.activities.worker"
     """The module on the target that serves a request."""
     paths: tuple[str, ...] = ()
@@ -248,14 +248,14 @@ class SshJob(Job):
         else:
             assert self._stored is not None
             stored = self._stored
-            await persist(self._agent.make_ready, self._setup.patience, lost_note(self._amount))
+            await with_retries(self._agent.make_ready, self._setup.retries, lost_note(self._amount))
         self._agent_is_there.set()
         folder = f"{self._agent.root}/jobs/{self.id}"
         listener = Listener(self._target, folder, stored.renames)
         self._amount.step("")
         end = await self._follow(listener)
         terminal = listener.end(end)
-        work = (self._agent, stored, self._setup.patience, self._amount, self._say)
+        work = (self._agent, stored, self._setup.retries, self._amount, self._say)
         if isinstance(terminal, Finished):
             try:
                 await fetch(*work)
@@ -277,7 +277,7 @@ class SshJob(Job):
         needs = needs_of(activity, request)
         prepared = await self._prepare(needs)
         folder = f"{self._agent.root}/jobs/{self.id}"
-        self._upload = Upload(self._agent, self._setup.patience, amount=self._amount)
+        self._upload = Upload(self._agent, self._setup.retries, amount=self._amount)
         names = await self._upload.send([file for _, file in plan.files])
         self._amount.step("Starting")
         order = {
@@ -311,16 +311,16 @@ class SshJob(Job):
 
     async def _prepare(self, needs: Needs) -> Prepared:
         setup = self._setup
-        way = (setup.patience, setup.route, setup.pip_options)
+        way = (setup.retries, setup.route, setup.pip_options)
         deployment = Deployment(self._agent, self._amount, *way)
         lost = lost_note(self._amount)
-        return await persist(lambda: deployment.prepare(needs), setup.patience, lost)
+        return await with_retries(lambda: deployment.prepare(needs), setup.retries, lost)
 
     async def _send_order(self, order: dict[str, Any]) -> None:
         line = json.dumps(order).encode() + b"\n"
         lost = lost_note(self._amount)
         start = functools.partial(self._agent.call, "start", input=line)
-        answer = await persist(start, self._setup.patience, lost)
+        answer = await with_retries(start, self._setup.retries, lost)
         self._amount.sent += len(line)
         if answer.get("id") != self.id:
             raise AgentError(
@@ -347,7 +347,7 @@ class SshJob(Job):
             raise ConnectionLostError(self._agent.where)
 
         try:
-            return await persist(attempt, self._setup.patience, self._tell_lost)
+            return await with_retries(attempt, self._setup.retries, self._tell_lost)
         except LinkError as error:
             hint = f"The job continues there; fetch its result with: {self._attach}"
             raise UnavailableError(error.message, where=error.where, hint=hint) from None
@@ -355,7 +355,7 @@ class SshJob(Job):
     async def _in_time(self, work: Any) -> Any:
         """Wait for a sign of life; without one the line counts as lost."""
         try:
-            return await loop.within(self._setup.patience.silence, work)
+            return await loop.within(self._setup.retries.silence, work)
         except asyncio.TimeoutError:
             await self._agent.link.close()
             raise ConnectionLostError(self._agent.where) from None
@@ -397,7 +397,7 @@ class SshJob(Job):
     async def _stop(self, word: str) -> None:
         """Tell the job on the target to stop; its last record then ends the iteration."""
         with contextlib.suppress(DldError, asyncio.TimeoutError):
-            work = persist(lambda: self._tell(word), self._setup.patience, self._tell_lost)
+            work = with_retries(lambda: self._tell(word), self._setup.retries, self._tell_lost)
             await loop.within(_STOP_S, work)
         await asyncio.sleep(_STOP_S)
         self._say(Log(f"{self._target} does not answer: the job may continue there", "warning"))

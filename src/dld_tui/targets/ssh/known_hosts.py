@@ -44,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownKeys:
     """What the files say of one host and port."""
 
     entries: tuple[Entry, ...]
@@ -68,7 +68,7 @@ class Known:
         return next((entry for entry in revoked if entry.key == key), None)
 
 
-def known(paths: Iterable[Path], host: str, port: int) -> Known:
+def known_keys(paths: Iterable[Path], host: str, port: int) -> KnownKeys:
     """Look a host up. A file that is not there or cannot be read says nothing."""
     exact: list[Entry] = []
     plain: list[Entry] = []
@@ -93,8 +93,8 @@ def known(paths: Iterable[Path], host: str, port: int) -> Known:
             (exact if is_exact else plain).append(Entry(path, number, marker, key))
     revoked = [entry for entry in plain if entry.marker == "@revoked"]
     if any(entry.marker != "@revoked" for entry in exact):
-        return Known((*exact, *revoked))
-    return Known((*exact, *revoked), tuple(e for e in plain if e.marker != "@revoked"))
+        return KnownKeys((*exact, *revoked))
+    return KnownKeys((*exact, *revoked), tuple(e for e in plain if e.marker != "@revoked"))
 
 
 def host_name(host: str, port: int) -> str:
@@ -162,7 +162,7 @@ def _matches_one(pattern: str, name: str) -> bool:
 def new_key(
     hop: Hop,
     where: str,
-    known: Known,
+    known: KnownKeys,
     key: asyncssh.SSHKey | None,
     reason: str,
     *,

@@ -226,7 +226,7 @@ class Link:
     async def _open_hop(self, hop: Hop) -> asyncssh.SSHClientConnection:
         """Connect; after the user accepted a new host key, connect again."""
         for attempt in range(2):
-            known = known_hosts.known(hop.known_hosts, *hop.known_name)
+            known = known_hosts.known_keys(hop.known_hosts, *hop.known_name)
             keyring = self.connection.remember == "keyring"
             client = Client(hop, self._asker, self._secrets, keyring, self._on_step)
             try:
@@ -249,7 +249,7 @@ class Link:
         raise AssertionError("the second attempt returns or raises")
 
     async def _connect(
-        self, hop: Hop, client: Client, known: known_hosts.Known
+        self, hop: Hop, client: Client, known: known_hosts.KnownKeys
     ) -> asyncssh.SSHClientConnection:
         client.begin(RESOLVE)
         tunnel = self._lines[-1] if self._lines else None
@@ -372,7 +372,7 @@ _STEADY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Seconds."""
 
     first: float = 0.5
@@ -385,23 +385,23 @@ class Patience:
     """Without a sign of life of a job that is followed, until the connection counts as lost."""
 
 
-async def persist(
+async def with_retries(
     work: Callable[[], Awaitable[T]],
-    patience: Patience,
+    retries: RetryPolicy,
     on_lost: Callable[[LinkError, float], None],
 ) -> T:
     """Repeat work whenever the connection is lost.
 
     Args:
         work: The work; it continues from its last state, and connects by itself.
-        patience: How long to retry.
+        retries: How long to retry.
         on_lost: Called with the error and the length of the wait.
 
     Raises:
         LinkError: The connection does not come back, or the first attempt fails.
     """
     lost_at: float | None = None
-    wait = patience.first
+    wait = retries.first
     while True:
         began = time.monotonic()
         try:
@@ -410,14 +410,14 @@ async def persist(
             now = time.monotonic()
             if isinstance(error, ConnectionLostError):
                 if lost_at is None or now - began > _STEADY_S:
-                    lost_at, wait = now, patience.first
+                    lost_at, wait = now, retries.first
             elif lost_at is None or not error.passes:
                 raise
-            if now + wait - lost_at > patience.total:
+            if now + wait - lost_at > retries.total:
                 raise
             on_lost(error, wait)
             await asyncio.sleep(wait)
-            wait = min(patience.longest, 2 * wait)
+            wait = min(retries.longest, 2 * wait)
 
 
 _TRIES = 3

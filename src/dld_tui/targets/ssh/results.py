@@ -25,7 +25,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import describe_end, log_text
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.link import Patience
+from dld_tui.targets.ssh.link import RetryPolicy
 from dld_tui.targets.ssh.transfer import Amount, download
 
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
@@ -147,7 +147,7 @@ def _job_from(data: dict[str, Any]) -> StoredJob:
 async def fetch(
     agent: Agent,
     stored: StoredJob,
-    patience: Patience,
+    retries: RetryPolicy,
     amount: Amount,
     say: Callable[[Event], None],
 ) -> None:
@@ -161,7 +161,7 @@ async def fetch(
     absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
     for output in stored.outputs:
         path = Path(output.path)
-        came = await download(agent, stored.id, output.place, path, patience, amount)
+        came = await download(agent, stored.id, output.place, path, retries, amount)
         if came:
             try:
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
@@ -177,7 +177,7 @@ async def fetch(
 async def fetch_what_is_there(
     agent: Agent,
     stored: StoredJob,
-    patience: Patience,
+    retries: RetryPolicy,
     amount: Amount,
     say: Callable[[Event], None],
 ) -> bool:
@@ -191,7 +191,7 @@ async def fetch_what_is_there(
     for output in stored.outputs:
         path = Path(output.path)
         try:
-            if await download(agent, stored.id, output.place, path, patience, amount):
+            if await download(agent, stored.id, output.place, path, retries, amount):
                 say(Log(f"what it wrote until then is in {output.path}"))
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
         except InputError as error:  # it is here

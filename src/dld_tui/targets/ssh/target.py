@@ -174,7 +174,7 @@ class SshTarget:
         return [job for row in jobs if (job := _job_from(row)) is not None]
 
     async def _checks(self, agent: Agent, activity_id: str) -> list[Check]:
-        deployment = Deployment(agent, Amount(), self._setup.patience)
+        deployment = Deployment(agent, Amount(), self._setup.retries)
         return await deployment.checks(needs_of(activity_id, {}))
 
 

@@ -21,7 +21,7 @@ from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.channel import Agent, AgentError, Stream, strings
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.link import Patience, persist
+from dld_tui.targets.ssh.link import RetryPolicy, with_retries
 
 _SECTION = "hashes"
 _MOST = 500
@@ -162,7 +162,7 @@ class Upload:
 
     Args:
         agent: On the target.
-        patience: For lost connections.
+        retries: For lost connections.
         hashes: What is remembered of files here.
         amount: Is kept up to date, for progress and the log.
     """
@@ -170,12 +170,12 @@ class Upload:
     def __init__(
         self,
         agent: Agent,
-        patience: Patience,
+        retries: RetryPolicy,
         hashes: KnownHashes | None = None,
         amount: Amount | None = None,
     ) -> None:
         self._agent = agent
-        self._patience = patience
+        self._retries = retries
         self._hashes = hashes or KnownHashes()
         self.amount = amount or Amount()
         self._key = ""
@@ -194,7 +194,7 @@ class Upload:
         self.amount.transfer("Sending", sum(file.size for file in files if file not in names))
         small = [file for file in files if file not in names and file.size <= _SMALL]
         for pack in _packs(small):
-            for file, name in zip(pack, await self._persist_pack(pack), strict=True):
+            for file, name in zip(pack, await self._send_pack_with_retries(pack), strict=True):
                 self._note(names, file, name)
         for file in files:
             if file not in names:
@@ -228,8 +228,10 @@ class Upload:
         present = {file: name for file, name in {**known, **read}.items() if name in there}
         return present
 
-    async def _persist_pack(self, pack: Sequence[LocalFile]) -> list[str]:
-        return await persist(lambda: self._send_pack(pack), self._patience, lost_note(self.amount))
+    async def _send_pack_with_retries(self, pack: Sequence[LocalFile]) -> list[str]:
+        return await with_retries(
+            lambda: self._send_pack(pack), self._retries, lost_note(self.amount)
+        )
 
     async def _send_pack(self, pack: Sequence[LocalFile]) -> list[str]:
         contents = [await asyncio.to_thread(file.path.read_bytes) for file in pack]
@@ -258,7 +260,7 @@ class Upload:
                     await asyncio.sleep(_BUSY_S)
             raise busy
 
-        return await persist(attempt, self._patience, lost_note(self.amount))
+        return await with_retries(attempt, self._retries, lost_note(self.amount))
 
     async def drop(self) -> None:
         """Remove what has arrived of a file that is no longer wanted."""
@@ -373,7 +375,7 @@ def _packs(files: Sequence[LocalFile]) -> Iterator[list[LocalFile]]:
 
 
 async def download(
-    agent: Agent, job: str, place: str, path: Path, patience: Patience, amount: Amount
+    agent: Agent, job: str, place: str, path: Path, retries: RetryPolicy, amount: Amount
 ) -> bool:
     """Bring a file that a job wrote to a path here, whole or not at all.
 
@@ -381,7 +383,7 @@ async def download(
         agent: On the target.
         place: Of the file, below the folder of the job's outputs; chosen here, not there.
         path: Where it shall be.
-        patience: For lost connections.
+        retries: For lost connections.
         amount: Is kept up to date.
 
     Returns:
@@ -402,7 +404,7 @@ async def download(
                 ) as stream:
                     await incoming.take(stream, amount)
 
-            await persist(attempt, patience, lost_note(amount))
+            await with_retries(attempt, retries, lost_note(amount))
             await asyncio.to_thread(incoming.finish, agent.where)
     except AgentError as error:
         if error.kind == "missing":

@@ -760,7 +760,7 @@ class ExplorerModel:
     def _split(self, scope: Scope, entries: list[Entry], start: int) -> list[Item]:
         """Return folders and nodes below a prefix; folders count what is in subgraphs, too."""
         items = split_names(scope, entries, start, self._separator(scope))
-        if scope.holders:
+        if scope.control_flow:
             for item in items:
                 if isinstance(item, Branch):
                     bodies = (entry.node.subgraphs() for entry in item.members if entry.bodies)

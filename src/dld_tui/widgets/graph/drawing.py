@@ -193,7 +193,7 @@ def _texts(
     if zoom and kind == Kind.GROUP:
         rows.append([(clip(name, _NAME_CELLS), "dim")])
     elif zoom > 1:
-        if name and name != label and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
+        if name and name != label and kind in (Kind.NODE, Kind.CONTROL_FLOW, Kind.CALL):
             rows.append([(clip(name, _NAME_CELLS, keep="end"), "")])
         shape = says.type(vertex)
         if shape:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold, Row
 from dld_tui.core.graph.graph import GLYPHS, Kind
-from dld_tui.core.graph.lanes import rail_cells
+from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.graph.drawing import LINES, joined
@@ -34,7 +34,7 @@ _BAR_FROM, _BAR_CELLS = 66, 8
 """Rows of so many cells have a bar before what the overlay says."""
 _WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
 _UPRIGHT = frozenset("│╵╷├┤╭╮╯╰")
-"""Cells of a lane itself."""
+"""Cells of a rail itself."""
 _RAIL_SHARE = 3
 """Rails take at most the third part of a row; the part around the vertex is shown."""
 
@@ -119,12 +119,17 @@ class GraphRows:
             cells[0] = "…"
         plain = self.overlay.name != Overlay.name  # other colours say something then
         styles = [
-            "dim" if plain else _lane_style(first + place // 2, cell)
+            "dim" if plain else _rail_style(first + place // 2, cell)
             for place, cell in enumerate(cells)
         ]
-        lanes = list(zip(cells, styles, strict=True))
+        rail_parts = list(zip(cells, styles, strict=True))
         glyph, style = self._glyph(index)
-        return [*joined(lanes[:at]), (glyph, style), *joined(lanes[at + 1 :]), (" ", "")]
+        return [
+            *joined(rail_parts[:at]),
+            (glyph, style),
+            *joined(rail_parts[at + 1 :]),
+            (" ", ""),
+        ]
 
     def _glyph(self, index: int) -> Piece:
         row = self.rows[index]
@@ -240,8 +245,8 @@ class GraphRows:
         return [*pieces, *self._figures(row, room)]
 
 
-def _lane_style(column: int, cell: str) -> str:
-    """Return the colour of a lane; what goes sideways to a node has none."""
+def _rail_style(column: int, cell: str) -> str:
+    """Return the colour of a rail; what goes sideways to a node has none."""
     return LINES[column % len(LINES)] if cell in _UPRIGHT else "dim"
 
 

@@ -49,7 +49,7 @@ OPENS_ON_CANVAS = 24
 
 _MOST_NAMES = 5_000
 """Vertices of the largest graph whose names are compared."""
-_NODES = (Kind.NODE, Kind.HOLDER, Kind.CALL)
+_NODES = (Kind.NODE, Kind.CONTROL_FLOW, Kind.CALL)
 
 
 class GraphView(Enum):

@@ -909,7 +909,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 
 
 def _holder(document: Document, dice: random.Random) -> Any:
-    found = [node for scope in document.scopes() for node in scope.holders]
+    found = [node for scope in document.scopes() for node in scope.control_flow]
     return dice.choice(found) if found else None
 
 

@@ -85,7 +85,7 @@ def check_indexes(document: Document, fresh: Document) -> None:
             found = [getattr(scope.links, table) for scope in (one, other)]
             first, second = ({n: sorted(map(repr, v)) for n, v in f.items()} for f in found)
             assert first == second
-        assert set(one.holders) == {node for node in one.nodes if node.children}
+        assert set(one.control_flow) == {node for node in one.nodes if node.children}
         assert set(one.captured()) == set(other.captured())
 
 

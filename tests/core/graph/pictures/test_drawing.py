@@ -179,7 +179,7 @@ def test_two_thousand_inputs() -> None:
 
 def test_each_kind_has_its_own_shape() -> None:
     shapes = set()
-    kinds = (Kind.NODE, Kind.INPUT, Kind.HOLDER, Kind.CALL, Kind.GROUP, Kind.OUTER)
+    kinds = (Kind.NODE, Kind.INPUT, Kind.CONTROL_FLOW, Kind.CALL, Kind.GROUP, Kind.OUTER)
     for kind in kinds:
         graph = Graph()
         graph.add("X", "", kind, "layer")
@@ -262,7 +262,7 @@ def test_bands_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [Kind.NODE, Kind.INPUT, Kind.HOLDER, Kind.CALL, Kind.GROUP, Kind.OUTER]
+    "kind", [Kind.NODE, Kind.INPUT, Kind.CONTROL_FLOW, Kind.CALL, Kind.GROUP, Kind.OUTER]
 )
 def test_hostile_names_of_each_kind(kind: str) -> None:
     graph = Graph()

@@ -29,8 +29,8 @@ def test_cards_do_not_touch_and_all_is_inside(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(15))
 def test_no_line_runs_through_a_card(seed: int) -> None:
     found = scene(random_graph(seed, cycles=False))
-    for strand in found.strands:
-        for path in strand.paths:
+    for lines in found.tensor_lines:
+        for path in lines.paths:
             for (x, y), (last_x, last_y) in pairwise(path):
                 for card in found.cards:
                     inside_x = max(x, last_x) > card.x and min(x, last_x) < card.x + card.width

@@ -266,7 +266,7 @@ class ItemComparison:
 
     # --- inputs and outputs ---------------------------------------------------------------------
 
-    def terminals(self, kind: str, pairs: Pairs) -> Iterator[Change]:
+    def inputs_or_outputs(self, kind: str, pairs: Pairs) -> Iterator[Change]:
         """Yield the inputs or outputs that differ, in the order of the new scope, then the gone.
 
         Args:
@@ -321,10 +321,10 @@ class ItemComparison:
             yield Field("source", source(self.old, name), source(self.new, other))
         records = [
             next(
-                (r for r in side.scope.records.get(kind, ()) if record_name(kind, r) == terminal),
+                (r for r in side.scope.records.get(kind, ()) if record_name(kind, r) == tensor),
                 None,
             )
-            for side, terminal in ((self.old, name), (self.new, other))
+            for side, tensor in ((self.old, name), (self.new, other))
         ]
         if records[0] is not None and records[1] is not None:
             yield from text_fields(records[0], records[1], ("doc_string",))
@@ -346,9 +346,9 @@ class ItemComparison:
     def values(self) -> Iterator[Change]:
         """Yield the values whose declared type differs, or is declared on one side only."""
         old, new = self.old, self.new
-        terminals = ({*old.inputs, *old.outputs}, {*new.inputs, *new.outputs})
+        boundary = ({*old.inputs, *old.outputs}, {*new.inputs, *new.outputs})
         for name, other in old.values.items():
-            if name in terminals[0] and other in terminals[1]:
+            if name in boundary[0] and other in boundary[1]:
                 continue
             first, second = old.types.get(name), new.types.get(other)
             if first is second or (first is not None and first == second):
@@ -664,8 +664,8 @@ class _Comparison:
         nodes = NodeComparison(*sides, self.meter, notes)
         items = ItemComparison(nodes, self.weights, self.meter, notes)
         result.changes += scope_changes(*sides)
-        result.changes += items.terminals("input", matches.inputs)
-        result.changes += items.terminals("output", matches.outputs)
+        result.changes += items.inputs_or_outputs("input", matches.inputs)
+        result.changes += items.inputs_or_outputs("output", matches.outputs)
         self._nodes(nodes, result)
         result.changes += items.initializers(initializers)
         result.changes += items.values()

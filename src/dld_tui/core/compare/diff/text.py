@@ -76,8 +76,8 @@ class _Printer:
                 yield f"{inner}{kind} {name}: {side.type_text(name) or '?'}"
         for name in sorted(side.initializers):
             yield f"{inner}initializer {name}: {self.initializer(side, name)}"
-        terminals = {*side.inputs, *side.outputs}
-        for name in sorted(side.types.keys() - terminals):
+        boundary = {*side.inputs, *side.outputs}
+        for name in sorted(side.types.keys() - boundary):
             yield f"{inner}type {name}: {side.type_text(name)}"
         for index, node in enumerate(side.nodes):
             yield from self.node(side, index, node, inner)

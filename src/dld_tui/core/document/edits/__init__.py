@@ -12,6 +12,7 @@ from dld_tui.core.document.edits import (
     deletion,
     functions,
     initializers,
+    inputs_outputs,
     links,
     metadata,
     model_swap,
@@ -23,7 +24,6 @@ from dld_tui.core.document.edits import (
     rewriting,
     subgraphs,
     tensors,
-    terminals,
 )
 from dld_tui.core.document.edits.registry import EDITS, EditFunction
 
@@ -34,6 +34,7 @@ __all__ = [
     "deletion",
     "functions",
     "initializers",
+    "inputs_outputs",
     "links",
     "metadata",
     "model_swap",
@@ -45,5 +46,4 @@ __all__ = [
     "rewriting",
     "subgraphs",
     "tensors",
-    "terminals",
 ]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.deletion import reconnect_users
 from dld_tui.core.document.edits.imports import versions_by_domain
+from dld_tui.core.document.edits.inputs_outputs import add_input
 from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
-from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import typed_record

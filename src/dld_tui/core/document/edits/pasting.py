@@ -178,8 +178,8 @@ class _Paste:
                     self._require_shared(name, record)
                 elif not self._has(list_name, name, record):
                     self._names[name] = self._free(name)
-                    holder = record.values if list_name == "sparse_initializer" else record
-                    set_text(holder, "name", self._names[name])
+                    tensor = record.values if list_name == "sparse_initializer" else record
+                    set_text(tensor, "name", self._names[name])
                     chosen.append((list_name, record))
         return chosen
 
@@ -318,4 +318,4 @@ class _Paste:
 
 
 def _children(scope: Scope) -> list[Scope]:
-    return [child for node in scope.holders for child in node.subgraphs()]
+    return [child for node in scope.control_flow for child in node.subgraphs()]

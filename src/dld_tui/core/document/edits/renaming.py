@@ -56,7 +56,7 @@ def _below(scope: Scope) -> Iterator[Scope]:
     while waiting:
         inner = waiting.pop()
         yield inner
-        waiting += (child for node in inner.holders for child in node.subgraphs())
+        waiting += (child for node in inner.control_flow for child in node.subgraphs())
 
 
 def free_name(scope: Scope, wanted: str) -> str:

@@ -73,7 +73,7 @@ class Names:
         self._home = home
         self._avoid = set(avoid)
         # Not home.walk(): it looks at every node to give the bodies in order.
-        bodies = (body for node in home.holders for body in node.subgraphs())
+        bodies = (body for node in home.control_flow for body in node.subgraphs())
         below = (scope for body in bodies for scope in body.walk())
         self._below = {
             name for scope in below for name in (*defined_names(scope), *scope.links.consumers)

@@ -22,7 +22,7 @@ from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
-from dld_tui.core.document.traversal import feeding, scope_of, terminals
+from dld_tui.core.document.traversal import feeding, inputs_and_outputs, scope_of
 from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
@@ -42,14 +42,14 @@ class Parts:
     """Constant nodes outside of them that they use."""
     initializers: list[tuple[Scope, str, str]] = field(default_factory=list)
     """Scope, list and name of those that they use."""
-    taken: list[str] = field(default_factory=list)
-    """Other values that they take from outside."""
-    given: list[str] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    """Other values that they use."""
+    outputs: list[str] = field(default_factory=list)
     """Their outputs that other nodes use, or no node at all."""
 
     @property
-    def made(self) -> set[str]:
-        """The values that the nodes make."""
+    def produced(self) -> set[str]:
+        """All outputs of the nodes."""
         return {name for node in self.nodes for name in node.outputs if name}
 
 
@@ -65,16 +65,16 @@ def parts_of(
     """
     wanted = dict.fromkeys(nodes)
     ordered = [node for node in scope.nodes if node in wanted] if len(wanted) > 1 else list(wanted)
-    taken, given = terminals(scope, ordered)
-    parts = Parts(scope, ordered, given=given)
-    produced = parts.made
+    inputs, outputs = inputs_and_outputs(scope, ordered)
+    parts = Parts(scope, ordered, outputs=outputs)
+    produced = parts.produced
     apart = set(cut)
-    waiting = [*taken, *(name for name in more if name not in produced)]
+    waiting = [*inputs, *(name for name in more if name not in produced)]
     waiting += _quantization_names(scope, produced)
     for name in dict.fromkeys(name for name in waiting if name):
         definition = scope.resolve(name)
         if name in apart or definition is None:
-            parts.taken.append(name)
+            parts.inputs.append(name)
         elif definition.kind == "initializer":
             dense = name in definition.scope.named("initializer")
             parts.initializers.append(
@@ -84,7 +84,7 @@ def parts_of(
             if definition.node not in wanted:
                 parts.constants.append(definition.node)
         else:
-            parts.taken.append(name)
+            parts.inputs.append(name)
     return parts
 
 
@@ -243,8 +243,8 @@ def extract_nodes(document: Document, nodes: Sequence[Node]) -> Extraction:
     """
     scope = scope_of(nodes, "extract", "Extract those of one graph at a time")
     parts = parts_of(scope, nodes)
-    return _assembled(document, parts, _in_order(scope.inputs, parts.taken),
-                      _in_order(scope.outputs, parts.given))  # fmt: skip
+    return _assembled(document, parts, _in_order(scope.inputs, parts.inputs),
+                      _in_order(scope.outputs, parts.outputs))  # fmt: skip
 
 
 def extract_between(
@@ -272,8 +272,8 @@ def extract_between(
     if not nodes and all(name in given for name in wanted):
         raise UsageError("every output is an input: nothing is between", where=_place(scope))
     parts = parts_of(scope, nodes, more=wanted, cut=given)
-    used = [name for name in given if name in parts.taken or _is_made(nodes, name)]
-    ordered = [*used, *_in_order(scope.inputs, [n for n in parts.taken if n not in used])]
+    used = [name for name in given if name in parts.inputs or _is_made(nodes, name)]
+    ordered = [*used, *_in_order(scope.inputs, [n for n in parts.inputs if n not in used])]
     extraction = _assembled(document, parts, ordered, wanted, cut=set(used))
     for name in given:
         if name not in used and name not in wanted:
@@ -298,7 +298,7 @@ def extract_body(document: Document, body: Scope, call: Node | None = None) -> E
     nodes = feeding(body, body.outputs, ())
     parts = parts_of(body, nodes, more=body.outputs)
     inner = [name for name in body.inputs if not _is_stored(body, name)]
-    ordered = [*inner, *(name for name in parts.taken if name not in inner)]
+    ordered = [*inner, *(name for name in parts.inputs if name not in inner)]
     extraction = _assembled(document, parts, ordered, body.outputs, call=call)
     idle = len(body.nodes) - len(nodes)
     if idle:

@@ -110,8 +110,8 @@ def _rename_in(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
         rename_links(node, names)
     for list_name in (*_VALUE_LISTS, *_TYPE_LISTS):
         for record in getattr(graph, list_name):
-            holder = record.values if list_name == "sparse_initializer" else record
-            _rename_field(holder, NAME_FIELD.get(list_name, "name"), names)
+            tensor = record.values if list_name == "sparse_initializer" else record
+            _rename_field(tensor, NAME_FIELD.get(list_name, "name"), names)
     for annotation in graph.quantization_annotation:
         for entry in annotation.quant_parameter_tensor_names:
             _rename_field(entry, "value", names)
@@ -181,7 +181,7 @@ def fragment_of(nodes: Sequence[Node]) -> Fragment:
     document = scope.document
     parts = parts_of(scope, nodes)
     model = small_model(document, parts)
-    model.graph.input.extend(typed_record(scope, name) for name in parts.taken)
+    model.graph.input.extend(typed_record(scope, name) for name in parts.inputs)
     _declare_outputs(model, scope, parts.nodes)
     blobs = BlobTable()
     model = _moved(model, document.blobs, blobs, own=True)

@@ -38,7 +38,7 @@ from dld_tui.core.document.transactions import (
     Splice,
     Transaction,
 )
-from dld_tui.core.document.traversal import captures, places, scope_of, terminals
+from dld_tui.core.document.traversal import captures, inputs_and_outputs, places, scope_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.collector import collector_paused
@@ -540,9 +540,9 @@ def pattern_of(nodes: Sequence[Node]) -> str:
     scope = scope_of(nodes, "make a pattern of", "Mark those of one graph")
     place = places(scope, list(nodes))
     ordered = sorted(place, key=place.__getitem__)
-    taken, given = terminals(scope, ordered)
+    pattern_inputs, pattern_outputs = inputs_and_outputs(scope, ordered)
     names: dict[str, str] = {}
-    for value in taken:
+    for value in pattern_inputs:
         names[value] = f"x{len(names) + 1}"
     produced = [name for node in ordered for name in node.outputs if name]
     for at, value in enumerate(produced, 1):
@@ -558,8 +558,8 @@ def pattern_of(nodes: Sequence[Node]) -> str:
         inputs = ", ".join(names.get(name, '""') for name in node.inputs)
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         lines.append(f"{left} = {operator}{_attributes(node)}({inputs})")
-    heads = ", ".join(names[name] for name in taken if name not in captured)
-    results = ", ".join(names[name] for name in given if name)
+    heads = ", ".join(names[name] for name in pattern_inputs if name not in captured)
+    results = ", ".join(names[name] for name in pattern_outputs if name)
     if not results:
         raise UsageError("these nodes make nothing")
     return f"({heads}) => ({results}) {{ {'; '.join(lines)} }}"

@@ -200,8 +200,8 @@ class Staleness:
             for node in list(scope.links.consumers.get(name, ())):
                 self._mark_node(node)
                 yield
-            for holder in list(scope.holders):
-                for child in holder.subgraphs():
+            for node in list(scope.control_flow):
+                for child in node.subgraphs():
                     if name in self._needed(child):
                         self._waiting.append((child, name))
                     yield

@@ -25,7 +25,7 @@ _TOOLTIP_LINES = 16
 _OPERATORS_SHOWN = 3
 _UNKNOWN = re.compile(r"\bunk__\d+")
 """What shape inference calls dimensions that it knows nothing of."""
-_DRAWN_NAMES = (Kind.NODE, Kind.HOLDER, Kind.CALL)
+_DRAWN_NAMES = (Kind.NODE, Kind.CONTROL_FLOW, Kind.CALL)
 
 
 TypeOf = Callable[[str], str]

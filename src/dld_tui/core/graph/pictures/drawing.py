@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
-from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.graph.layout import lay_out, text_of
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import Content, TypeOf, fold_label, fold_notes, short_type
@@ -30,6 +29,7 @@ from dld_tui.core.graph.pictures.scene import (
     make_scene,
     text_pixels,
 )
+from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 
 # --- A graph as plain text: boxes and lines, or a row a node with rails ---------------------------
@@ -263,9 +263,9 @@ def _lines(scene: Scene, look: style.Look, scale: float, numbered: bool) -> Iter
         swatch = f'<rect x="{line.x - 18}" y="{line.y - 10}" width="12" height="12" rx="3"/>'
         yield f'<g class="{key}">{swatch}</g>{_line(line)}'
     yield '<g class="w">'
-    for strand in scene.strands:
-        shape = "".join(map(_path, strand.paths))
-        yield f'<path d="{shape}"><title>{_text(strand.title)}</title></path>'
+    for lines in scene.tensor_lines:
+        shape = "".join(map(_path, lines.paths))
+        yield f'<path d="{shape}"><title>{_text(lines.title)}</title></path>'
     yield "</g>"
     if scene.arrows:
         yield f'<path class="a" d="{"".join(map(_arrow, scene.arrows))}"/>'
@@ -313,7 +313,7 @@ def _card(card: Card, numbered: bool) -> str:
     if card.kind == Kind.CALL:
         sides = f"M{x + 6} {y}v{height}M{x + width - 6} {y}v{height}"
         parts.append(f'<path class="s" d="{sides}"/>')
-    elif card.kind == Kind.HOLDER:
+    elif card.kind == Kind.CONTROL_FLOW:
         parts.append(
             f'<rect x="{x + 3}" y="{y + 3}" width="{width - 6}" height="{height - 6}" rx="4"/>'
         )
@@ -491,8 +491,8 @@ class _Band:
         for key, line in scene.legend:
             box = (line.x - 18, line.y - 10, line.x - 6, line.y + 2)
             self._rounded(box, 3, scheme.fills[key], scheme.edges[key])
-        for strand in scene.strands:
-            for path in strand.paths:
+        for lines in scene.tensor_lines:
+            for path in lines.paths:
                 if self._sees(path[0][1], path[-1][1]):
                     self._stroke(list(_flattened(path)), scheme.line, 1.4)
         for x, y in scene.arrows:
@@ -564,7 +564,7 @@ class _Band:
         if card.kind == Kind.CALL:
             for side in (x + 6, right - 6):
                 self._stroke([(side, y), (side, bottom)], edge, 1.3)
-        elif card.kind == Kind.HOLDER:
+        elif card.kind == Kind.CONTROL_FLOW:
             self._rounded((x + 3, y + 3, right - 3, bottom - 3), 4, fill, edge)
         for line in card.lines:
             if line.role == "stub":

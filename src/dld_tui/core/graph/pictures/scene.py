@@ -89,7 +89,7 @@ class Scene:
     height: int = 0
     crossings: int = 0
     cards: list[Card] = field(default_factory=list)
-    strands: list[TensorLines] = field(default_factory=list)
+    tensor_lines: list[TensorLines] = field(default_factory=list)
     arrows: list[Point] = field(default_factory=list)
     """The tips."""
     links: list[Line] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _Builder:
         """For each net whose type stands beside its line: column, room in pixels, text."""
         self._add_types_to_boxes()
         self._add_cards(top)
-        self._strands: dict[int, TensorLines] = {}
+        self._tensor_lines: dict[int, TensorLines] = {}
         self._add_lines()
         self._finish()
 
@@ -250,14 +250,16 @@ class _Builder:
             return self.cards[boxes[low - 1].vertex]
         return None
 
-    def _strand(self, net: int) -> TensorLines:
-        strand = self._strands.get(net)
-        if strand is None:
+    def _lines_of(self, net: int) -> TensorLines:
+        lines = self._tensor_lines.get(net)
+        if lines is None:
             content = self.content
             title = f"{visible(content.graph.nets[net].name)}  {content.type_of(net)}".rstrip()
-            strand = self._strands[net] = TensorLines(clip(title, LONGEST_TOOLTIP, keep="middle"))
-            self.scene.strands.append(strand)
-        return strand
+            lines = self._tensor_lines[net] = TensorLines(
+                clip(title, LONGEST_TOOLTIP, keep="middle")
+            )
+            self.scene.tensor_lines.append(lines)
+        return lines
 
     def _add_lines(self) -> None:
         layout = self.layout
@@ -265,10 +267,10 @@ class _Builder:
             for column, net in layout.passing[rank]:
                 x = self._x(column)
                 path = ((x, self.tops[rank]), (x, self.bottoms[rank]))
-                self._strand(net).paths.append(path)
+                self._lines_of(net).paths.append(path)
             tips: dict[Point, None] = {}
             for wire in gap.wires:
-                paths = self._strand(wire.net).paths
+                paths = self._lines_of(wire.net).paths
                 head = self.bottoms[rank] + style.HEAD
                 across = head + wire.track * style.TRACK
                 arrows = set(wire.arrows)

@@ -70,7 +70,7 @@ class _Range:
     start: int
     end: int
     thread: int
-    holder: int | None = None
+    parent: int | None = None
     """Place of the range around it, in the list of ranges."""
     works: bool = False
     """True when it, or a range in it, launched work."""
@@ -260,13 +260,13 @@ def _join(
             while open_ and ranges[open_[-1]].end < time + (not is_launch):
                 open_.pop()
             if not is_launch:
-                ranges[index].holder = open_[-1] if open_ else None
+                ranges[index].parent = open_[-1] if open_ else None
                 open_.append(index)
             elif open_:
-                work[index].owner = holder = open_[-1]
-                while holder is not None and not ranges[holder].works:
-                    ranges[holder].works = True
-                    holder = ranges[holder].holder  # type: ignore[assignment]
+                work[index].owner = parent = open_[-1]
+                while parent is not None and not ranges[parent].works:
+                    ranges[parent].works = True
+                    parent = ranges[parent].parent  # type: ignore[assignment]
 
 
 def _passes(ranges: Sequence[_Range]) -> list[int]:
@@ -274,7 +274,7 @@ def _passes(ranges: Sequence[_Range]) -> list[int]:
     outermost = [
         index
         for index, named_range in enumerate(ranges)
-        if named_range.works and named_range.holder is None
+        if named_range.works and named_range.parent is None
     ]
     names = Counter(ranges[index].name for index in outermost)
     name, count = max(names.items(), key=lambda item: item[1], default=("", 0))
@@ -339,10 +339,10 @@ def _write(writer: ReportWriter, export: _Export) -> None:
     own = [named_range.end - named_range.start for named_range in ranges]
     roots: list[int] = []
     for index, named_range in enumerate(ranges):
-        roots.append(index if named_range.holder is None else roots[named_range.holder])
-        if named_range.works and named_range.holder is not None:
-            own[named_range.holder] -= (
-                min(named_range.end, ranges[named_range.holder].end) - named_range.start
+        roots.append(index if named_range.parent is None else roots[named_range.parent])
+        if named_range.works and named_range.parent is not None:
+            own[named_range.parent] -= (
+                min(named_range.end, ranges[named_range.parent].end) - named_range.start
             )
     marks = _passes(ranges)
     pass_of = {root: number for number, root in enumerate(marks)}

@@ -183,16 +183,16 @@ def self_times(spans: Spans, chosen: NDArray[np.int64]) -> list[float]:
         chosen: Places in `spans`, by start, of equal starts the longer first.
     """
     own: list[float] = []
-    holders: dict[int, list[tuple[float, int]]] = {}
+    open_spans: dict[int, list[tuple[float, int]]] = {}
     for at, place in enumerate(chosen.tolist()):
         start, took = spans.starts[place], spans.durations[place]
-        open_ = holders.setdefault(spans.threads[place], [])
+        open_ = open_spans.setdefault(spans.threads[place], [])
         while open_ and open_[-1][0] <= start:
             open_.pop()
         if open_:
-            # A child that ends after its holder takes only what the holder has left.
-            holder_end, holder = open_[-1]
-            own[holder] = max(0.0, own[holder] - min(took, holder_end - start))
+            # A child that ends after its parent takes only what the parent has left.
+            parent_end, parent = open_[-1]
+            own[parent] = max(0.0, own[parent] - min(took, parent_end - start))
         own.append(took)
         open_.append((start + took, at))
     return own

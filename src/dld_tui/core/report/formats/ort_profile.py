@@ -453,7 +453,7 @@ class OrtProfile:
             holds = may_hold_others(self.kernels[number].op_type)
             own = times.add(thread, began, took, holds)
             kernel_events.append(KernelEvent(number, began, took, own, thread))
-        # Of equal starts and durations the holder, which ends last, comes first.
+        # Of equal starts and durations the parent, which ends last, comes first.
         kernel_events.reverse()
         kernel_events.sort(key=lambda event: (event.start_us, -event.duration_us))
         index = self._passes

@@ -58,11 +58,11 @@ def depths(spans: Sequence[Span]) -> list[int]:
     depth_of_each: list[int] = []
     ends: dict[Hashable, list[float]] = {}
     for thread, start, duration in spans:
-        holders = ends.setdefault(thread, [])
-        while holders and holders[-1] <= start:
-            holders.pop()
-        depth_of_each.append(len(holders))
-        holders.append(start + duration)
+        open_ends = ends.setdefault(thread, [])
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        depth_of_each.append(len(open_ends))
+        open_ends.append(start + duration)
     return depth_of_each
 
 

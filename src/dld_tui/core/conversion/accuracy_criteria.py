@@ -39,7 +39,7 @@ BF16 = NarrowType("bf16", "bfloat16", (2 - 2**-7) * 2.0**127, 2.0**-133)
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AccuracyCriteria:
     """What counts as close enough when no tolerance is given."""
 
     tolerance: Tolerance
@@ -68,8 +68,8 @@ class Agreement:
     draws: int = 1
     """How many sets of random inputs are compared: noise that depends on them may hide in one."""
 
-    def of_model(self, document: Document) -> Agreement:
-        """Return the agreement that knows which tensors of a model are rounded floats."""
+    def of_model(self, document: Document) -> AccuracyCriteria:
+        """Return the criteria that knows which tensors of a model are rounded floats."""
         return replace(self, rounded=rounded_integers(document)) if self.steps else self
 
     @property
@@ -114,29 +114,29 @@ class Agreement:
         return quiet and not (error.special or error.mismatch or error.lost)
 
 
-EXACT = Agreement(Tolerance(0.0, 0.0), math.inf, is_rewrite=True)
+EXACT = AccuracyCriteria(Tolerance(0.0, 0.0), math.inf, is_rewrite=True)
 """The same weights in the same graph: every bit of the outputs is that of the original."""
-SAME = Agreement(
+SAME = AccuracyCriteria(
     Tolerance(1e-5, 1e-4), 70.0, noise_counts=True, share=1e-4, is_rewrite=True, steps=0.01
 )
 """The same arithmetic in another order or by other operators."""
-SAME_HALVES = Agreement(
+SAME_HALVES = AccuracyCriteria(
     Tolerance(1e-4, 5e-3), 50.0, noise_counts=True, share=5e-3, is_rewrite=True, steps=0.25
 )
 """The same of a model that computes in 16 bits."""
-FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16, noise_counts=True, steps=0.25)
+FLOAT16 = AccuracyCriteria(Tolerance(1e-3, 1e-2), 30.0, FP16, noise_counts=True, steps=0.25)
 """Noise of 3 % of the values."""
-BFLOAT16 = Agreement(
+BFLOAT16 = AccuracyCriteria(
     Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False, noise_counts=True, steps=0.25
 )
 """Noise of 10 %: three digits fewer than float16."""
-QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True, draws=3, steps=0.25)
+QUANTIZED = AccuracyCriteria(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True, draws=3, steps=0.25)
 """Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
 _COARSE = ("float8", "float4", "int8", "uint8", "int4", "uint4", "int2", "uint2")
 
 
-def agreement_for(dtypes: Collection[str]) -> Agreement:
-    """Return the agreement to require where some tensors were converted to these element types.
+def criteria_for(dtypes: Collection[str]) -> AccuracyCriteria:
+    """Return the criteria to require where some tensors were converted to these element types.
 
     Weights that are only stored in a type and cast back are computed with as before: ONNX Runtime
     runs such models directly.

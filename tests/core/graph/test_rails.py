@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.lanes import HUB_ROWS, Rails, demand_order, lay_rails, rail_cells
+from dld_tui.core.graph.rails import HUB_ROWS, Rails, demand_order, lay_rails, rail_cells
 from tests.support.graphs import graph_of_links, random_graph
 
 
