@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from array import array
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -16,23 +17,23 @@ import pytest
 
 from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
-from dld_tui.backends.onnxruntime import contest
+from dld_tui.backends.onnxruntime import contest, session
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.errors import SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
-from dld_tui.core.tune.changes import Setup, batch_change, thread_changes
+from dld_tui.core.tune.changes import CHANGES, Setup, batch_change, thread_changes
 from dld_tui.core.tune.gain import Gain, GainRow
-from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_document
+from dld_tui.core.tune.result import TIME_UP, TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write
 
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 DEEP = """
 <ir_version: 10, opset_import: ["" : 18]>
 deep (float[1, 8] x) => (float[1, 8] y)
@@ -45,8 +46,22 @@ deep (float[1, 8] x) => (float[1, 8] y)
 """
 
 
+T = TypeVar("T")
+ENDLESS = """
+<ir_version: 8, opset_import: ["" : 17]>
+endless (float[4] x) => (float[4] y) {
+    trips = Constant <value = int64 {9000000000000000000}> ()
+    y = Loop <body = body (int64 i, bool go, float[4] a) => (bool again, float[4] b) {
+        again = Identity (go)
+        b = Sin (a)
+    }> (trips, , x)
+}
+"""
+"""A model whose pass does not end in a lifetime."""
+
+
 def tuned(path: Path, **settings: Any) -> TuneResult:
-    settings.setdefault("budget", 1.0)
+    settings.setdefault("budget", 60.0)
     events = list(run(Request(model=path, output=path.with_suffix(".tune.json"), **settings)))
     assert isinstance(events[-1], Finished)
     result = events[-1].result
@@ -215,7 +230,7 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
     honest = contest.Contestant.open
 
     def opened(one: contest.Contestant) -> None:
-        if not one.is_open:
+        if not one.is_open or one not in lucks:
             lucks[one] = drawn.uniform(0.9, 1.1)
         honest(one)
 
@@ -263,7 +278,7 @@ def test_new_sessions_take_a_small_share_of_the_time(
         tuning._make_inputs()
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
         list(tuning._raced("settings", [tuning._base, tuning._base.with_change(one_thread)], 1.0))
-    again = len(opened) - 2
+    again = len(opened) - 1  # the original model has the session that the inputs were made with
     assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
 
 
@@ -335,6 +350,116 @@ def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     assert clock[0] <= budget - profile_s + 1.0 + 2 * durations[-1]
 
 
+@pytest.mark.parametrize("again", ["loading", "running"])
+def test_the_budget_holds_for_a_model_that_takes_longer_than_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str
+) -> None:
+    """It is said that the original model was not even loaded, or run once."""
+    path = write(tmp_path, ENDLESS, "endless.onnx")
+    monkeypatch.setattr(session, "_abandoned", [])
+    if again == "loading":
+        creates = onnxruntime.InferenceSession
+
+        def create(*arguments: Any, **settings: Any) -> Any:
+            time.sleep(20)
+            return creates(*arguments, **settings)
+
+        monkeypatch.setattr(onnxruntime, "InferenceSession", create)
+    begin = time.monotonic()
+    result = tuned(path, budget=4.0)
+    assert time.monotonic() - begin < 7
+    assert (result.best, result.is_whole, result.is_faster) == ("as it is", False, False)
+    state = "loaded" if again == "loading" else "run"
+    assert result.candidates[0].problem == f"{TIME_UP} before the original model was {state}"
+    assert result.candidates[0].state == "not tried"
+
+
+def test_a_candidate_whose_loading_does_not_fit_is_not_started(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast["threads 1"] = 0.5
+    monkeypatch.setattr(tune._Tuning, "_left", lambda self, share=None: 5.0)
+    path = write(tmp_path, DEEP, "deep.onnx")
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=60.0, again=True), document)
+        tuning._make_inputs()
+        tuning._first_s = 10.0
+        one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
+        setup = tuning._base.with_change(one_thread)
+        list(tuning._admitted("settings", [setup], 1.0))
+        assert tuning._problems == {setup.key: f"{TIME_UP} before it was measured"}
+        assert (tuning._is_whole, tuning._made) == (False, {})
+
+
+def test_a_pass_that_does_not_end_ends_the_race_and_not_the_result(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round that was stopped does not count."""
+    fast["threads 1"] = 0.5
+    turns: list[float] = []
+
+    def time(one: contest.Contestant, seconds: float) -> float:
+        turns.append(1.0)
+        if len(turns) >= 6:
+            raise TimeLimitError("stopped")
+        return 1.0 if one._settings.threads == 0 else 0.95
+
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert [one.rounds for one in result.candidates] == [2, 2]
+    assert not result.is_whole
+
+
+def test_a_confirmation_that_does_not_fit_claims_nothing(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast["threads 1"] = 0.5
+    pairs: list[int] = []
+
+    def timed_pair(*arguments: Any, **settings: Any) -> Generator[Event, None, Pair]:
+        yield Progress(0, None)
+        pairs.append(1)
+        if len(pairs) == 4:
+            raise TimeLimitError("took too long")
+        return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
+
+    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert (result.confirmed, result.best, result.is_whole) == (None, "as it is", False)
+    assert "Closest: 1 thread, 2.00× in its race" in "\n".join(result_lines(result))
+
+
+def test_a_slow_model_is_converted_in_a_process_that_can_be_stopped(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast |= {"simplified.onnx": 0.5, "deep.tune.onnx": 0.5}
+    monkeypatch.setattr(tune, "_QUICK_BYTES", -1)
+    path = write(tmp_path, DEEP, "deep.onnx")
+    monkeypatch.setattr(tune._Tuning, "_converted_here", lambda *asked: pytest.fail("here"))
+    result = tuned(path, only=("simplified",))
+    assert (result.best, result.is_faster) == ("simplified", True)
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=60.0, again=True), document)
+        tuning._make_inputs()
+        monkeypatch.setattr(tuning, "_left", lambda share=None: 0.05)
+        change = next(one for one in CHANGES if one.id == "simplified")
+        assert returned(tuning._convert(change)) == f"{TIME_UP} during the conversion"
+
+
+def test_profiles_that_do_not_fit_take_nothing_from_the_claim(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turned(*arguments: Any) -> Generator[Event, None, None]:
+        yield Progress(0, None)
+        raise TimeLimitError("stopped")
+
+    fast["threads 1"] = 0.5
+    monkeypatch.setattr(tune._Tuning, "_turned", turned)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert (result.is_faster, result.reports, result.is_whole) == (True, (), False)
+    assert result.why == ("The budget was spent before both could be profiled.",)
+
+
 def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
     """A pass of four items that takes as long as one of one item is about four times as fast."""
     text = DEEP.replace("float[1, 8] x", "float[N, 8] x").replace("float[1, 8] y", "float[N, 8] y")
@@ -349,14 +474,14 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
     assert 0.1 < pair.ratio < 0.6
 
 
-def returned(events: Generator[Event, None, Pair]) -> Pair:
+def returned(events: Generator[Event, None, T]) -> T:
     """Return what a generator returns when its events are over."""
     while True:
         try:
             next(events)
         except StopIteration as end:
-            pair: Pair = end.value
-            return pair
+            value: T = end.value
+            return value
 
 
 def test_what_computes_something_else_does_not_count(
@@ -390,6 +515,29 @@ def test_outputs_and_times_are_of_the_model_bound_or_not(tmp_path: Path, binds: 
     assert one.time(0.0) > 0
     one.close()
     assert one.time(0.0) > 0  # it is made again
+
+
+@pytest.mark.parametrize(("pass_s", "calls"), [(0.0, 4), (1.2, 2), (2.5, 1)])
+def test_a_turn_of_a_slow_model_has_fewer_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pass_s: float, calls: int
+) -> None:
+    now, counted = [10**12], list[int]()
+    monkeypatch.setattr("dld_tui.core.report.latency.time.perf_counter_ns", lambda: now[0])
+    monkeypatch.setattr(contest, "settle", lambda: None)
+
+    def timer(one: contest.Contestant) -> TimeCalls:
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            now[0] += round(1e9 * pass_s)
+            durations[0] = 7_000_000
+            counted.append(first)
+            return 1
+
+        return time_calls
+
+    monkeypatch.setattr(contest.Contestant, "timer", timer)
+    one = contest.Contestant(tmp_path / "m.onnx", SessionSettings(), [])
+    assert one.time(0.0) == 7
+    assert len(counted) == calls
 
 
 def test_a_folder_that_may_not_be_written_to_is_said_before_the_work(

@@ -4,8 +4,10 @@ import os
 import re
 import stat
 import sys
+import threading
 import time
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,9 @@ import pytest
 
 from dld_tui.backends.onnxruntime import runtime, session
 from dld_tui.backends.onnxruntime import session as session_module
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings, time_limit
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.errors import ActivityError, InputError, TimeLimitError, UnavailableError
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.shapes import InputSpec
 from tests.support import models
@@ -222,7 +224,7 @@ def test_the_timer_goes_round_the_feeds_and_stops_at_its_time(tmp_path: Path) ->
     seen: list[Any] = []
 
     class Recorder:
-        def run(self, outputs: None, feed: Any) -> None:
+        def run(self, outputs: None, feed: Any, options: Any) -> None:
             seen.append(feed)
 
     session._session = Recorder()
@@ -291,3 +293,81 @@ def test_the_newest_opset_is_what_onnxruntime_itself_calls_supported() -> None:
     supported = re.search(r"till opset (\d+)", str(refused.value))
     assert supported is not None
     assert runtime.newest_opset() == min(int(supported[1]), onnx.defs.onnx_opset_version())
+
+
+ENDLESS = """
+<ir_version: 8, opset_import: ["" : 17]>
+endless (float[4] x) => (float[4] y) {
+    trips = Constant <value = int64 {9000000000000000000}> ()
+    y = Loop <body = body (int64 i, bool go, float[4] a) => (bool again, float[4] b) {
+        again = Identity (go)
+        b = Sin (a)
+    }> (trips, , x)
+}
+"""
+"""A model whose pass does not end in a lifetime."""
+
+
+@pytest.mark.parametrize("way", ["run", "timer", "bound", "unread"])
+def test_a_pass_stops_at_the_time_limit(tmp_path: Path, way: str) -> None:
+    session = session_of(tmp_path, ENDLESS)
+    feed = session.feed({"x": np.ones(4, np.float32)})
+    durations = array("q", [0])
+    ways: dict[str, Callable[[], Any]] = {
+        "run": lambda: session.run(feed),
+        "unread": lambda: session.run_unread(feed),
+        "timer": lambda: session.timer([feed])(0, durations, 1, 0),
+        "bound": lambda: session.bound_timer(session.bind([feed]))(0, durations, 1, 0),
+    }
+    begin = time.monotonic()
+    with time_limit(begin + 0.3), pytest.raises(TimeLimitError):
+        ways[way]()
+    assert time.monotonic() - begin < 5
+
+
+def test_a_time_limit_ends_with_its_block(tmp_path: Path) -> None:
+    """The shorter of two counts, and after it the session runs as before."""
+    session = session_of(tmp_path, models.CHAIN)
+    feed = session.feed({"x": np.zeros((2, 4), np.float32)})
+    now = time.monotonic()
+    with time_limit(now + 1000):
+        with time_limit(now - 1):
+            for begin in (lambda: session.run(feed), lambda: session_of(tmp_path, models.CHAIN)):
+                with pytest.raises(TimeLimitError):
+                    begin()
+        with time_limit(now + 2000):
+            assert session_module._limits[-1].end == now + 1000
+        assert session.run(feed)
+    assert session.run(feed)
+    assert session_module._limits == []
+
+
+def test_an_error_within_the_limit_stays_itself(tmp_path: Path) -> None:
+    session = session_of(tmp_path, models.CHAIN)
+    with time_limit(time.monotonic() + 1000), pytest.raises(ActivityError) as caught:
+        session.run({"x": np.zeros((2, 5), np.float32)})
+    assert not isinstance(caught.value, TimeLimitError)
+
+
+def test_a_session_that_does_not_stop_is_left_and_waited_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends, creates = threading.Event(), runtime.load().InferenceSession
+
+    def create(*arguments: Any, **settings: Any) -> Any:
+        ends.wait(60)
+        return creates(*arguments, **settings)
+
+    monkeypatch.setattr(runtime.load(), "InferenceSession", create)
+    monkeypatch.setattr(session_module, "_STOP_S", 0.1)
+    begin = time.monotonic()
+    with time_limit(begin + 0.2), pytest.raises(TimeLimitError):
+        session_of(tmp_path, models.CHAIN)
+    assert time.monotonic() - begin < 10
+    (thread,) = session_module._abandoned
+    with time_limit(time.monotonic() + 0.1):  # no longer than its own time
+        assert session_module._abandoned == [thread]
+    ends.set()
+    with time_limit(time.monotonic() + 60):
+        assert session_module._abandoned == []
+        assert session_of(tmp_path, models.CHAIN).outputs == ["y"]

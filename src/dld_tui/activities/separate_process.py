@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import ActivityError
+from dld_tui.core.errors import ActivityError, TimeLimitError
 from dld_tui.core.events import (
     Failed,
     Finished,
@@ -34,7 +34,8 @@ def run_in_process(
 
     Raises:
         DldError: As the activity does.
-        ActivityError: The process crashed or took too long.
+        ActivityError: The process crashed.
+        TimeLimitError: It took too long, and was ended with what it had started.
     """
     from dld_tui.activities.registry import decode_result
     from dld_tui.backends.processes import run_tool
@@ -49,7 +50,9 @@ def run_in_process(
         raise event.to_error()
     if isinstance(event, Finished):
         return decode_result(activity, event.result)
-    how = "took too long" if end.timed_out else f"crashed: {end.crashed or end.status}"
+    if end.timed_out:
+        raise TimeLimitError("took too long", where=activity, details=end.said)
+    how = f"crashed: {end.crashed or end.status}"
     raise ActivityError(how, where=activity, details=end.said)
 
 
@@ -59,5 +62,7 @@ def main() -> None:
     from dld_tui.core.files.writer import write_text
 
     line, said = sys.argv[1:]
-    ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), Control())
+    control = Control()
+    control.handle_signals()  # so that a tool that the activity runs ends with it
+    ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), control)
     write_text(Path(said), event_to_line(ending), overwrite=True)

@@ -8,19 +8,28 @@ gain is attributed to ONNX nodes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core import fmt
 from dld_tui.core.accuracy.statistics import ToleranceSettings
-from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    DldError,
+    SaveError,
+    TimeLimitError,
+    UsageError,
+)
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
@@ -31,6 +40,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
+    from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.core.compare.gate import GateRow, Pair
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import Feeds
@@ -38,9 +48,16 @@ if TYPE_CHECKING:
     from dld_tui.core.tune.race import Race
 
 Result = TuneResult
-_PROOF_S, _PROOF = 60.0, 0.3
+_PROOF_S, _PROOF, _MOST_PROOF = 60.0, 0.3, 0.75
 """What is kept of the time for the confirmation and the profiles of the winner: so many seconds, or
-this share of it where that is less."""
+this share of it where that is less. A model whose pairs of runs take longer gets more; nothing is
+kept where they take more than the last share: there is time for the races alone."""
+_LEAST_PASSES = 3
+"""Passes of each version in a pair of runs, at least: two before the clock runs."""
+_PROCESS_S, _SLACK = 1.0, 1.5
+"""What a process takes to start, and how many times as long it all may take on a busy machine."""
+_NO_TIME = f"{TIME_UP} before it was measured"
+_NOT_PROFILED = "The budget was spent before both could be profiled."
 _CONVERTING = 0.5
 """Share of the other time after which no conversion is started any more."""
 _MODELS, _SETTINGS, _BOTH = 0.7, 0.9, 1.0
@@ -54,14 +71,18 @@ slower than another one of the same set-up."""
 _ROUNDS = 12
 _CONFIRM_S, _CONFIRM_LEAST_S = 1.5, 0.2
 """How long a run of a pair takes that confirms the winner, at most and at least."""
-_PAIR_LIMIT_S = 3600.0
-"""A pair that takes longer hangs."""
+_OVER = 0.05
+"""The share of the budget after which even the profiles of a confirmed winner stop."""
+_QUICK_S, _QUICK_BYTES = 1.0, 64 << 20
+"""Loading and a pass, and weights, up to which conversions run in this process: they end soon."""
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")
 _PROFILE_PAIRS, _PROFILE_S, _PROFILE_SHARE, _TURNS_S = 8, 20.0, 0.1, 0.5
 """How often both are profiled in new sessions, after how long no more (of a short budget this share
 of it), and for how long each."""
+_LEAST_PROFILED = 13
+"""Passes of a session that is profiled, at least."""
 _AS_CONFIRMED = 0.15
 """A difference from what was confirmed below which no more profiles are taken."""
 _MOST_ITEMS = 1_000_000
@@ -227,6 +248,12 @@ class _Tuning:
         self._strict = parse_tolerances(request.tolerance) if request.tolerance else None
         self._base = Setup(request.model.absolute())
         self._made: dict[str, Contestant] = {}
+        self._first: Session | None = None
+        """The session that the inputs were made with, until it races as the original model."""
+        self._first_s = 0.0
+        """The seconds that it took to create."""
+        self._pass_s = 0.0
+        """What a pass of the original model takes, by the longest of the first ones."""
         self._renewing_s = 0.0
         self._problems: dict[str, str] = {}
         self._near: dict[str, str] = {}
@@ -256,7 +283,15 @@ class _Tuning:
         """Tune, and write what was found."""
         from dld_tui.core.tune.changes import usable_changes
 
-        self._make_inputs()
+        try:
+            with self._limited():
+                self._make_inputs()
+        except TimeLimitError:
+            self._is_whole = False
+            took = "run" if self._first is not None else "loaded"
+            self._problems[self._base.key] = f"{TIME_UP} before the original model was {took}"
+            yield from self._finished(self._base, None)
+            return
         known = self._changes()
         self._require_known(known)
         provider = self._settings(self._base).providers[0]
@@ -335,9 +370,29 @@ class _Tuning:
         Without a share, to all of the time.
         """
         budget = self._request.budget
-        proof_s = min(_PROOF_S, _PROOF * budget)
+        proof_s = max(min(_PROOF_S, _PROOF * budget), self._proof_s())
+        if proof_s > _MOST_PROOF * budget:
+            proof_s = 0.0
         end = budget if share is None else share * (budget - proof_s)
         return end - (time.monotonic() - self._begin)
+
+    def _proof_s(self) -> float:
+        """Return how long the confirmation takes at least, as far as that is known."""
+        from dld_tui.core.compare.gate import LEAST_RUNS
+
+        return LEAST_RUNS * self._pair_s() if self._first_s + self._pass_s > _QUICK_S else 0.0
+
+    def _pair_s(self) -> float:
+        """Return how long a pair of runs takes at least: a process that loads two sessions."""
+        return _PROCESS_S + 2 * (self._first_s + _LEAST_PASSES * self._pass_s)
+
+    def _limited(
+        self, share: float | None = None, over_s: float = 0.0
+    ) -> contextlib.AbstractContextManager[None]:
+        """Return the context in which ONNX Runtime stops at a share of the time."""
+        from dld_tui.backends.onnxruntime.session import time_limit
+
+        return time_limit(time.monotonic() + self._left(share) + over_s)
 
     @contextlib.contextmanager
     def _doing(self, what: str) -> Generator[None]:
@@ -366,7 +421,6 @@ class _Tuning:
         return from_json(Profile, values)
 
     def _shapes(self, setup: Setup) -> list[JSON]:
-        assert self._feeds is not None
         if setup.batch > 1:
             grown = self._grown(setup.batch)
             return [f"{name}:{'x'.join(map(str, shape))}" for name, shape in grown.items()]
@@ -383,7 +437,10 @@ class _Tuning:
         asked = self._request
         with self._doing("loading"):
             self._feeds = None
+            begin = time.monotonic()
             session = Session(self._base.model, self._first_settings())
+            self._first_s = time.monotonic() - begin
+            self._first = session
             self._feeds = input_feeds(
                 specs_for(session.inputs, self._document),
                 asked.inputs,
@@ -394,9 +451,13 @@ class _Tuning:
             )
             self._specs = specs_for(session.inputs, self._document)
         with self._doing("checking"):
-            if session.is_readable:
-                runs = (session.run(session.feed(values)) for values in self._feeds.sets)
-                self._reference = [dict(zip(session.outputs, one, strict=True)) for one in runs]
+            if not session.is_readable:
+                return
+            for values in self._feeds.sets:
+                begin = time.monotonic()
+                outputs = session.run(session.feed(values))
+                self._pass_s = max(self._pass_s, time.monotonic() - begin)
+                self._reference.append(dict(zip(session.outputs, outputs, strict=True)))
 
     def _first_settings(self) -> Any:
         asked = self._request
@@ -430,9 +491,13 @@ class _Tuning:
             grown = self._grown(setup.batch)
             sets = [repeated(values, grown, setup.batch) for values in sets]
         binds = bool(setup.session.get("io_binding"))
-        return Contestant(
+        contestant = Contestant(
             setup.model, self._settings(setup), sets, items=setup.batch, io_binding=binds
         )
+        if not setup.changes and self._first is not None:  # it need not be loaded twice
+            contestant.use(self._first, self._first_s)
+            self._first = None
+        return contestant
 
     # --- models ---------------------------------------------------------------------------------
 
@@ -446,7 +511,7 @@ class _Tuning:
             known = self._journal.made(change.id)
             if known is None and self._left(_CONVERTING) <= 0:
                 self._is_whole = False
-                self._problems[setup.key] = f"{TIME_UP} before it was measured"
+                self._problems[setup.key] = _NO_TIME
                 continue
             if known is None:
                 with self._doing("converting"):
@@ -473,9 +538,7 @@ class _Tuning:
         return problem
 
     def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
-        from dld_tui.activities import registry
 
-        activity = registry.load(change.convert)
         target = self._journal.model(change.id)
         values: dict[str, JSON] = {
             "model": str(self._base.model), "output": str(target), "values": "always",
@@ -488,21 +551,58 @@ class _Tuning:
             values[change.needs] = str(getattr(self._request, change.needs))
         if repair:
             values["repair"] = True
-        events = activity.run(from_json(activity.request, values))
-        limit = self._left(_MODELS)
-        begin = time.monotonic()
+        is_quick = self._first_s + self._pass_s < _QUICK_S and self._weight_bytes <= _QUICK_BYTES
+        conversion = self._converted_here if is_quick else self._converted_apart
         try:
-            with contextlib.closing(events):
-                for event in events:
-                    if isinstance(event, Finished):
-                        return _value_problem(event.result)
-                    if isinstance(event, Progress):
-                        yield replace(event, stage=f"{change.title}: {event.stage}")
-                    if time.monotonic() - begin > limit:
-                        return f"{TIME_UP} during the conversion"
+            with contextlib.closing(conversion(change, values)) as events:
+                result = yield from events
+        except TimeLimitError:
+            return f"{TIME_UP} during the conversion"
+        except CancelledError:
+            raise
         except DldError as error:
-            return visible(error.message)
-        return "the conversion wrote no model"
+            problem = visible(error.message)
+        else:
+            problem = _value_problem(result)
+        # Where the time is up, a conversion can blame the outputs that it could not compare.
+        is_late = bool(problem) and self._left(_MODELS) <= 0
+        return f"{TIME_UP} during the conversion" if is_late else problem
+
+    def _converted_here(
+        self, change: Change, values: Mapping[str, JSON]
+    ) -> Generator[Event, None, object]:
+        from dld_tui.activities import registry
+
+        activity = registry.load(change.convert)
+        with (
+            self._limited(_MODELS),
+            contextlib.closing(activity.run(from_json(activity.request, values))) as events,
+        ):
+            for event in events:
+                if isinstance(event, Finished):
+                    return event.result
+                if isinstance(event, Progress):
+                    yield replace(event, stage=f"{change.title}: {event.stage}")
+                if self._left(_MODELS) < 0:
+                    raise TimeLimitError("stopped at the time limit")
+        raise ActivityError("the conversion wrote no model")
+
+    def _converted_apart(
+        self, change: Change, values: Mapping[str, JSON]
+    ) -> Generator[Event, None, object]:
+        """Convert in a process that can be stopped at any time."""
+        from dld_tui.activities.separate_process import run_in_process
+
+        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+            limit_s = max(0.0, self._left(_MODELS))
+            process = run_in_process(change.convert, values, Path(folder), limit_s)
+            with contextlib.closing(process):
+                while True:
+                    try:
+                        event = next(process)
+                    except StopIteration as end:
+                        return end.value
+                    yield replace(event, stage=change.title)
 
     # --- races ----------------------------------------------------------------------------------
 
@@ -514,19 +614,23 @@ class _Tuning:
 
         setups = list({setup.key: setup for setup in setups}.values())
         self._setups.update({setup.key: setup for setup in setups})
-        yield from self._admitted(stage, setups)
+        yield from self._admitted(stage, setups, share)
         keys = [setup.key for setup in setups if setup.key not in self._problems]
-        if len(keys) < 2:
+        if len(keys) < 2 or keys[0] != setups[0].key:
             return [setups[0]]
         race = Race(keys, _ROUNDS)
         self._races.append(race)
         known = iter(self._journal.rounds(stage, keys))
-        least = 0 if self._left(share) > 0 else 1
-        while not race.is_over and (self._left(share) > 0 or race.rounds < least):
+        while not race.is_over:
             figures = next(known, None)
             if figures is None or set(figures) != set(race.running):
                 known = iter(())
-                figures = yield from self._round(race, share)
+                if self._left(share) <= 0:
+                    break
+                try:
+                    figures = yield from self._round(race, share)
+                except TimeLimitError:
+                    break
                 self._journal.add_round(stage, keys, figures)
             out = race.add_round(figures)
             yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing {stage}")
@@ -539,6 +643,9 @@ class _Tuning:
                 yield Log(f"{self._setups[name].title}: slower, {ratio:.2f} x the best latency")
         if not race.is_over:
             self._is_whole = False
+        if not race.rounds:
+            self._races.remove(race)
+            return [setups[0]]
         reference = setups[0]
         ratios = {key: race.ratio(key, keys[0]) or 9e9 for key in race.running}
         # What only seems to be faster goes on, too: the winner has to prove it.
@@ -549,22 +656,32 @@ class _Tuning:
         ]
         return [*(self._setups[key] for key in faster), reference]
 
-    def _admitted(self, stage: str, setups: Sequence[Setup]) -> Iterator[Event]:
+    def _admitted(self, stage: str, setups: Sequence[Setup], share: float) -> Iterator[Event]:
         """Load what has not been loaded, and leave out what computes something else."""
+        needed_s = self._first_s + self._pass_s
         for at, setup in enumerate(setups):
             key = setup.key
+            if self._problems.get(key) == _NO_TIME:  # in an earlier stage
+                del self._problems[key]
             if key in self._made or key in self._problems:
                 continue
             yield Progress(at, len(setups), "candidates", f"Checking {stage}")
             try:
-                with self._doing("loading"):
-                    contestant = self._contestant(setup)
-                    contestant.open()
-                with self._doing("checking"):
-                    self._problems |= self._judged(setup, contestant)
+                is_loaded = setup is self._base and self._first is not None
+                if self._left(share) < (0.0 if is_loaded else needed_s):
+                    raise TimeLimitError("there is no time to load it")
+                with self._limited(share):
+                    with self._doing("loading"):
+                        contestant = self._contestant(setup)
+                        contestant.open()
+                    with self._doing("checking"):
+                        self._problems |= self._judged(setup, contestant)
                 self._made[key] = contestant
                 if not self._holds(len(setups)):
                     contestant.close()
+            except TimeLimitError:
+                self._is_whole = False
+                self._problems[key] = _NO_TIME
             except DldError as error:
                 if not setup.changes:
                     raise
@@ -591,9 +708,13 @@ class _Tuning:
         return {setup.key: visible(problem)} if problem else {}
 
     def _holds(self, count: int) -> bool:
+        return self._weight_bytes * count <= _HELD_BYTES
+
+    @functools.cached_property
+    def _weight_bytes(self) -> int:
         from dld_tui.core.document.summary import summarise
 
-        return summarise(self._document).initializer_bytes * count <= _HELD_BYTES
+        return summarise(self._document).initializer_bytes
 
     def _round(self, race: Race, share: float) -> Generator[Event, None, dict[str, float]]:
         holds, figures = self._holds(len(race.names)), dict[str, float]()
@@ -606,17 +727,20 @@ class _Tuning:
             if renews and one.is_open and cost <= _RENEWING * self._seconds["measuring"]:
                 self._renewing_s = cost
                 one.close()
-            with self._doing("loading"):
-                one.open()
-            with self._doing("measuring"):
-                figures[name] = one.time(min(_LONGEST_S, max(_SHORTEST_S, turn)))
+            with self._limited(share):
+                with self._doing("loading"):
+                    one.open()
+                with self._doing("measuring"):
+                    figures[name] = one.time(min(_LONGEST_S, max(_SHORTEST_S, turn)))
             if not holds:
                 one.close()
             yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing: {self._setups[name].title}")
         return figures
 
-    def _confirmed(self, winner: Setup) -> Generator[Event, None, GateRow]:
+    def _confirmed(self, winner: Setup) -> Generator[Event, None, GateRow | None]:
         """Compare the winner with the original model as ``dld gate`` does.
+
+        None where there is no time for the pairs of runs that an interval needs.
 
         Each pair of runs has a process of its own: sessions of one process share its memory layout
         and its threads, so that the interval would leave out what differs between processes.
@@ -630,16 +754,21 @@ class _Tuning:
         )
 
         pairs: list[Pair] = []
-        duration_s = _CONFIRM_S
+        duration_s, least_s = _CONFIRM_S, self._pair_s() - _PROCESS_S
         profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
         with tempfile.TemporaryDirectory(prefix="dld-") as folder:
             while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > profile_s):
+                if max(1, LEAST_RUNS - len(pairs)) * least_s > self._left():
+                    break
                 yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
                 begin = time.monotonic()
                 new_first = len(pairs) % 2 == 1
-                pair = yield from self._timed_pair(
-                    winner, Path(folder), duration_s, new_first=new_first
-                )
+                try:
+                    pair = yield from self._timed_pair(
+                        winner, Path(folder), duration_s, new_first=new_first
+                    )
+                except TimeLimitError:
+                    break
                 pairs.append(pair)
                 pair_s = time.monotonic() - begin
                 measuring_s = min(pair_s, 2 * duration_s)
@@ -649,6 +778,11 @@ class _Tuning:
                 share_s = (self._left() - profile_s) / max(1, LEAST_RUNS - len(pairs))
                 duration_s = (share_s - (pair_s - measuring_s)) / 2
                 duration_s = min(_CONFIRM_S, max(_CONFIRM_LEAST_S, duration_s))
+        if len(pairs) < LEAST_RUNS:
+            self._is_whole = False
+            took = fmt.duration(LEAST_RUNS * self._pair_s())
+            yield Log(f"{winner.title}: not confirmed, which takes about {took}", "warning")
+            return None
         times = compared_times(pairs)
         return judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
 
@@ -667,17 +801,18 @@ class _Tuning:
         from dld_tui.core.compare.gate import per_item
 
         timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0}
+        share_s = _SLACK * self._pair_s() + 2 * duration_s
         base, new = (
             to_json(self._profile_request(setup, **timing)) for setup in (self._base, winner)
         )
         request: dict[str, JSON] = {
-            **base, "new": new["model"], "new_first": new_first,
+            **base, "new": new["model"], "new_first": new_first, "share": share_s,
             "new_settings": {
                 name: value for name, value in new.items()
                 if name != "model" and value != base[name]
             },
         }  # fmt: skip
-        process = run_in_process("time_pair", request, folder, _PAIR_LIMIT_S)
+        process = run_in_process("time_pair", request, folder, max(0.0, self._left()))
         with contextlib.closing(process):
             pair: Pair = yield from process
         return per_item(pair, self._base.batch, winner.batch)
@@ -707,8 +842,12 @@ class _Tuning:
             used = replace(chosen, model=Path(model or self._base.model))
             targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
             self._written += targets
-            gain = yield from self._profiled_pair([self._base, used], targets, confirmed)
-            reports = [str(target) for target in targets]
+            try:
+                with self._limited(over_s=_OVER * asked.budget):
+                    gain = yield from self._profiled_pair([self._base, used], targets, confirmed)
+            except TimeLimitError:
+                gain, self._is_whole = _NOT_PROFILED, False
+            reports = [str(target) for target in targets if target.exists()]
             if isinstance(gain, Gain):
                 share = gain.percent_of(confirmed.high_percent)
                 why = gain_lines(gain, confirmed.change_percent, confirmed.high_percent)
@@ -784,6 +923,9 @@ class _Tuning:
             for setup, target in zip(setups, targets, strict=True):
                 yield from self._profiled(setup, target)
             return _gain_of(targets)
+        needed_s = 2 * len(setups) * (self._first_s + _LEAST_PROFILED * self._pass_s)
+        if self._first_s + self._pass_s > _QUICK_S and needed_s > self._left():
+            raise TimeLimitError("there is no time to profile")
         tried: list[tuple[float, Gain | str, Sequence[Path]]] = []
         begin, most_s = time.monotonic(), min(_PROFILE_S, self._left())
         with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
@@ -791,8 +933,13 @@ class _Tuning:
                 folder = Path(name) / str(len(tried))
                 folder.mkdir()
                 paths = [folder / target.name for target in targets]
-                with self._doing("measuring"):
-                    yield from self._turned(setups, paths)
+                try:
+                    with self._doing("measuring"):
+                        yield from self._turned(setups, paths)
+                except TimeLimitError:
+                    if not tried:
+                        raise
+                    break
                 gain = _gain_of(paths)
                 tried.append((_difference(gain, confirmed), gain, paths))
                 if tried[-1][0] < _AS_CONFIRMED or time.monotonic() - begin > most_s:

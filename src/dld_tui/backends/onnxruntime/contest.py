@@ -19,7 +19,8 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.report.latency import StopCondition, TimeCalls, measure, settle
 
 _WARM = 1
-_LEAST_CALLS = 3
+_LEAST_CALLS, _LEAST_UP_TO_S = 3, 2.0
+"""How many passes a turn times, unless it takes longer than this."""
 
 Values = Mapping[str, Any]
 
@@ -65,6 +66,15 @@ class Contestant:
             begin = time.monotonic()
             self._session = Session(self._model, self._settings)
             self.opening_s = time.monotonic() - begin
+
+    def use(self, session: Session, opening_s: float) -> None:
+        """Take a session of the same model and settings.
+
+        Args:
+            session: It must not be used by others.
+            opening_s: The seconds that it took to create.
+        """
+        self._session, self.opening_s = session, opening_s
 
     @property
     def is_open(self) -> bool:
@@ -130,16 +140,18 @@ class Contestant:
     def time(self, seconds: float) -> float:
         """Run for so long, and at least three times, and return the median ms of an item.
 
-        It waits until threads of another session sleep.
+        It waits until threads of another session sleep. With passes of seconds it times fewer, down
+        to the first one, for which a cold cache matters little.
 
         Raises:
             DldError: It cannot be run.
         """
-        stop, timer = StopCondition(_WARM + _LEAST_CALLS, seconds), self.timer()
+        limit_s = max(seconds, _LEAST_UP_TO_S)
+        stop, timer = StopCondition(_WARM + _LEAST_CALLS, seconds, limit_s=limit_s), self.timer()
         settle()
         with contextlib.closing(measure(timer, stop)) as bursts:
             times = [one for burst in bursts for one in burst.milliseconds]
-        return statistics.median(times[_WARM:]) / self.items
+        return statistics.median(times[_WARM:] or times) / self.items
 
 
 def accuracy(

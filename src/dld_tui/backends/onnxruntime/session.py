@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import platform
 import re
 import sys
 import tempfile
+import threading
 import time
 from array import array
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -34,8 +36,10 @@ from dld_tui.backends.onnxruntime.runtime import (
 )
 from dld_tui.core.errors import (
     ActivityError,
+    CancelledError,
     InputError,
     SaveError,
+    TimeLimitError,
     UnavailableError,
     UsageError,
 )
@@ -474,6 +478,138 @@ def seconds_loading() -> float | None:
     return None if since is None else time.monotonic() - since
 
 
+class _TimeLimit:
+    """Stops what ONNX Runtime loads and runs in this process at a time."""
+
+    def __init__(self, end: float) -> None:
+        self.end = end
+        """On the monotonic clock."""
+        self.run_options: Any = None
+        """Of all runs, so that one flag stops them; created by the first."""
+        self.loading: list[Any] = []
+        """Options of the sessions that are being created."""
+        self.has_stopped = False
+
+    def stop(self) -> None:
+        """Stop what loads or runs; what begins later does not start."""
+        self.has_stopped = True
+        if self.run_options is not None:
+            self.run_options.terminate = True
+        for options in list(self.loading):
+            options.set_load_cancellation_flag(True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.has_stopped or time.monotonic() >= self.end
+
+
+_STOP_S = 0.5
+"""How long ONNX Runtime has to stop creating a session."""
+_abandoned: list[threading.Thread] = []
+"""Threads that still create a session that nobody waits for."""
+_limits: list[_TimeLimit] = []
+"""The limits of the blocks that are being executed, the innermost and shortest last."""
+
+
+@contextlib.contextmanager
+def time_limit(end: float) -> Generator[None]:
+    """Stop ONNX Runtime at a time, in all threads of this process.
+
+    A session that is being created or run at that time, or is to be created or run later inside the
+    block, raises TimeLimitError. ONNX Runtime looks at its flags between two nodes of a run and two
+    optimizations of a graph. What it does after these while it creates a session goes on in a
+    thread; the next block waits for that, so that it disturbs no measurement.
+
+    Args:
+        end: On the clock of ``time.monotonic``.
+    """
+    limit = _TimeLimit(min([end, *(outer.end for outer in _limits)]))
+    _limits.append(limit)
+    for thread in list(_abandoned):
+        thread.join(None if math.isinf(limit.end) else max(0.0, limit.end - time.monotonic()))
+        if not thread.is_alive():
+            _abandoned.remove(thread)
+    timer = None
+    if not math.isinf(limit.end):
+        timer = threading.Timer(max(0.0, limit.end - time.monotonic()), limit.stop)
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
+        _limits.remove(limit)
+
+
+@contextlib.contextmanager
+def _stoppable(options: Any = None) -> Generator[None]:
+    """Raise TimeLimitError in the place of what ONNX Runtime raises when it is stopped.
+
+    Args:
+        options: Of a session that is created inside.
+    """
+    limit = _limits[-1] if _limits else None
+    if limit is None:
+        yield
+        return
+    if limit.is_over:
+        raise TimeLimitError("stopped at the time limit")
+    can_stop = hasattr(options, "set_load_cancellation_flag")  # ONNX Runtime 1.21
+    if can_stop:
+        limit.loading.append(options)
+    try:
+        yield
+    except CancelledError:
+        raise
+    except Exception as error:
+        if limit.has_stopped:
+            raise TimeLimitError("stopped at the time limit") from error
+        raise
+    finally:
+        if can_stop:
+            limit.loading.remove(options)
+
+
+def _within_limit(create: Callable[[], _T]) -> _T:
+    """Create a session; at the time limit, leave its thread to itself.
+
+    Raises:
+        TimeLimitError: The time is up, and ONNX Runtime did not stop at once.
+    """
+    if not _limits or math.isinf(_limits[-1].end):
+        return create()
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(create())
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="create-session", daemon=True)
+    thread.start()
+    wait([future], max(0.0, _limits[-1].end - time.monotonic()) + _STOP_S)
+    if not future.done():
+        _abandoned.append(thread)
+        raise TimeLimitError("stopped at the time limit")
+    return future.result()
+
+
+def _limited_options() -> Any:
+    """Return the options of runs that a time limit stops; None without a limit."""
+    if not _limits:
+        return None
+    limit = _limits[-1]
+    if limit.run_options is None:
+        options = load().RunOptions()
+        options.log_severity_level = FATAL
+        options.terminate = limit.has_stopped
+        limit.run_options = options
+    return limit.run_options
+
+
 _EVERY_S = 1.0
 _T = TypeVar("_T")
 
@@ -514,6 +650,7 @@ class Session:
         UnavailableError: A provider is not installed or does not start.
         InputError: The file cannot be read as a model.
         ActivityError: ONNX Runtime cannot run the model; names the node if ONNX Runtime does.
+        TimeLimitError: A :func:`time_limit` ended.
     """
 
     def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:
@@ -529,10 +666,16 @@ class Session:
             own = {name: dict(settings.provider_options.get(name, {})) for name in names}
             add_providers(options, names, settings.device_id, own)
             given = []
-        with errors_of(self._model, "load"), _loading(), self.denormals():
-            self._session = runtime.InferenceSession(
-                str(model), options, providers=given, disabled_optimizers=list(settings.left_out)
-            )
+
+        def create() -> Any:
+            with self.denormals():
+                return runtime.InferenceSession(
+                    str(model), options, providers=given,
+                    disabled_optimizers=list(settings.left_out),
+                )  # fmt: skip
+
+        with _stoppable(options), errors_of(self._model, "load"), _loading():
+            self._session = _within_limit(create)
         self.providers = [n.removesuffix(SUFFIX) for n in self._session.get_providers()]
         """The active ones, in order of preference."""
         if names and names[0] not in self.providers:
@@ -581,7 +724,7 @@ class Session:
 
     def _in_its_mode(self, timer: TimeCalls) -> TimeCalls:
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
-            with self.denormals():
+            with _stoppable(), self.denormals():
                 return timer(first, durations, most, until)
 
         return time_calls
@@ -590,10 +733,11 @@ class Session:
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
             # Not `run = session.run`: Python calls a method that it looks up faster.
             session, clock, feed_count = self._session, time.perf_counter_ns, len(feeds)
+            options = _limited_options()
             for slot in range(most):
                 feed = feeds[(first + slot) % feed_count]
                 begin = clock()
-                session.run(None, feed)
+                session.run(None, feed, options)
                 end = clock()
                 durations[slot] = end - begin
                 if end >= until:
@@ -607,10 +751,11 @@ class Session:
 
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
             session, clock, feed_count = self._session, time.perf_counter_ns, len(values)
+            options = _limited_options()
             for slot in range(most):
                 feed = values[(first + slot) % feed_count]
                 begin = clock()
-                session.run_with_ort_values(None, feed)
+                session.run_with_ort_values(None, feed, options)
                 end = clock()
                 durations[slot] = end - begin
                 if end >= until:
@@ -644,10 +789,11 @@ class Session:
 
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
             session, clock, count = self._session, time.perf_counter_ns, len(bindings)
+            options = _limited_options()
             for slot in range(most):
                 binding = bindings[(first + slot) % count]
                 begin = clock()
-                session.run_with_iobinding(binding)
+                session.run_with_iobinding(binding, options)
                 end = clock()
                 durations[slot] = end - begin
                 if end >= until:
@@ -663,7 +809,7 @@ class Session:
             ActivityError: The run failed; names the node where the text does.
         """
         options = _run_options()
-        with errors_of(self._model, "run"), self.denormals():
+        with _stoppable(), errors_of(self._model, "run"), self.denormals():
             return list(self._session.run(None, feed, options))
 
     def run_unread(self, feed: Feed) -> None:
@@ -673,7 +819,7 @@ class Session:
             ActivityError: The run failed; names the node where the text does.
         """
         options = _run_options()
-        with errors_of(self._model, "run"), self.denormals():
+        with _stoppable(), errors_of(self._model, "run"), self.denormals():
             if has_text(feed):
                 self._session.run(None, feed, options)
             else:
@@ -697,7 +843,7 @@ class Session:
             ActivityError: The run failed; names the node where the text does.
         """
         options = _run_options()
-        with errors_of(self._model, "run"), self.denormals():
+        with _stoppable(), errors_of(self._model, "run"), self.denormals():
             self._session.run_with_iobinding(feed.binding, options)
 
     def assigned(self) -> list[tuple[str, str, str]] | None:
@@ -725,6 +871,8 @@ class Session:
 
 
 def _run_options() -> Any:
+    if (limited := _limited_options()) is not None:
+        return limited
     options = load().RunOptions()
     options.log_severity_level = FATAL  # errors are raised as well
     return options

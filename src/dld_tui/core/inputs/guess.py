@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
 from dld_tui.core.inputs.propagation import Known, Propagation
 from dld_tui.core.inputs.roles import (
@@ -262,6 +262,7 @@ def first_that_runs(
     Raises:
         ActivityError: It cannot be run with any of them: why not with the first, and which shapes
             were tried.
+        TimeLimitError: The time is up.
     """
     tried: list[Guess] = []
     first: ActivityError | None = None
@@ -269,6 +270,8 @@ def first_that_runs(
         values = guess.values(seed)
         try:
             return guess, run(values)
+        except TimeLimitError:  # says nothing about the guess
+            raise
         except ActivityError as error:
             tried.append(guess)
             first = first or error
