@@ -40,7 +40,7 @@ def test_the_sets_that_are_read_are_counted_and_nothing_is_left(
             step_file(result).write_text(said)
             yield 0.5
         result.write_bytes(view.read_bytes())
-        return ToolEnd(0, 1.0, timed_out=False, said="")
+        return ToolEnd(0, 1.0, timed_out=False, output="")
 
     monkeypatch.setattr(library_file, "run_tool", run_tool)
     seconds = (0.5, None, "s")
@@ -56,7 +56,7 @@ def test_the_last_that_a_library_says_is_told(
         module: str, arguments: Sequence[str], limit_s: float | None
     ) -> Generator[float, None, ToolEnd]:
         yield 0.1
-        return ToolEnd(1, 1.0, timed_out=False, said="Working on it\n[!] set_1: too long\n\n")
+        return ToolEnd(1, 1.0, timed_out=False, output="Working on it\n[!] set_1: too long\n\n")
 
     monkeypatch.setattr(library_file, "run_tool", run_tool)
     with pytest.raises(ActivityError, match=r"^Working: set_1: too long$"):
@@ -70,7 +70,7 @@ def test_one_that_takes_too_long_is_stopped(
         module: str, arguments: Sequence[str], limit_s: float | None
     ) -> Generator[float, None, ToolEnd]:
         yield 0.1
-        return ToolEnd(-15, 7.1, timed_out=limit_s == 7, said="")
+        return ToolEnd(-15, 7.1, timed_out=limit_s == 7, output="")
 
     monkeypatch.setattr(library_file, "run_tool", run_tool)
     path = models.write(tmp_path, models.CHAIN)

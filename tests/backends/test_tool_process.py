@@ -31,7 +31,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_status_and_what_it_said() -> None:
     end = result_of(run_tool("a_tool", ["fail"], None))
-    assert (end.status, end.said, end.timed_out, end.crashed) == (3, "said fail\n", False, None)
+    assert (end.status, end.output, end.timed_out, end.crashed) == (3, "said fail\n", False, None)
     assert result_of(run_tool("a_tool", ["well"], 60)).status == 0
 
 

@@ -206,7 +206,7 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
         ]
     if end.crashed is not None:
         return [ToolFinding("error", f"{tool}:crash", Remark(f"the check crashed ({end.crashed})"))]
-    lines = [line for line in end.said.splitlines() if line.strip() and _VERDICT not in line]
+    lines = [line for line in end.output.splitlines() if line.strip() and _VERDICT not in line]
     last = lines[-1] if lines else "without a word"
     message = clip(visible(" ".join(last.split())), 400)
     return [ToolFinding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]

@@ -51,9 +51,9 @@ def run_in_process(
     if isinstance(event, Finished):
         return decode_result(activity, event.result)
     if end.timed_out:
-        raise TimeLimitError("took too long", where=activity, details=end.said)
+        raise TimeLimitError("took too long", where=activity, details=end.output)
     how = f"crashed: {end.crashed or end.status}"
-    raise ActivityError(how, where=activity, details=end.said)
+    raise ActivityError(how, where=activity, details=end.output)
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ class ProcessEnd:
 class ToolEnd(ProcessEnd):
     """How a tool ended."""
 
-    said: str
+    output: str
     """The end of its output. Foreign text."""
 
 

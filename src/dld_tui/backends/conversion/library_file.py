@@ -82,7 +82,7 @@ def by_library(
     if end.timed_out:
         raise ActivityError(f"{stage}: stopped after {limit_s:g} s")
     if end.status != 0 or not result.exists():
-        raise ActivityError(f"{stage}: {_last(end.said, end.crashed)}", details=end.said)
+        raise ActivityError(f"{stage}: {_last(end.output, end.crashed)}", details=end.output)
     converted = open_model(result)
     stack.callback(converted.close)
     restore_dropped(document, converted)

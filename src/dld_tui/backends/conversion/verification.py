@@ -258,7 +258,7 @@ class Verdict:
     outputs: Sequence[Row]
     first: FailingNode | None = None
     """The first node whose values are wrong; None when those of the outputs are right."""
-    found: MeasuredErrors | None = None
+    errors: MeasuredErrors | None = None
     as_written: Verdict | None = None
     """That on the result as it is written, where `outputs` are of it as ONNX Runtime optimizes it
     for this processor, which is farther off."""
@@ -553,7 +553,7 @@ class ValueCheck:
 
     def to_keep(self, verdict: Verdict, kept: Collection[Node], most: int) -> dict[Node, str]:
         """Return nodes of :attr:`document` that should stay as they were, too, and the reasons."""
-        return {} if verdict.found is None else nodes_to_keep(verdict.found, kept, most)
+        return {} if verdict.errors is None else nodes_to_keep(verdict.errors, kept, most)
 
     def of_same_operators(self, verdict: Verdict, kept: Collection[Node]) -> dict[Node, str]:
         """Return the nodes of the operators that were wrong, where single nodes were not enough.

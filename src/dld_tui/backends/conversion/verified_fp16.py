@@ -43,7 +43,7 @@ class _Attempt:
     """What came of one choice. Close the document of the model."""
 
     kept: _Kept
-    made: Fp16Model
+    model: Fp16Model
     checked: Checked
 
 
@@ -65,7 +65,7 @@ def convert(
             best = yield from repair.until_good(best)
             if not best.checked.is_wrong:
                 best = yield from repair.with_fewest(best)
-        half, kept, checked = best.made, best.kept, best.checked
+        half, kept, checked = best.model, best.kept, best.checked
         if not half.nodes and not kept.nodes:
             checked.verdict, checked.skipped = None, f"nothing was converted to {narrow.dtype}"
         verified = yield from verifier.figures(
@@ -99,11 +99,11 @@ class _Repair:
 
     def attempt(self, kept: _Kept) -> Generator[Event, None, _Attempt]:
         """Convert, and compare with the original."""
-        model = yield from self._made(kept)
+        model = yield from self._converted(kept)
         self._stack.callback(model.document.close)
         return _Attempt(kept, model, (yield from self._verifier.check(model.document)))
 
-    def _made(self, kept: _Kept) -> Generator[Event, None, Fp16Model]:
+    def _converted(self, kept: _Kept) -> Generator[Event, None, Fp16Model]:
         return (yield from converted(
             self._request, self._document, self._narrow, [*kept.nodes], [*kept.borders]
         ))  # fmt: skip
@@ -149,7 +149,7 @@ class _Repair:
                 {choice: good.kept.borders[choice] for choice in places if isinstance(choice, str)},
             )
             yield Log(f"trying with {len(trial):,} of {len(choices):,} in float32")
-            model = yield from self._made(kept)
+            model = yield from self._converted(kept)
             with contextlib.closing(model.document):
                 answer = not self._verifier.problem(model.document)
             if answer and len(trial) < len(best.nodes) + len(best.borders):

@@ -372,8 +372,8 @@ def _release_check(board: Jetson, model: str) -> Check:
     installed = None if text is None else jetson.release(text)
     if installed is None:
         why = "no /etc/nv_tegra_release here" if text is None else "/etc/nv_tegra_release is odd"
-        found = f"unknown: {why}"
-        return Check("Board", "release", WEAK, found, _OUTSIDE if board.is_container() else "")
+        text = f"unknown: {why}"
+        return Check("Board", "release", WEAK, text, _OUTSIDE if board.is_container() else "")
     problem = jetson.too_old(text or "")
     if installed.jetpack is None or not problem:
         known = "" if installed.jetpack is None else f", JetPack {installed.jetpack}"

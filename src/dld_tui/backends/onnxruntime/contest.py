@@ -175,16 +175,16 @@ def accuracy(
     for mine, theirs in zip(reference, outputs, strict=True):
         if len(mine) != len(theirs):
             return f"it has {len(theirs)} outputs, not {len(mine)}", ""
-        for (name, one), other in zip(mine.items(), theirs.values(), strict=True):
-            for left, right in _arrays(one, other):
+        for (name, expected), actual in zip(mine.items(), theirs.values(), strict=True):
+            for left, right in _arrays(expected, actual):
                 tolerance = tolerances.of(name)
                 error = compare(left, right, tolerance)
-                found = tolerance.problem(error) or ""
+                problem = tolerance.problem(error) or ""
                 if criteria is not None:
-                    row = Row(name, name, "", "", -1, True, tolerance.text, found, error)
-                    found = criteria.judged(row).problem
-                if found:
-                    return f"output {name}: {found}", ""
+                    row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
+                    problem = criteria.judged(row).problem
+                if problem:
+                    return f"output {name}: {problem}", ""
                 if worst is None or error.noise > worst.noise:
                     worst = error
     if worst is None or worst.is_equal:
@@ -194,12 +194,12 @@ def accuracy(
     return "", f"SNR {worst.snr_db:.0f} dB"
 
 
-def _arrays(one: Any, other: Any) -> list[tuple[Any, Any]]:
+def _arrays(first: Any, second: Any) -> list[tuple[Any, Any]]:
     """Return pairs of arrays; those of sequences and maps are not looked into."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return [(one, other)]
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return [pair for pairs in zip(one, other, strict=True) for pair in _arrays(*pairs)]
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return [(first, second)]
+    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        return [pair for pairs in zip(first, second, strict=True) for pair in _arrays(*pairs)]
     return []
 
 
@@ -211,24 +211,25 @@ def repeated(values: Values, grown: Mapping[str, tuple[int, ...]], times: int) -
         grown: Shapes of so many items by name.
         times: How many.
     """
-    made = {}
+    batches = {}
     for name, value in values.items():
         axis = _grown_axis(np.shape(value), grown.get(name, np.shape(value)))
-        made[name] = value if axis is None else np.concatenate([value] * times, axis)
-    return made
+        batches[name] = value if axis is None else np.concatenate([value] * times, axis)
+    return batches
 
 
 def first_item(values: Values, single: Values) -> dict[str, Any]:
     """Return outputs of several items cut to those of the first, in the shapes of `single`."""
-    made = {}
-    for (name, value), one in zip(values.items(), single.values(), strict=True):
-        axis = _grown_axis(np.shape(one), np.shape(value))
-        made[name] = value if axis is None else np.take(value, range(np.shape(one)[axis]), axis)
-    return made
+    items = {}
+    for (name, value), expected in zip(values.items(), single.values(), strict=True):
+        shape = np.shape(expected)
+        axis = _grown_axis(shape, np.shape(value))
+        items[name] = value if axis is None else np.take(value, range(shape[axis]), axis)
+    return items
 
 
 def _grown_axis(before: Sequence[int], after: Sequence[int]) -> int | None:
     if len(before) != len(after):
         return None
-    return next((at for at, (one, two) in enumerate(zip(before, after, strict=True))
-                 if one != two), None)  # fmt: skip
+    return next((at for at, (old, new) in enumerate(zip(before, after, strict=True))
+                 if old != new), None)  # fmt: skip

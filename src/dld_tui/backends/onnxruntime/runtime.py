@@ -355,7 +355,7 @@ def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
         end = result_of(run_tool(__name__, [library], _LIMIT_S))
         name = Path(library).name
         try:
-            answer = json.loads(end.said.strip().splitlines()[-1])
+            answer = json.loads(end.output.strip().splitlines()[-1])
         except (ValueError, IndexError):
             how = "took too long" if end.timed_out else f"crashed: {end.crashed or end.status}"
             yield Check("Providers", name, BROKEN, how)

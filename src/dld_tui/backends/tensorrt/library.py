@@ -324,7 +324,7 @@ def _what_happened(end: ToolEnd, limit_s: float) -> str:
         return f"loading it took over {limit_s:.0f} s"
     if end.crashed:
         return f"loading it crashed with {end.crashed}"
-    last = (end.said.strip().splitlines() or ["it gave no reason"])[-1]
+    last = (end.output.strip().splitlines() or ["it gave no reason"])[-1]
     return f"loading it failed: {last[:_LONGEST]}"
 
 

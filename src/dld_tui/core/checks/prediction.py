@@ -488,7 +488,7 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
         rules = (check_operands, check_kernel, _too_large) if verdict.is_typed and call.runs else ()
-        for rule, message in (*verdict.said, *_problems_of(call, rules)):
+        for rule, message in (*verdict.problems, *_problems_of(call, rules)):
             remark = _remark(inference.labels, call, message)
             if _place(remark) not in blamed:
                 predictions.append(Prediction(rule, remark))
@@ -530,7 +530,7 @@ def _too_large(call: Call) -> Problems:
 class _Verdict:
     """What depends on the operator and the types of its operands only: few differ in a model."""
 
-    said: list[tuple[str, str]]
+    problems: list[tuple[str, str]]
     unknown: str | None
     has_kernel: bool | None
     is_function: bool

@@ -58,7 +58,7 @@ def first_failing_node(findings: MeasuredErrors) -> FailingNode | None:
     """Return the first node in execution order with wrong outputs and right inputs."""
     for suspect in _suspects(findings):
         weights = _clipped_inputs(suspect.node, findings.clipped)
-        if suspect.made.problem and (weights or not any(row.problem for row in suspect.taken)):
+        if suspect.output.problem and (weights or not any(row.problem for row in suspect.inputs)):
             return _failing_node(suspect, findings)
     worst = _ranked(_suspects(findings))
     return _failing_node(worst[0], findings) if worst else None
@@ -78,13 +78,13 @@ def nodes_to_keep(findings: MeasuredErrors, kept: Collection[Node], most: int) -
     suspects = _suspects(findings)
     chosen: dict[Node, str] = {}
     for suspect in suspects:
-        name = suspect.made.name
-        beyond = findings.ranges.get(name, 0.0) > findings.largest and suspect.made.error.special
+        name = suspect.output.name
+        beyond = findings.ranges.get(name, 0.0) > findings.largest and suspect.output.error.special
         if beyond or suspect.added == math.inf:
-            for node in _around(findings.document, suspect.node, suspect.made.name):
+            for node in _around(findings.document, suspect.node, suspect.output.name):
                 chosen.setdefault(node, _why(suspect, findings))
-        elif (suspect.made.problem and _clipped_inputs(suspect.node, findings.clipped)) or (
-            suspect.made.error.lost and not any(row.error.lost for row in suspect.taken)
+        elif (suspect.output.problem and _clipped_inputs(suspect.node, findings.clipped)) or (
+            suspect.output.error.lost and not any(row.error.lost for row in suspect.inputs)
         ):
             chosen.setdefault(suspect.node, _why(suspect, findings))
     new_nodes = {node: why for node, why in chosen.items() if node not in kept}
@@ -106,9 +106,9 @@ def failing_nodes(nodes: Mapping[Node, str]) -> list[FailingNode]:
 @dataclass(frozen=True)
 class _Suspect:
     node: Node
-    made: Row
+    output: Row
     """Its output with the largest error."""
-    taken: Sequence[Row]
+    inputs: Sequence[Row]
     """Its inputs, other than weights."""
     added: float
     """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
@@ -184,7 +184,7 @@ def _failing_node(suspect: _Suspect, findings: MeasuredErrors) -> FailingNode:
 
 
 def _why(suspect: _Suspect, findings: MeasuredErrors) -> str:
-    row = suspect.made
+    row = suspect.output
     weights = _clipped_inputs(suspect.node, findings.clipped)
     if weights and row.problem and findings.narrow is not None:
         return (

@@ -537,7 +537,7 @@ def _bindings(plan: EnginePlan) -> Table[EngineTensor]:
 
 
 class _Times(NamedTuple):
-    what: str
+    kind: str
     figures: TimeStatistics
 
 
@@ -549,7 +549,7 @@ def _timing(plan: EnginePlan) -> Table[_Times]:
 
     names = ("min", "median", "mean", "p90", "p95", "p99", "max")
     columns: tuple[Column[_Times], ...] = (
-        Column("what", "what", lambda row: row.what, TEXT, least=28, keep="end"),
+        Column("what", "what", lambda row: row.kind, TEXT, least=28, keep="end"),
         figure("count", "count", COUNT, "count", 1),
         *(figure(name, name, FINE_MS, f"{name}_ms", at) for at, name in enumerate(names, 2)),
         figure("cov_percent", "CoV %", PERCENT, "cov_percent", 9),
