@@ -640,7 +640,7 @@ class _Tuning:
                 self._made[name].close() if name in self._made else None
                 # Times of different rounds do not compare, ratios within rounds do.
                 ratio = race.ratio(name, best) or 1.0
-                yield Log(f"{self._setups[name].title}: slower, {ratio:.2f} x the best latency")
+                yield Log(f"{self._setups[name].title}: slower, {ratio:.2f}× the best latency")
         if not race.is_over:
             self._is_whole = False
         if not race.rounds:

@@ -90,8 +90,7 @@ def test_which_precision_pays_is_said_first() -> None:
     )
     comparison = Comparison([half, eighth])
     assert comparison.explanation()[:4] == [
-        "int8 against fp16: B, mainly in int8, is 1.20 times as fast as A, mainly in fp16"
-        " (all layers).",
+        "int8 against fp16: B, mainly in int8, is 1.20× as fast as A, mainly in fp16 (all layers).",
         "Layers by precision: A 2 fp16; B 2 fp16, 1 int8.",
         "The layers of B against those of A: convolutions and products -1.000 ms, conversions and"
         " Q/DQ +0.500 ms, all else +0.000 ms.",
@@ -108,7 +107,7 @@ def test_layers_that_all_slowed_alike_are_of_the_machine() -> None:
     layers = [(f"c{i}", "Convolution", "fp16", 1.0 + i / 10) for i in range(10)]
     slow = [(name, kind, of, ms * 1.2) for name, kind, of, ms in layers]
     said = Comparison([engine(*layers), engine(*slow)]).explanation()
-    assert any("all slower alike, 1.20 times" in line and "not the engine" in line for line in said)
+    assert any("all slower alike, 1.20×" in line and "not the engine" in line for line in said)
     uneven = [*slow[:-3], *layers[-3:]]
     said = Comparison([engine(*layers), engine(*uneven)]).explanation()
     assert not any("alike" in line for line in said)

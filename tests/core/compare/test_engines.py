@@ -1,4 +1,4 @@
-"""What engines are compared by: tactics, precisions, inserted layers, speed-up."""
+"""What engines are compared by: tactics, precisions, inserted layers, speedup."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_types_go_by_the_same_names_everywhere() -> None:
 def test_speed_up(engines: Comparison) -> None:
     assert [engines.speed_up(index) for index in range(3)] == pytest.approx([1.0, 2.0, 4.0])
     assert engines.speed_up_source == "all layers"
-    assert "Speed-up: C is 4.00 times as fast as A (all layers)." in engines.explanation()
+    assert "Speedup: C is 4.00× as fast as A (all layers)." in engines.explanation()
 
 
 def test_inserted_layers(engines: Comparison) -> None:
@@ -181,7 +181,7 @@ def test_page(engines: Comparison) -> None:
     text = comparison_page(engines)
     assert "Other precisions and tactics" in text
     assert "hmma_2" in text
-    assert "4.00x" in text
+    assert "4.00×" in text
     reports = Comparison([subject(timed("a", 1.0)), subject(timed("a", 2.0))])
     assert "Other precisions" not in comparison_page(reports)
 
@@ -189,7 +189,7 @@ def test_page(engines: Comparison) -> None:
 def test_reports_have_no_tactics() -> None:
     reports = Comparison([subject(timed("a", 1.0)), subject(timed("a", 2.0))])
     assert not reports.of_engines
-    assert not any("Speed-up" in line or "Inserted" in line for line in reports.explanation())
+    assert not any("Speedup" in line or "Inserted" in line for line in reports.explanation())
 
 
 def test_instances_of_a_function_are_rows_of_their_own() -> None:

@@ -44,7 +44,7 @@ def test_the_longest_path_and_what_parallelism_saves() -> None:
     assert (found.cut.first_ms, found.cut.second_ms) == (12.0, 4.0)
     assert found.cut.factor == pytest.approx(16 / 12)
     lines = path_lines(found)
-    assert "1.23 times as fast at most, and saves 3.000 ms" in lines[0]
+    assert "a speedup of at most 1.23×, and saves 3.000 ms" in lines[0]
     assert "after small: 8 B in 1 tensor cross" in lines[1]
     assert [row["ms"] for row in json_of(path_table(found))] == [2.0, 5.0, 1.0, 1.0, 4.0]
     assert costs.bytes_of(document.main, "a") == 256

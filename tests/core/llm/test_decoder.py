@@ -105,6 +105,6 @@ def test_the_story_compares_prompts_and_batches() -> None:
     assert said == [
         "The first token of a prompt of 8 comes after 12.000 ms, each further one after 1.000 ms"
         " (1,000 tokens a second).",
-        "At a prompt of 64 a token takes 1.50 times as long.",
-        "A batch of 4 makes 2.0 times as many tokens a second.",
+        "At a prompt of 64 a token takes 1.50× as long.",
+        "A batch of 4 makes 2.0× as many tokens a second.",
     ]

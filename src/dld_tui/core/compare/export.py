@@ -485,7 +485,7 @@ def _tiles(comparison: Comparison) -> str:
     figures.append(Tile(f"{pair}, ratio", ratio_text(target)))
     if comparison.of_engines:
         figures += [
-            Tile(f"Speed-up of {label(index)}", f"{factor:.2f}x")
+            Tile(f"Speedup of {label(index)}", f"{factor:.2f}×")
             for index in range(len(comparison.subjects))
             if index != comparison.base and (factor := comparison.speed_up(index)) is not None
         ]

@@ -595,9 +595,9 @@ def _latency_lines(latency: Latencies | None) -> Iterator[str]:
     before, after = latency.before, latency.after
     text = "no difference beyond the noise"
     if latency.is_clear and 0 < after < before:
-        text = f"{before / after:.3g} times as fast"
+        text = f"{before / after:.3g}× as fast"
     elif latency.is_clear and before:
-        text = f"{after / before:.3g} times as long"
+        text = f"{after / before:.3g}× as long"
     yield f"{'latency on this CPU':<26} {before:>9.3g} ms → {after:.3g} ms  ({text})"
 
 

@@ -181,8 +181,8 @@ def path_lines(result: CriticalPath) -> list[str]:
     ms = fmt.milliseconds
     lines = [
         f"The longest path takes {ms(result.path_ms)} of {ms(result.work_ms)} ms, in"
-        f" {fmt.plural(len(result.path), 'node')}: running nodes at once makes the model"
-        f" {result.most:.2f} times as fast at most, and saves"
+        f" {fmt.plural(len(result.path), 'node')}: running nodes at once gives"
+        f" a speedup of at most {result.most:.2f}×, and saves"
         f" {ms(result.work_ms - result.path_ms)} ms."
     ]
     if result.unsized:
@@ -195,6 +195,6 @@ def path_lines(result: CriticalPath) -> list[str]:
         *lines,
         f"For two devices it is cut best after {clip(visible(cut.after), _NAME, keep='end')}:"
         f" {fmt.size(cut.bytes)} in {fmt.plural(len(cut.tensors), 'tensor')} cross,"
-        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, {cut.factor:.2f} times as"
+        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, {cut.factor:.2f}× as"
         " many items a second were moving them free.",
     ]

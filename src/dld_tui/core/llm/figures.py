@@ -157,8 +157,8 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     longest = max((f for f in figures if f.batch == first.batch), key=lambda f: f.prompt)
     if longest.prompt > first.prompt and first.token_ms:
         times = longest.token_ms / first.token_ms
-        yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f} times as long."
+        yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f}× as long."
     largest = max((f for f in figures if f.prompt == first.prompt), key=lambda f: f.batch)
     if largest.batch > first.batch and first.tokens_per_s and largest.tokens_per_s:
         times = largest.tokens_per_s / first.tokens_per_s
-        yield f"A batch of {largest.batch} makes {times:.1f} times as many tokens a second."
+        yield f"A batch of {largest.batch} makes {times:.1f}× as many tokens a second."

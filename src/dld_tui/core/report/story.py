@@ -146,10 +146,10 @@ class Step:
     @property
     def about(self) -> str:
         """Why, and how much it could bring."""
-        could = "" if self.most is None else f"; at most {self.most:.1f} x as fast"
+        could = "" if self.most is None else f"; at most {self.most:.1f}× as fast"
         gains = measured_gains((*self.changes, *self.rules))
         if gains is not None:
-            could += f", measured {gains.least:.1f} to {gains.most:.1f} x in {gains.models} models"
+            could += f", measured {gains.least:.1f} to {gains.most:.1f}× in {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
         return f"{self.basis}{could}{command}"
 

@@ -265,7 +265,7 @@ def trial_table(result: RouteSearch) -> Table[RouteTrial]:
     columns: tuple[Column[RouteTrial], ...] = (
         Column("route", "route", lambda trial: _changes(trial.route, default.route)),
         Column("ms", "ms", lambda trial: trial.ms, MS),
-        Column("speed_up", "speed-up", ratio, RATIO),
+        Column("speed_up", "speedup", ratio, RATIO),
         Column("problem", "problem", lambda trial: trial.problem),
     )
     rows = sorted(result.trials, key=lambda trial: (bool(trial.problem), trial.ms or math.inf))
