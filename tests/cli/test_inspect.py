@@ -18,14 +18,14 @@ def test_text(dld: Dld, tmp_path: Path) -> None:
         outcome.out
         == f"""\
 model      {path}
-format     ONNX IR 10, by unknown
+format     ONNX IR 10
 opsets     ai.onnx 18
 inputs     choice  bool
            x  float32[N, 4]
 outputs    y  float32[N, 4]
-nodes      2, 6 with those inside
+nodes      2, 6 with subgraphs and functions
 subgraphs  2
-weights    0 B, 0 parameters in 0 tensors
+weights    none
 
 operator  count
 Abs           1
@@ -40,9 +40,25 @@ Relu          1
 
 def test_functions_and_weights_in_text(dld: Dld, tmp_path: Path) -> None:
     out = dld("inspect", models.write(tmp_path, models.FUNCTIONS)).out
-    assert "functions  local.twice, 1 nodes" in out
+    assert "functions  local.twice, 1 node" in out
     out = dld("inspect", models.write(tmp_path, models.CHAIN)).out
-    assert "weights    24 B, 6 parameters in 2 tensors" in out
+    assert "weights    24 B, 6 parameters in 2 initializers" in out
+
+
+def test_weights_in_constant_nodes_are_in_text_and_costs(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[2, 3] x) => (float[2, 4] y) {
+    w = Constant<value = float[3, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
+    y = MatMul(x, w)
+}
+""")  # fmt: skip
+    assert "weights    48 B, 12 parameters in 1 Constant node" in dld("inspect", path).out
+    assert dld("inspect", path, "--json").json["constants"] == {
+        "nodes": 1, "parameters": 12, "bytes": 48,
+    }  # fmt: skip
+    cost = dld("inspect", path, "--cost", "--json").json["cost"]
+    assert (cost["parameters"], cost["weight_bytes"]) == (12, 48)
 
 
 def test_nodes_are_one_line_each_with_their_place(dld: Dld, tmp_path: Path) -> None:

@@ -378,9 +378,9 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
     Raises:
         UsageError: They are more than its memory.
     """
-    needed = sum(
-        initializer.nbytes or 0 for scope in document.scopes() for initializer in scope.initializers
-    )
+    from dld_tui.core.document.summary import summarise
+
+    needed = summarise(document).weight_bytes
     memory = facts.get("memory_bytes")
     if isinstance(memory, int) and needed > memory:
         raise UsageError(

@@ -168,7 +168,7 @@ def run(request: Request) -> Iterator[Event]:
         for name, side in zip(("base", "new"), sides, strict=True):
             side.require()
             document = stack.enter_context(contextlib.closing(Document.open(side.model)))
-            weights += summarise(document).initializer_bytes
+            weights += summarise(document).weight_bytes
             plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
             if plan.session.memory == "cpu":
                 yield from require_memory(document, facts)

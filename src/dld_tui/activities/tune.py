@@ -714,7 +714,7 @@ class _Tuning:
     def _weight_bytes(self) -> int:
         from dld_tui.core.document.summary import summarise
 
-        return summarise(self._document).initializer_bytes
+        return summarise(self._document).weight_bytes
 
     def _round(self, race: Race, share: float) -> Generator[Event, None, dict[str, float]]:
         holds, figures = self._holds(len(race.names)), dict[str, float]()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.summary import ModelSummary, summarise
+from dld_tui.core.document.summary import ConstantWeights, ModelSummary, summarise
 from tests.support import models
 
 NESTED = """
@@ -22,6 +25,12 @@ nested (float[N, 3, M] x, bool c) => (float[] y, odd)
     odd = Identity(w)
 }
 """
+
+ARRAYS: list[np.ndarray[Any, Any]] = [
+    np.ones((3, 5), np.float32),
+    np.zeros((0, 7), np.float16),
+    np.ones((2, 2, 2), np.int8),
+]
 
 
 def summary_of(path: Path) -> ModelSummary:
@@ -39,6 +48,25 @@ def test_counts_of_all_scopes(tmp_path: Path) -> None:
     assert list(found.op_types) == ["Identity", "Gelu", "If"]
     assert (found.initializers, found.parameters, found.initializer_bytes) == (2, 10, 24 + 32)
     assert (found.opsets, found.producer) == ({"": 18, "com.microsoft": 1}, "maker")
+
+
+def test_weights_in_constant_nodes_count(tmp_path: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Constant", [], [f"c{at}"], value=numpy_helper.from_array(array))
+        for at, array in enumerate(ARRAYS)
+    ]
+    nodes.append(onnx.helper.make_node("Constant", [], ["i"], value_int=3))
+    inner = onnx.helper.make_graph(nodes[1:], "inner", [], [onnx.ValueInfoProto(name="c1")])
+    condition = onnx.helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+    graph = onnx.helper.make_graph([nodes[0], condition], "g", [], [])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    arrays = [ARRAYS[0], *ARRAYS[1:], *ARRAYS[1:]]  # both branches
+    size = sum(array.nbytes for array in arrays)
+    found = summary_of(path)
+    assert found.constants == ConstantWeights(5, sum(array.size for array in arrays), size)
+    assert (found.initializer_bytes, found.weight_bytes) == (0, size)
+    assert summarise(Document.open(path), constants=False).constants is None
 
 
 def test_weights_of_unknown_size_are_told(tmp_path: Path) -> None:

@@ -707,7 +707,7 @@ class ProfilingRun:
             return
         yield Progress(0, None, stage="Saving the optimised model")
         try:
-            size = summarise(self._document).initializer_bytes
+            size = summarise(self._document).weight_bytes
             save_optimized_model(self._plan.model, self._plan.session.without_graph(), target, size)
         except ActivityError as error:
             text = f"The optimised model was not saved: {error.message}."

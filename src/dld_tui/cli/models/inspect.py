@@ -226,21 +226,30 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     opsets = (f"{domain or 'ai.onnx'} {version}" for domain, version in summary.opsets.items())
     given = [tensor for tensor in summary.inputs if not tensor.has_default]
     yield _line("model", summary.path)
-    yield _line("format", f"ONNX IR {summary.ir_version}, by {summary.producer or 'unknown'}")
+    producer = f", by {summary.producer}" if summary.producer else ""
+    yield _line("format", f"ONNX IR {summary.ir_version}{producer}")
     yield _line("opsets", ", ".join(opsets) or "none")
     yield from _tensor_lines("inputs", given)
     if len(given) < len(summary.inputs):
         yield _line("", f"and {len(summary.inputs) - len(given)} that initializers give")
     yield from _tensor_lines("outputs", summary.outputs)
-    more = f", {fmt.count(summary.nodes_total)} with those inside" if _has_inner(summary) else ""
+    total = f"{fmt.count(summary.nodes_total)} with subgraphs and functions"
+    more = f", {total}" if _has_inner(summary) else ""
     yield _line("nodes", f"{fmt.count(summary.nodes)}{more}")
     if summary.subgraphs:
         yield _line("subgraphs", fmt.count(summary.subgraphs))
     for index, function in enumerate(summary.functions):
-        text = f"{function.domain}.{function.name}, {fmt.count(function.nodes)} nodes"
+        text = f"{function.domain}.{function.name}, {fmt.plural(function.nodes, 'node')}"
         yield _line("" if index else "functions", text)
-    weights = f"{fmt.short_count(summary.parameters)} parameters in {summary.initializers} tensors"
-    yield _line("weights", f"{summary.weights_text}, {weights}")
+    constants = summary.constants
+    weights = []
+    if summary.initializers:
+        tensors = fmt.plural(summary.initializers, "initializer")
+        parameters = fmt.short_count(summary.parameters)
+        weights.append(f"{summary.weights_text}, {parameters} parameters in {tensors}")
+    if constants and constants.bytes * 100 > summary.initializer_bytes:  # not shapes alone
+        weights.append(constants.text)
+    yield _line("weights", "; ".join(weights) or "none")
     if summary.external_files:
         files = ", ".join(summary.external_files)
         yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}")

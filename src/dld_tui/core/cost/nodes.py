@@ -718,8 +718,9 @@ def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
         "flops": plain(known.flops),
         "read_bytes": plain(known.read),
         "written_bytes": plain(known.written),
-        "parameters": summary.parameters,
-        "weight_bytes": summary.initializer_bytes,
+        "parameters": summary.parameters
+        + (summary.constants.parameters if summary.constants else 0),
+        "weight_bytes": summary.weight_bytes,
         "activation_bytes": plain(known.written),
         "at_least": lacking,
         "unknown_nodes": len(costs.unknown),

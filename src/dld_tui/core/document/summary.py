@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
@@ -49,6 +49,22 @@ class FunctionSummary:
 
 
 @dataclass(frozen=True)
+class ConstantWeights:
+    """The tensors of `Constant` nodes, in which Paddle and old exports of torch keep weights."""
+
+    nodes: int = 0
+    parameters: int = 0
+    bytes: int = 0
+    """By element type and shape; strings count nothing."""
+
+    @property
+    def text(self) -> str:
+        """One line about them."""
+        where = f"in {fmt.plural(self.nodes, 'Constant node')}"
+        return f"{fmt.size(self.bytes)}, {fmt.short_count(self.parameters)} parameters {where}"
+
+
+@dataclass(frozen=True)
 class ModelSummary:
     """The figures of ``dld inspect``. Names are foreign text."""
 
@@ -75,6 +91,13 @@ class ModelSummary:
     external_bytes: int
     unsized: int = 0
     """Initializers whose type does not tell how many bytes they take, such as strings."""
+    constants: ConstantWeights | None = None
+    """Not read where that would take too long."""
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights, in initializers and in `Constant` nodes."""
+        return self.initializer_bytes + (self.constants.bytes if self.constants else 0)
 
     @property
     def weights_text(self) -> str:
@@ -89,6 +112,8 @@ class ModelSummary:
         if self.parameters:
             text = f"{fmt.short_count(self.parameters)} parameters"
             return f"{text}, {self.weights_text}"
+        if self.constants is not None and self.constants.bytes:
+            return self.constants.text
         constants = self.op_types.get("Constant", 0)
         return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
 
@@ -110,6 +135,7 @@ class ModelSummary:
                 "parameters": self.parameters,
                 "unsized": self.unsized,
             },
+            **({"constants": asdict(self.constants)} if self.constants is not None else {}),
             "subgraphs": self.subgraphs,
             "functions": [
                 {"domain": function.domain, "name": function.name, "nodes": function.nodes}
@@ -123,12 +149,15 @@ class ModelSummary:
         }
 
 
-def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> ModelSummary:
+def summarise(
+    document: Document, op_types: Mapping[str, int] | None = None, *, constants: bool = True
+) -> ModelSummary:
     """Return the counts of a document.
 
     Args:
         document: What is open.
         op_types: How often each operator occurs in all scopes, if that is known already.
+        constants: Read the tensors of `Constant` nodes too; a screen does not wait for that.
     """
     scopes = list(document.scopes())
     if op_types is None:
@@ -154,6 +183,22 @@ def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> 
         external_files=sorted(weights.external_files),
         external_bytes=weights.external_bytes,
         unsized=weights.unsized,
+        constants=_constant_weights(document) if constants else None,
+    )
+
+
+def _constant_weights(document: Document) -> ConstantWeights:
+    """Return the sums over all `Constant` nodes, whose messages are read for it."""
+    tensors = [
+        tensor
+        for scope in document.scopes()
+        for node in scope.nodes_of_type("Constant")
+        if (tensor := node.tensor("value")) is not None
+    ]
+    return ConstantWeights(
+        nodes=len(tensors),
+        parameters=sum(tensor.element_count for tensor in tensors),
+        bytes=sum(tensor.nbytes or 0 for tensor in tensors),
     )
 
 

@@ -97,7 +97,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
     try:
         if cancelled():
             raise CancelledError
-        summary = summarise(document)
+        summary = summarise(document, constants=False)
         inputs = [tensor for tensor in summary.inputs if not tensor.has_default]
         aliases = aliases_in(document.main)
         lines = [

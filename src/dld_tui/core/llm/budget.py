@@ -204,7 +204,7 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
         ActivityError: A cache has more dynamic dimensions than batch and length.
     """
     phases, fits, unknown = [], [], 0
-    weights = summarise(decoder.document).initializer_bytes
+    weights = summarise(decoder.document).weight_bytes
     for batch in batches:
         for context in contexts:
             for phase in ("prefill", "decode"):
@@ -249,7 +249,7 @@ def kv_bytes(decoder: Decoder, batch: int, context: int) -> int:
 def run_bytes(decoder: Decoder, batch: int, prompt: int, tokens: int) -> int:
     """Return the least memory of a run: weights, the cache at its end, the logits of the prompt."""
     cache = kv_bytes(decoder, batch, prompt + tokens)
-    weights = summarise(decoder.document).initializer_bytes
+    weights = summarise(decoder.document).weight_bytes
     return weights + cache + _logits_bytes(decoder, batch, prompt)
 
 

@@ -148,7 +148,7 @@ class NodeList(Controller):
             anew.index(texts)
             self._anew = anew
             op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
-            self.panes.parameters.summary = summarise(self.document, op_types)
+            self.panes.parameters.summary = summarise(self.document, op_types, constants=False)
 
 
 def recall_arrangement(data: Mapping[str, Any], listing: ExplorerModel) -> None:

@@ -150,7 +150,9 @@ def _with_rows(
         raise CancelledError
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
     left = crash_journals(path) if path is not None else []
-    return OpenedModel(document, explorer, summarise(document, op_types), main, early, left)
+    return OpenedModel(
+        document, explorer, summarise(document, op_types, constants=False), main, early, left
+    )
 
 
 _LOOK_S = 0.1
