@@ -20,7 +20,8 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
-from dld_tui.core.inputs.propagation import Known, Propagation
+from dld_tui.core.inputs.operator_shapes import Known
+from dld_tui.core.inputs.propagation import Propagation
 from dld_tui.core.inputs.roles import (
     BATCH,
     CACHE_WORDS,
@@ -918,7 +919,7 @@ class _Search:
             return False
         if strict and not _is_good(trial, shrunk)[best]:
             return False
-        node = now.culprit(0)
+        node = now.first_refusing(0)
         for variable in group:
             if node is not None and variable.size != options[best]:
                 variable.reason = f"{variable.role.name}: {_refusal(node, variable.size)}"
