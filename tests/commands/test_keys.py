@@ -125,7 +125,7 @@ def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None
     literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
     own = {  # keys of dialogs that no command row has
         "selection.py", "nodes.py", "wiring.py", "search.py",
-        "filter_dialog.py", "edit_bar.py", "dialogs.py",
+        "node_filter.py", "edit_bar.py", "dialogs.py",
     }  # fmt: skip
     others = [path for path in PATHS if path.name not in own]
     found = [(p.name, text) for p in others for _, text in _texts(p, literal, all_files=False)]

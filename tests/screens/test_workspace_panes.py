@@ -69,7 +69,7 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         assert screen.graph.has_focus_within
         places = [screen.parameters.region, screen.graph.region]
         assert (places[0].y, places[0].x) < (places[1].y, places[1].x)
-        assert "1×layers" in session.text
+        assert "1×nodes" in session.text
         await session.press("1")
         assert screen.explorer.list.has_focus
         screen.panes.reset_layout()

@@ -103,7 +103,7 @@ _WORKSPACE = table(
      "Filter by operator type and attributes."),
     ("view.constants", "node_list.toggle_constants", "C", "", "constants",
      "Show or hide all constant nodes."),
-    ("view.constant", "node_list.toggle_constant", "W", "node", "this constant",
+    ("view.constant", "node_list.toggle_constant", "W", "node", "its constants",
      "Show or hide the constants of the node at the cursor, or this constant."),
     ("view.by", "node_list.cycle_view", "b", "", "list by", "List by type, name or name scope."),
     ("view.maximise", "panes.maximise", "m", "", "maximise", "Maximise or restore the pane."),
@@ -155,7 +155,7 @@ _BESIDE = table(
 )
 _PANES = table(
     "workspace",
-    ("pane.1", "panes.go_to 1", "1", "", "layers", "Focus the list of nodes."),
+    ("pane.1", "panes.go_to 1", "1", "", "nodes", "Focus the list of nodes."),
     ("pane.2", "panes.go_to 2", "2", "", "graph", "Focus the graph."),
     ("pane.3", "panes.go_to 3", "3", "", "node", "Focus the parameters of the node."),
     ("pane.4", "checks.go_to", "4", "", "findings", "Focus the findings."),

@@ -49,7 +49,7 @@ def report_of(
 def test_the_opening_says_how_long_and_where_the_time_goes(tmp_path: Path) -> None:
     said = summary_text(report_of(tmp_path / "r.dldprof"))
     assert said == (
-        "4.000 ms a run (250 a second, ± 0.0 %), CPU. Conv is 60 % of the layers' time."
+        "4.000 ms a pass (250 a second, ± 0.0 %), CPU. Conv is 60 % of the layers' time."
         " 1 of 5 layers takes half of it."
     )
 

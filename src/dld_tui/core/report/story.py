@@ -56,7 +56,7 @@ _TIDIED = frozenset({
 
 
 def summary_text(report: Report) -> str:
-    """Return how long a run takes, and where the time goes. Fit for a terminal."""
+    """Return how long a pass takes, and where the time goes. Fit for a terminal."""
     sentences = [*generation_story(generation_of(report))] or _latency(report)
     return " ".join([*sentences, *_places(report)])
 
@@ -76,7 +76,7 @@ def _latency(report: Report) -> list[str]:
     provider = report.execution_provider.removesuffix("ExecutionProvider")
     place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
     profiled = "" if latency.source == "latency loop" else " with profiling on"
-    text = f"{fmt.milliseconds(latency.median)} ms a run{fed}{profiled} ({rate}{spread}){place}."
+    text = f"{fmt.milliseconds(latency.median)} ms a pass{fed}{profiled} ({rate}{spread}){place}."
     return [text]
 
 

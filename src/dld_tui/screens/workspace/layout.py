@@ -19,7 +19,7 @@ WIDEST = 140
 EXPLORER, GRAPH, PARAMETERS, FINDINGS = "explorer", "graph", "parameters", "findings"
 NUMBERS: Mapping[int, str] = {1: EXPLORER, 2: GRAPH, 3: PARAMETERS, 4: FINDINGS}
 """Pane by the key that goes to it."""
-TITLES = {EXPLORER: "layers", GRAPH: "graph", PARAMETERS: "params", FINDINGS: "findings"}
+TITLES = {EXPLORER: "nodes", GRAPH: "graph", PARAMETERS: "params", FINDINGS: "findings"}
 _BESIDE = {EXPLORER: PARAMETERS, GRAPH: PARAMETERS, PARAMETERS: EXPLORER, FINDINGS: EXPLORER}
 """Narrow: the pane that is seen with a main one."""
 _LEAST_COLUMNS, _LEAST_ROWS = 24, 4

@@ -235,7 +235,7 @@ class Explorer(Framed, Vertical):
         filters = self.node_filter.active if self.node_filter is not None else 0
         aliases = alias_legend(root.document.shown_types.aliases(root))
         self.border_subtitle = Content(glyphs.shown(aliases))
-        self.frame.show(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
+        self.frame.show(f"Nodes{place}", counts_text(self.model, filters, len(self.list.marks)))
 
     @property
     def item(self) -> Item | None:

@@ -225,7 +225,7 @@ class GraphRows:
         used = len(times) + cell_width(title)
         if not row.is_open:
             for text, style in (
-                (f"  {fmt.plural(sum(fold.operators.values()), 'op')}", "number"),
+                (f"  {fmt.plural(sum(fold.operators.values()), 'node')}", "number"),
                 (f"  {fold_summary(fold)}", "dim"),
             ):
                 shown = clip(text, room - used) if room - used >= min(12, len(text)) else ""
