@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends.tensorrt.builder_config import flag_names, tactic_mask
+from dld_tui.backends.tensorrt.builder import flag_names, tactic_mask
 from dld_tui.backends.tensorrt.network import model_file
 from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import PRECISION_KEY

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.tensorrt.builder_config import configure
+from dld_tui.backends.tensorrt.builder import configure
 from dld_tui.backends.tensorrt.network import node_names, wanted_precisions
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save

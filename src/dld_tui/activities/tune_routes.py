@@ -206,7 +206,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _knobs(library: Library) -> Knobs:
-    from dld_tui.backends.tensorrt.builder_config import known_knobs
+    from dld_tui.backends.tensorrt.builder import known_knobs
     from dld_tui.backends.tensorrt.library import trt
 
     builder = trt.Builder(trt.Logger(trt.Logger.ERROR))

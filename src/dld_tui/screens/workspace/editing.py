@@ -172,7 +172,7 @@ class Editing(Controller):
         self._ask_delete(nodes, uses)
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
-        from dld_tui.core.document.edits.deletion import bypass_source
+        from dld_tui.core.document.edits.links import bypass_source
 
         many = uses > _MOST_COUNTED
         outputs = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dld_tui.core.document.edits import (
     attributes,
-    deletion,
     functions,
     initializers,
     inputs_outputs,
@@ -31,7 +30,6 @@ __all__ = [
     "EDITS",
     "EditFunction",
     "attributes",
-    "deletion",
     "functions",
     "initializers",
     "inputs_outputs",

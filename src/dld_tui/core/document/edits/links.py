@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edits.deletion import reconnect_users
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.inputs_outputs import add_input
 from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
-from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
+from dld_tui.core.document.edits.renaming import (
+    free_name,
+    rename_everywhere,
+    require_free,
+    require_visible,
+)
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import typed_record
+from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.errors import EditError
@@ -364,3 +369,59 @@ def move_terminal(
 def _require_side(side: str) -> None:
     if side not in ("input", "output"):
         raise EditError("side must be input or output")
+
+
+def bypass_source(node: Node) -> str | None:
+    """Return the input that can replace the node's only used output, or None."""
+    scope = node.scope
+    if any(scope.users(output) or output in scope.outputs for output in node.outputs[1:] if output):
+        return None
+    names = [name for name in node.inputs if name]
+    for name in names:
+        definition = scope.resolve(name)
+        if definition is not None and (definition.kind != "initializer" or len(names) == 1):
+            return name
+    return None
+
+
+def reconnect_users(
+    transaction: Transaction, scope: Scope, node: Node, *, keep: bool = False
+) -> None:
+    """Give the users of a node's output its first data input instead.
+
+    Args:
+        scope: The node's scope.
+        node: The node; with `keep` it gets another output name where it made a graph output.
+        keep: True when the node is to stay.
+
+    Raises:
+        EditError: No input can replace the output.
+    """
+    output = node.outputs[0] if node.outputs else ""
+    uses = scope.users(output) if output else []
+    is_output = bool(output) and output in scope.outputs
+    if not uses and not is_output:
+        return
+    source = bypass_source(node)
+    if source is None:
+        raise EditError(
+            f"{quoted(node.ref)} cannot be bypassed: no data input can replace its one used output",
+            hint="Delete it without reconnecting.",
+        )
+    for user in dict.fromkeys(use.node for use in uses):
+        inputs = tuple(source if name == output else name for name in user.inputs)
+        transaction.do(SetLinks(user.scope, user, "input", inputs))
+    if not is_output:
+        return
+    definition = scope.definition(source)
+    if definition is None or definition.kind != "node" or source in scope.outputs:
+        raise EditError(
+            f"{quoted(node.ref)} produces the graph output {quoted(output)}, which its input "
+            f"{quoted(source)} cannot take over",
+            hint="Delete it without reconnecting.",
+        )
+    # The output keeps its name and type: the value that now feeds it takes the name over.
+    spare = free_name(scope, f"{output}_bypassed") if keep else ""
+    transaction.do(SetLinks(scope, node, "output", (spare, *node.outputs[1:])))
+    transaction.drop(scope, "value_info", source)
+    rename_everywhere(transaction, scope, source, output)

@@ -1,4 +1,4 @@
-"""Adds nodes, alone or on a link, replaces several nodes by one, and adds casts around nodes."""
+"""Adding, replacing and deleting nodes, on links too, and adding casts around nodes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import attribute_proto
-from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_ir, ensure_known_import
 from dld_tui.core.document.edits.initializers import add_initializer
-from dld_tui.core.document.edits.links import MOST_LINKS, move_behind, replace_uses, with_item
-from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings
+from dld_tui.core.document.edits.links import (
+    MOST_LINKS,
+    move_behind,
+    reconnect_users,
+    replace_uses,
+    with_item,
+)
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings, subject
 from dld_tui.core.document.edits.renaming import (
     feeds_output,
     free_name,
@@ -456,3 +461,116 @@ def _cast_node(cast: Cast) -> Node:
     number = dtype_number(cast.dtype)
     assert number is not None
     return new_cast(cast.scope, cast.source, cast.target, number)
+
+
+@edit
+def delete_nodes(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    nodes: list[str],
+    reconnect: bool = False,
+) -> str:
+    """Delete nodes of one scope.
+
+    Args:
+        scope: The path of the scope.
+        nodes: Refs of the nodes.
+        reconnect: Give the users of a deleted node's first output its first data input instead;
+            without it their inputs are left without a source.
+    """
+    chosen = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
+    targets = list(dict.fromkeys(chosen))
+    if not targets:
+        return "delete nothing"
+    home = targets[0].scope
+    delete_from(transaction, home, targets, reconnect=reconnect)
+    return f"delete {subject(nodes, 'node')}" + (" and reconnect" if reconnect else "")
+
+
+def delete_from(
+    transaction: Transaction, scope: Scope, nodes: Sequence[Node], *, reconnect: bool
+) -> None:
+    """Delete nodes of a scope; see :func:`delete_nodes`."""
+    if reconnect:
+        for node in nodes:
+            reconnect_users(transaction, scope, node)
+    if len(nodes) == 1:
+        remove_node(transaction, scope, nodes[0])
+        return
+    names = dict.fromkeys(name for node in nodes for name in node.outputs if name)
+    remove_records(transaction, scope, "node", nodes)
+    kept = set(scope.outputs)
+    index = scope.named("value_info")
+    untold = [
+        record
+        for name in names
+        if name in index and name not in kept and scope.definition(name) is None
+        for record in index.all(name)
+    ]
+    remove_records(transaction, scope, "value_info", untold)
+
+
+def remove_node(
+    transaction: Transaction, scope: Scope, node: Node, *, keep_types: bool = False
+) -> None:
+    """Take a node out of its scope; the types of its values go too, unless they are kept."""
+    outputs = [name for name in node.outputs if name]
+    transaction.replace(scope, "node", node)
+    for name in () if keep_types else outputs:
+        if scope.definition(name) is not None or name in scope.outputs:
+            continue
+        transaction.drop(scope, "value_info", name)
+
+
+def remove_records(
+    transaction: Transaction, scope: Scope, list_name: str, records: Sequence[Any]
+) -> None:
+    """Remove many records from their list, one step for each run of adjacent ones."""
+    wanted = {id(record) for record in records}
+    if not wanted:
+        return
+    present = scope.records[list_name]
+    places = [place for place, record in enumerate(present) if id(record) in wanted]
+    while places:
+        first = last = places.pop()
+        while places and places[-1] == first - 1:
+            first = places.pop()
+        run = present[first : last + 1]
+        transaction.do(Splice(scope, list_name, first, run, []))
+
+
+@edit
+def delete_many(
+    document: Document,
+    transaction: Transaction,
+    *,
+    nodes: Sequence[Sequence[JSON]],
+    reconnect: bool = False,
+) -> str:
+    """Delete nodes of any scopes.
+
+    Args:
+        nodes: ``[[SCOPE, NODE], …]``: the path of a scope and a ref of a node of it.
+        reconnect: As in ``delete_nodes``.
+    """
+    targets = dict.fromkeys(nodes_at(document, nodes))
+    by_scope: dict[Scope, list[Node]] = {}
+    for node in targets:
+        if not _is_inside(node.scope.owner, targets):  # else it goes with the node it is in
+            by_scope.setdefault(node.scope, []).append(node)
+    for scope, members in by_scope.items():
+        delete_from(transaction, scope, members, reconnect=reconnect)
+    count = sum(map(len, by_scope.values()))
+    subject_text = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
+    return f"delete {subject_text}" + (" and reconnect" if reconnect else "")
+
+
+def _is_inside(node: Node | None, chosen: Mapping[Node, None]) -> bool:
+    """Return whether a node, or one that it is nested in, is among the chosen."""
+    while node is not None:
+        if node in chosen:
+            return True
+        node = node.scope.owner
+    return False

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
-from dld_tui.core.document.edits.deletion import delete_from, remove_records
 from dld_tui.core.document.edits.imports import ensure_known_import
 from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
-from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.nodes import delete_from, free_node_name, remove_records
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.index import record_name

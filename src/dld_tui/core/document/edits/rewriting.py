@@ -12,7 +12,6 @@ import onnx
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, set_attribute
-from dld_tui.core.document.edits.deletion import remove_records
 from dld_tui.core.document.edits.functions import enter_function, new_function, require_new_function
 from dld_tui.core.document.edits.imports import (
     ensure_import,
@@ -21,7 +20,7 @@ from dld_tui.core.document.edits.imports import (
 )
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.metadata import set_precision
-from dld_tui.core.document.edits.nodes import cast_nodes, require_convex
+from dld_tui.core.document.edits.nodes import cast_nodes, remove_records, require_convex
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
