@@ -22,6 +22,7 @@ from dld_tui.core.checks.rules import (
 )
 from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import (
+    DueChecks,
     ScopeState,
     find_live,
     is_late,
@@ -547,10 +548,8 @@ class Checker:
         yield
         state.due.values = state.record_names()
         yield
-        for index, node in enumerate(scope.nodes):
-            state.due.names[node.name] = None
-            if not index % 4096:
-                yield
+        state.due.names = dict.fromkeys(scope.node_names())
+        yield
         for index, (name, nodes) in enumerate(list(state.producers.items())):
             if parent is not None or len(nodes) > 1 or not name.isprintable():
                 state.due.values[name] = None
@@ -636,6 +635,8 @@ class Checker:
         elif due.live:
             yield from update_live(state)
         due.live = {}
+        if not due:
+            state.due = DueChecks()  # a dict that was emptied item by item keeps its size
 
     def _work_on_nodes(self, state: ScopeState) -> Iterator[None]:
         waiting, count = state.due.nodes, 0

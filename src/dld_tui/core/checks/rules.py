@@ -10,6 +10,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from dld_tui.core import fmt
@@ -36,7 +37,7 @@ from dld_tui.core.document.types.value_types import (
 )
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, element_bits
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import tag_of, text_of
 from dld_tui.core.types import plain_domain
 
 # --- the model as a whole -------------------------------------------------------------------------
@@ -633,7 +634,25 @@ _CUT = Repair("trim_links", node=True)
 def operator_of(node: Node) -> Key:
     """Return the operator that a node calls."""
     proto = node.proto
-    return plain_domain(text_of(proto.domain)), text_of(proto.op_type)
+    return _key_of(proto.domain, proto.op_type)
+
+
+@lru_cache(maxsize=1024)
+def _key_of(domain: str | bytes, op_type: str | bytes) -> Key:
+    # Cached, so that equal operators of many nodes are one object.
+    return plain_domain(text_of(domain)), text_of(op_type)
+
+
+_ATTRIBUTE_TAG = bytes((tag_of(5),))
+
+
+def _may_have_attributes(node: Node) -> bool:
+    """Return False if a node has no attributes, without reading the field.
+
+    protobuf keeps 360 bytes for each repeated field that was read and is empty: 35 MB for 100,000
+    nodes.
+    """
+    return _ATTRIBUTE_TAG in node.proto.SerializeToString()
 
 
 def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[Finding]:
@@ -669,8 +688,7 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
         _check_operand_types(findings, state, node, signature, inputs, outputs)
         if len(outputs) > 1:
             _check_unused(findings, state, node, signature)
-    attributes = node.proto.attribute
-    if attributes or signature.required:
+    if signature.required or _may_have_attributes(node):
         _check_attributes(findings, state, node, signature)
     if node.children:
         findings += check_bodies(state, node)

@@ -399,7 +399,7 @@ def find_live(state: ScopeState) -> Iterator[None]:
             yield
     yield
     state.live = live
-    state.dead = set(state.scope.nodes) - live
+    state.dead = {node for node in state.scope.nodes if node not in live}
 
 
 def update_live(state: ScopeState) -> Iterator[None]:

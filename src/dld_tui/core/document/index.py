@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -137,6 +137,9 @@ class NodeIndex:
         if nodes is None:
             return ()
         return tuple(nodes) if isinstance(nodes, dict) else (nodes,)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
 
 
 class NameIndex:

@@ -365,6 +365,10 @@ class Scope:
         """Return the nodes with exactly this name."""
         return list(self._names.get(name))
 
+    def node_names(self) -> Iterable[str]:
+        """Return the names of its nodes, each once. Foreign text."""
+        return self._names
+
     # --- following values -----------------------------------------------------------------------
 
     def producer(self, name: str) -> Node | None:
