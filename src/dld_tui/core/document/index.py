@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dld_tui.core.document.node import SomeLinks, links_of, texts_of_nodes
 from dld_tui.core.files.columns import MARK
@@ -14,6 +14,8 @@ from dld_tui.core.machine.collector import collector_paused
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node, NodeTexts
     from dld_tui.core.document.scope import Scope
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,29 @@ class NameIndex:
         return iter(self._by_name)
 
 
+def enter_links(
+    table: dict[str, Sequence[T]], alone: Sequence[tuple[T]], names: Sequence[Sequence[str]]
+) -> None:
+    """Enter nodes under the names of values that they are linked to.
+
+    Args:
+        table: What uses or makes each value, once for each link. Most values have one producer and
+            one consumer: their entry is the tuple of `alone`, others have a list.
+        alone: A tuple of each node, or of what stands for it.
+        names: The values of each node; an empty name is no value.
+    """
+    for owner, own in zip(alone, names, strict=True):
+        for name in own:
+            if name in table:
+                entry = table[name]
+                if entry.__class__ is list:
+                    entry.append(owner[0])
+                else:
+                    table[name] = [*entry, owner[0]]
+            elif name:
+                table[name] = owner
+
+
 class LinkIndex:
     """Producers and consumers of the values of one scope, by name, whoever defines them.
 
@@ -202,8 +227,8 @@ class LinkIndex:
                     self._build_producers(alone, links.outputs)
                     self._build_marked(self.consumers, alone, links.inputs)
                 else:
-                    self._build(self.producers, alone, links.outputs)
-                    self._build(self.consumers, alone, links.inputs)
+                    enter_links(self.producers, alone, links.outputs)
+                    enter_links(self.consumers, alone, links.inputs)
             self.producers.pop("", None)
             self.consumers.pop("", None)
 
@@ -220,28 +245,10 @@ class LinkIndex:
                     self._enter(self.producers, name, node[0])
 
     @staticmethod
-    def _build(
-        table: dict[str, Sequence[Node]],
-        alone: Sequence[tuple[Node]],
-        names: Sequence[Sequence[str]],
-    ) -> None:
-        # The same as `add` for each node, written out: this is most of the time of an index.
-        for node, own in zip(alone, names, strict=True):
-            for name in own:
-                if name in table:
-                    entry = table[name]
-                    if entry.__class__ is list:
-                        entry.append(node[0])
-                    else:
-                        table[name] = [*entry, node[0]]
-                elif name:
-                    table[name] = node
-
-    @staticmethod
     def _build_marked(
         table: dict[str, Sequence[Node]], alone: Sequence[tuple[Node]], names: Sequence[str]
     ) -> None:
-        # The same again where a mark stands after the names of each node.
+        # The same as `enter_links` where a mark stands after the names of each node.
         rest = iter(names)
         for node in alone:
             for name in rest:

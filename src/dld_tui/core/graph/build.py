@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
-from dld_tui.core.document.index import record_name
+from dld_tui.core.document.index import enter_links, record_name
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.scope import Definition, Scope
@@ -102,7 +102,7 @@ class _Builder:
         self.scope = scope
         self.graph = Graph()
         self.subjects: list[Node | str] = []
-        self._uses: dict[str, list[int]] = {}
+        self._uses: dict[str, Sequence[int]] = {}
         """By value that is made here, or comes from outside: the vertices that use it."""
         self._makers: dict[str, int] = {}
         self._functions = frozenset(key_of(function)[:2] for function in scope.document.functions)
@@ -111,7 +111,8 @@ class _Builder:
                 self._makers[name] = self._add(name, name, Kind.INPUT, name)
         self._add_nodes(texts, left_out)
         for name in dict.fromkeys(scope.outputs):
-            self._uses.setdefault(name, []).append(self._add(name, name, Kind.OUTPUT, name))
+            vertex = self._add(name, name, Kind.OUTPUT, name)
+            self._uses[name] = (*self._uses.get(name, ()), vertex)
         self._add_outer_values()
         self._link(_type_label if types else None)
 
@@ -141,14 +142,9 @@ class _Builder:
         self.subjects += nodes
         if self.scope.control_flow:
             inputs = self._note_holders(nodes, inputs)
-        uses, makers = self._uses, self._makers
+        makers = self._makers
         vertices = list(range(first, len(graph)))  # one object for each number, not two
-        for vertex, used in zip(vertices, inputs, strict=True):
-            for name in used:
-                if name in uses:
-                    uses[name].append(vertex)
-                elif name:
-                    uses[name] = [vertex]
+        enter_links(self._uses, list(zip(vertices, strict=True)), inputs)
         for vertex, node_outputs in zip(vertices, outputs, strict=True):
             for name in node_outputs:
                 if name and name not in makers:
@@ -185,10 +181,9 @@ class _Builder:
             targets = uses.get(name)
             if targets is None:
                 continue
-            if len(targets) > 1:
-                targets = list(dict.fromkeys(targets))
+            distinct = tuple(dict.fromkeys(targets) if len(targets) > 1 else targets)
             label = label_of(self.scope, name) if label_of is not None else ""
-            nets.append(Net(name, source, tuple(targets), label))
+            nets.append(Net(name, source, distinct, label))
 
 
 def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozenset[int]:

@@ -7,7 +7,7 @@ process cheaply.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -87,21 +87,33 @@ class Graph:
             self.nets.append(Net(name, source, distinct, label))
 
     @cached_property
-    def inputs(self) -> list[list[int]]:
+    def inputs(self) -> list[Sequence[int]]:
         """The nets that go into each vertex. Do not change the graph after asking."""
-        inputs: list[list[int]] = [[] for _ in self.labels]
-        for number, (_, _, targets, _) in enumerate(self.nets):
-            for target in targets:
-                inputs[target].append(number)
-        return inputs
+        return self._nets_at(net.targets for net in self.nets)
 
     @cached_property
-    def outputs(self) -> list[list[int]]:
+    def outputs(self) -> list[Sequence[int]]:
         """The nets that come out of each vertex. Do not change the graph after asking."""
-        outputs: list[list[int]] = [[] for _ in self.labels]
-        for number, (_, source, _, _) in enumerate(self.nets):
-            outputs[source].append(number)
-        return outputs
+        return self._nets_at((net.source,) for net in self.nets)
+
+    def _nets_at(self, vertices: Iterable[Iterable[int]]) -> list[Sequence[int]]:
+        """Return the nets at each vertex, given the vertices at each net."""
+        nets: list[Sequence[int]] = [()] * len(self)
+        for alone, of_net in zip(self._alone, vertices, strict=True):
+            for vertex in of_net:
+                entry = nets[vertex]
+                if not entry:
+                    nets[vertex] = alone
+                elif isinstance(entry, list):
+                    entry.append(alone[0])
+                else:
+                    nets[vertex] = [*entry, alone[0]]
+        return nets
+
+    @cached_property
+    def _alone(self) -> list[tuple[int]]:
+        """A tuple of each net, shared by the vertices that have only this one: they are many."""
+        return list(zip(range(len(self.nets)), strict=True))
 
     @cached_property
     def sources(self) -> list[list[int]]:

@@ -71,7 +71,7 @@ class Entry:
         node = self.node
         self.named = bool(name)
         """False when the label is an output's name because the node has none."""
-        self.output = next(filter(None, outputs), "")
+        self.output = outputs[0] if outputs and outputs[0] else next(filter(None, outputs), "")
         """What it makes first. Foreign text."""
         self.label = visible(name or self.output)
         self.kind = operator.kind
@@ -80,7 +80,7 @@ class Entry:
         self.constant = operator.is_constant
         self.bodies = len(node.children)
         """How many attributes hold subgraphs."""
-        self.precision = precision_of(node)
+        self.precision = precision_of(node) if node.scope.annotated else ""
         """The TensorRT precision that it is set to. Foreign text."""
         # Last: a thread that works them out from the old label looks at the label afterwards.
         self._haystack: str | None = None
@@ -431,7 +431,7 @@ class ExplorerModel:
         return known
 
     def _enter(self, scope: Scope, entries: list[Entry]) -> None:
-        self._by_node.update((entry.node, entry) for entry in entries)
+        self._by_node.update(zip(map(attrgetter("node"), entries), entries, strict=True))
         self._measure(entries)
         self._entries[scope] = entries
 
@@ -456,7 +456,7 @@ class ExplorerModel:
         return self._by_node[node]
 
     def _measure(self, entries: Collection[Entry]) -> None:
-        self.has_precisions |= any(entry.precision for entry in entries)
+        self.has_precisions |= any(map(attrgetter("precision"), entries))
         widths = map(cell_width, {entry.op_type for entry in entries})
         self.longest_type = max(self.longest_type, *widths, 0)
 
