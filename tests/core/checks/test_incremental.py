@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.checks import Finding, state
+from dld_tui.core.checks import Finding, rules, state
 from dld_tui.core.checks import checker as checker_module
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
@@ -129,3 +129,22 @@ def test_a_refused_edit_leaves_the_findings(tmp_path: Path) -> None:
     with pytest.raises(DldError):
         document.apply("set_input", scope=[], node="nothing", index=0, value="x")
     assert said(checker.run()) == before
+
+
+def test_a_check_keeps_little_of_each_node(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    nodes = document.main.nodes
+    nodes[1].proto.attribute.add(name="axis", type=2, i=1)
+    nodes[3].proto.op_type = nodes[0].op_type
+    assert [rules._may_have_attributes(node) for node in nodes] == [
+        bool(node.proto.attribute) for node in nodes
+    ]
+    document.apply("rename_node", scope=[], node=nodes[2].ref, name="*")
+    assert rules._may_have_attributes(nodes[2])  # its name has the byte of the field's tag
+    checker = Checker(document)
+    checker.run()
+    [of_main] = checker.states.values()
+    keys = list(of_main.keys.values())
+    assert len(set(map(id, keys))) == len(set(keys)) < len(keys)
+    assert not of_main.due
+    document.close()

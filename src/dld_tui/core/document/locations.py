@@ -57,8 +57,9 @@ def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
         place, body = waiting.pop()
         yield place, body
         for index, node in enumerate(body.node):
-            for step, graph in placed_bodies(node):
-                waiting.append(([*place, index, *step], graph))
+            if node.attribute:  # a generator takes as long as all else of a node without any
+                for step, graph in placed_bodies(node):
+                    waiting.append(([*place, index, *step], graph))
 
 
 def scope_at(document: Document, place: Sequence[int | str]) -> Scope | None:
