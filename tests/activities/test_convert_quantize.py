@@ -14,9 +14,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.convert import quantize
 from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
+from dld_tui.core.report.report import open_report
+from dld_tui.core.report.triage import is_full_precision, is_quantizable
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import decoders, models
 from tests.support.rtx import HAS_RTX, build
@@ -877,3 +880,105 @@ def test_weights_whose_shape_is_declared_are_quantized(dynamic: bool, tmp_path: 
         np.save(tmp_path / "sets" / "x.npy", np.ones((2, 8), np.float32))
     convert("quantize", path, out, dynamic=dynamic, **given)
     assert any(weight.data_type in (2, 3) for weight in onnx.load(out).graph.initializer)
+
+
+COMPUTED_WEIGHTS = """
+<ir_version: 10, opset_import: ["" : 18]>
+computed (float[N, 32] x) => (float[N, 32] y)
+<float scale = {0.02}, int8 zero = {0}, int8[32, 32] a, float[32, 32] c, int8[32, 32] d>
+{
+    [dequantize] wa = DequantizeLinear(a, scale, zero)
+    [stored] xa = MatMul(x, wa)
+    [transpose] wc = Transpose <perm = [1, 0]> (c)
+    [turned] xc = MatMul(xa, wc)
+    [cast] fd = Cast <to = 1> (d)
+    [scaled] wd = Mul(fd, scale)
+    [cast_back] xd = MatMul(xc, wd)
+    [activations] xt = Transpose <perm = [1, 0]> (xd)
+    [both] sums = MatMul(xd, xt)
+    [last] y = MatMul(sums, xd)
+}
+"""
+"""Weights as quantized models and PyTorch exports have them, and products of two activations."""
+
+
+def computed_weights(folder: Path) -> Path:
+    dice = np.random.default_rng(0)
+    model = onnx.parser.parse_model(COMPUTED_WEIGHTS)
+    for name in ("a", "c", "d"):
+        value = dice.integers(-127, 128, (32, 32)).astype(np.int8)
+        held = value.astype(np.float32) / 50 if name == "c" else value
+        model.graph.initializer.append(numpy_helper.from_array(held, name))
+    path = folder / "computed.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def test_weights_that_nodes_compute_from_constants_are_quantized(tmp_path: Path) -> None:
+    """ONNX Runtime folds them to float32 when it loads the model."""
+    path, out = computed_weights(tmp_path), tmp_path / "out.onnx"
+    convert("quantize", path, out, dynamic=True)
+    model = onnx.load(out)
+    products = [node for node in model.graph.node if node.op_type == "MatMulInteger"]
+    assert {node.name.removesuffix("_quant") for node in products} == {
+        "stored", "turned", "cast_back"
+    }  # fmt: skip
+    floats = [node.name for node in model.graph.node if node.op_type == "MatMul"]
+    assert floats == ["both", "last"]
+    operators = {node.op_type for node in model.graph.node}
+    assert "DequantizeLinear" not in operators, "the computation of a weight is left"
+    assert [*tmp_path.glob("*folded*")] == []
+    x = np.random.default_rng(1).normal(size=(4, 32)).astype(np.float32)
+    before, after = (
+        onnxruntime.InferenceSession(str(one)).run(None, {"x": x})[0] for one in (path, out)
+    )
+    assert np.corrcoef(before.ravel(), after.ravel())[0, 1] > 0.999
+
+
+def test_an_excluded_node_keeps_how_its_weight_is_computed(tmp_path: Path) -> None:
+    path, out = computed_weights(tmp_path), tmp_path / "out.onnx"
+    convert("quantize", path, out, dynamic=True, exclude=("stored",))
+    model = onnx.load(out)
+    (kept,) = (node for node in model.graph.node if node.name == "stored")
+    assert list(kept.input) == ["x", "wa"]
+    assert "wa" in {name for node in model.graph.node for name in node.output}
+
+
+@pytest.mark.parametrize("is_all_activations", [False, True])
+def test_advice_to_quantize_names_only_what_the_command_changes(
+    tmp_path: Path, is_all_activations: bool
+) -> None:
+    """For each node that the advice names: the conversion replaces it."""
+    path = computed_weights(tmp_path)
+    if is_all_activations:
+        text = COMPUTED_WEIGHTS.replace("MatMul(x, wa)", "MatMul(x, xx)").replace(
+            "[stored]", "[square] xx = Transpose <perm = [1, 0]> (x) [stored]"
+        )
+        text = text.replace("float[N, 32] x", "float[32, 32] x")
+        text = text.replace("MatMul(xa, wc)", "MatMul(xa, xx)")
+        text = text.replace("MatMul(xc, wd)", "MatMul(xc, xx)")
+        model = onnx.parser.parse_model(text)
+        model.graph.initializer.extend(onnx.load(path).graph.initializer)
+        path = tmp_path / "activations.onnx"
+        onnx.save(model, path)
+    report_path = tmp_path / "r.dldprof"
+    request = profile_onnxruntime.Request(
+        model=path, output=report_path, shape=() if is_all_activations else ("x:32x32",),
+        iterations=5, layer_passes=5,
+    )  # fmt: skip
+    list(profile_onnxruntime.run(request))
+    with open_report(report_path) as report:
+        layers = [layer for layer in report.layers if is_full_precision(
+            layer, convolutions=False, narrow_weights=False) and is_quantizable(layer)]  # fmt: skip
+    named = {link.node for layer in layers for link in layer.nodes}
+    before = {node.name: node.op_type for node in onnx.load(path).graph.node}
+    named = {name for name in named if before.get(name) == "MatMul"}
+    out = tmp_path / "out.onnx"
+    if is_all_activations:
+        assert named == set()
+        return
+    convert("quantize", path, out, dynamic=True)
+    after = {node.name for node in onnx.load(out).graph.node if node.op_type == "MatMul"}
+    # ONNX Runtime multiplies by the int8 weight of "stored" itself.
+    assert {"turned", "cast_back"} <= named <= {"stored", "turned", "cast_back"}
+    assert named.isdisjoint(after)

@@ -7,7 +7,8 @@ import importlib.util
 import json
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,7 +106,13 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
     }
     if sets is None:
         inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
-        quantization.quantize_dynamic(source, target, extra_options=inside, **shared)
+        folded = _with_folded_weights(Path(source), Path(target), set(options.exclude))
+        try:
+            quantization.quantize_dynamic(folded, target, extra_options=inside, **shared)
+        finally:
+            if folded != Path(source):
+                for path in (folded, folded.with_name(f"{folded.name}.data")):
+                    path.unlink(missing_ok=True)
         return {}
     extra = {"CalibStridedMinMax": sets.part, **_extra(options)}
     asked = _recorded()
@@ -120,6 +127,114 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
         **shared,
     )
     return asked
+
+
+_WEIGHTS = {"MatMul": (1,), "Gemm": (1,), "LSTM": (1, 2), "GRU": (1, 2), "Attention": (1,),
+            "Conv": (1,), "Gather": (0,), "EmbedLayerNormalization": (2, 3, 4)}  # fmt: skip
+"""Inputs that the library quantizes if they are initializers."""
+_RANDOM = ("Bernoulli", "Multinomial")
+_MOST_FOLDED = 1 << 30
+"""Bytes of weights up to which they are folded; a protobuf file is limited to 2 GB."""
+
+
+def _with_folded_weights(source: Path, target: Path, exclude: Collection[str]) -> Path:
+    """Return a model whose weights are initializers where nodes compute them from constants.
+
+    The library passes over a weight that is the output of a node: of ``DequantizeLinear``, or of
+    the Cast and Mul of weights that another program stored in few bits. ONNX Runtime folds such
+    weights to float32, so that they are slow unless they are quantized here.
+
+    Args:
+        source: The model.
+        target: The new model is written beside it.
+        exclude: Names of nodes that keep their weights.
+
+    Returns:
+        The new model; `source` if it has no such weights.
+    """
+    model = onnx.load(source)
+    graph = model.graph
+    makers = {name: node for node in graph.node for name in node.output if name}
+    constant = {tensor.name for tensor in graph.initializer} - {v.name for v in graph.input}
+    for node in graph.node:  # in topological order
+        has_body = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+        is_random = node.op_type.startswith("Random") or node.op_type in _RANDOM
+        if not has_body and not is_random and all(name in constant for name in node.input if name):
+            constant.update(node.output)
+    wanted = dict.fromkeys(
+        node.input[at]
+        for node in graph.node
+        if node.name not in exclude
+        for at in _WEIGHTS.get(node.op_type, ())
+        if at < len(node.input) and node.input[at] in constant and node.input[at] in makers
+        if makers[node.input[at]].op_type != "Constant"  # which the library reads
+    )
+    if not wanted:
+        return source
+    if sum(tensor.ByteSize() for tensor in graph.initializer) > _MOST_FOLDED:
+        return source
+    values = _computed(model, [*wanted], makers)
+    renamed = {name: f"{name}_folded" for name in values}
+    for node in graph.node:
+        for at in _WEIGHTS.get(node.op_type, ()):
+            if node.name not in exclude and at < len(node.input) and node.input[at] in renamed:
+                node.input[at] = renamed[node.input[at]]
+    graph.initializer.extend(
+        numpy_helper.from_array(value, renamed[name]) for name, value in values.items()
+    )
+    _drop_unused(model, {name for name in constant if name in makers})
+    path = target.with_name(f"{target.name}.folded.onnx")
+    onnx.save(
+        model, path, save_as_external_data=model.ByteSize() > _ONE_FILE,
+        location=f"{path.name}.data",
+    )  # fmt: skip
+    return path
+
+
+def _computed(
+    model: onnx.ModelProto, names: Sequence[str], makers: Mapping[str, onnx.NodeProto]
+) -> dict[str, Any]:
+    """Return the values of tensors that depend on constants only; as many as can be computed."""
+    import onnxruntime
+
+    needed, stack = set[str](), [*names]
+    while stack:
+        name = stack.pop()
+        if name and name not in needed:
+            needed.add(name)
+            stack += makers[name].input if name in makers else ()
+    nodes = [node for node in model.graph.node if not needed.isdisjoint(node.output)]
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    del part.graph.node[:], part.graph.input[:], part.graph.output[:], part.graph.initializer[:]
+    del part.graph.value_info[:]
+    part.graph.node.extend(nodes)
+    part.graph.initializer.extend(one for one in model.graph.initializer if one.name in needed)
+    part.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        part.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return dict(zip(names, session.run(None, {}), strict=True))
+
+
+def _drop_unused(model: onnx.ModelProto, names: Collection[str]) -> None:
+    """Remove nodes that compute only these tensors, and initializers, that nothing reads."""
+    graph = model.graph
+    uses = Counter(name for _, body in bodies(model) for node in body.node for name in node.input)
+    for _, body in bodies(model):
+        if isinstance(body, onnx.GraphProto):
+            uses.update(value.name for value in body.output)
+    for at in reversed(range(len(graph.node))):
+        node = graph.node[at]
+        if all(name in names and not uses[name] for name in node.output):
+            uses.subtract(node.input)
+            del graph.node[at]
+    for at in reversed(range(len(graph.initializer))):
+        if not uses[graph.initializer[at].name]:
+            del graph.initializer[at]
 
 
 def plan_file(target: Path) -> Path:

@@ -26,7 +26,7 @@ from dld_tui.core.report.groups import has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
-from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
+from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import measured_gains
 from dld_tui.core.types import JSON
@@ -286,7 +286,11 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
     products = "MatMul and Conv" if on_gpu else "MatMul"
     share, full = _share(
-        report, lambda layer: is_full_precision(layer, convolutions=on_gpu, narrow_weights=on_gpu)
+        report,
+        lambda layer: (
+            is_full_precision(layer, convolutions=on_gpu, narrow_weights=on_gpu)
+            and (on_gpu or is_quantizable(layer))
+        ),
     )
     if share >= _WORTH_PERCENT:
         basis = f"{share:.0f} % of the time is {products} in fp32"
@@ -297,11 +301,12 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         basis = f"{small:.0f} % of the time are layers too small for many threads"
         changes = ("threads-1", "blocks", "no-spinning")
         steps.append(Step("other threads", basis, changes, most=_most(small), layers=layers))
-    tidy, layers = _share_of(report, _TIDIED)
+    tidy, _ = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
-        # This share is no bound: what is simplified lets ONNX Runtime choose other kernels, too.
-        steps.append(Step("simplify", basis, ("simplified",), layers=layers))
+        # This share is no bound: what is simplified lets ONNX Runtime choose other kernels, too. It
+        # names no layers: which of them a simplifier removes is only known from its result.
+        steps.append(Step("simplify", basis, ("simplified",)))
     return [*steps, *_fusions(report)]
 
 

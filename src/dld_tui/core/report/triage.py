@@ -203,6 +203,21 @@ def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool)
     )
 
 
+_QUANTIZABLE = frozenset({"MatMul", "FusedMatMul", "Gemm", "FusedGemm", "Attention"})
+
+
+def is_quantizable(layer: Layer) -> bool:
+    """Return whether dynamic quantization applies to a layer: to a product with a weight.
+
+    A product of two activations stays in float. ONNX Runtime reports no shape of a weight that it
+    packed, and counts the bytes of one that it did not.
+    """
+    matrices = sum(len(dims or ()) > 1 for dims in layer.input_dims)
+    weights = layer.details.get("parameter_bytes")
+    has_weight = matrices == 1 or (isinstance(weights, (int, float)) and weights > 0)
+    return layer.type in _QUANTIZABLE and (has_weight or not layer.input_dims)
+
+
 def _named(layer: Layer) -> str:
     return f"{visible(layer.type)} {clip(display_name(layer), _NAME_CELLS, keep='end')}"
 
