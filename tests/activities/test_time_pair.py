@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Finished, Progress
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.report import open_report
 from tests.support.models import write
@@ -183,13 +182,13 @@ def test_a_pair_keeps_to_its_share_of_the_time(
     model = chain(tmp_path, 4)
     long = {"duration": 30.0, "layer_passes": 2, "warm_up": 1_000_000}
     counts: list[int] = []
-    finish = ProfilingRun.finish
+    drop = ProfilingRun.drop
 
-    def finished(run: ProfilingRun, **settings: Any) -> Iterator[Event]:
+    def dropped(run: ProfilingRun) -> None:
         counts.append(len(run.latencies))
-        return finish(run, **settings)
+        drop(run)
 
-    monkeypatch.setattr(ProfilingRun, "finish", finished)
+    monkeypatch.setattr(ProfilingRun, "drop", dropped)
     request_of = pairs_of(model, model, long, {}, {})
     begin = time.monotonic()
     pair = measured(request_of(0, PairTime(share_s=0.0)))

@@ -241,6 +241,7 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
 
     def error_of(share: float) -> float:
         monkeypatch.setattr(tune, "_RENEWING", share)
+        monkeypatch.setattr(tune, "_OVERHEAD", share)
         with contextlib.closing(Document.open(path)) as document:
             tuning = tune._Tuning(Request(model=path, budget=1e6, again=True), document)
             tuning._make_inputs()

@@ -8,6 +8,7 @@ its kernels was 1.0 to 1.5 times as slow in alternation with a CUDA graph as alo
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import statistics
 import tempfile
@@ -160,6 +161,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.machine.environment import environment
 
     sides = request.sides()
+    gc.freeze()  # what the imports made need not be collected before each measurement
     facts = environment(())
     end = time.monotonic() + (math.inf if request.share is None else request.share)
     with contextlib.ExitStack() as stack:
@@ -217,10 +219,13 @@ def _left(end: float) -> float:
 
 
 def _finished(runs: Sequence[ProfilingRun], end: float) -> Iterator[Event]:
-    """Measure the layers of both if there is time for it, and write the reports."""
+    """Measure the layers of all versions if they are asked for and there is time for it."""
     needed_s = sum(run.seconds_of_layers(_RECORDING) for run in runs)
     for run in runs:
-        yield from run.finish(layers=needed_s <= _left(end))
+        if 0 < needed_s <= _left(end):
+            yield from run.finish()
+        else:
+            run.drop()
 
 
 def _in_turns(
@@ -265,5 +270,7 @@ def _one_by_one(runs: Sequence[ProfilingRun], end: float, *, new_first: bool) ->
 def _node_times(run: ProfilingRun) -> dict[str, float]:
     from dld_tui.core.report.report import open_report
 
+    if not run.report_path.exists():  # layers were not measured
+        return {}
     with contextlib.closing(open_report(run.report_path)) as report:
         return node_times(report.layers)

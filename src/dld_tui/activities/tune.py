@@ -68,6 +68,8 @@ _RENEWING = 0.05
 """Share of the time measured that is spent on new sessions in the place of those that race: as long
 as it lasts, a session keeps where its threads and its memory are, which can make it faster or
 slower than another one of the same set-up."""
+_OVERHEAD = 0.08
+"""Share of the time measured that all loading and checking may take for a session to be renewed."""
 _ROUNDS = 12
 _CONFIRM_S, _CONFIRM_LEAST_S = 1.5, 0.2
 """How long a run of a pair takes that confirms the winner, at most and at least."""
@@ -256,6 +258,8 @@ class _Tuning:
         """What a pass of the original model takes, by the longest of the first ones."""
         self._renewing_s = 0.0
         self._problems: dict[str, str] = {}
+        self._judged: set[str] = set()
+        """Candidates whose outputs were compared."""
         self._near: dict[str, str] = {}
         self._setups: dict[str, Setup] = {self._base.key: self._base}
         self._races: list[Race] = []
@@ -622,17 +626,22 @@ class _Tuning:
         self._races.append(race)
         known = iter(self._journal.rounds(stage, keys))
         while not race.is_over:
+            end = share if race.rounds else _BOTH  # a race without a round was in vain
             figures = next(known, None)
             if figures is None or set(figures) != set(race.running):
                 known = iter(())
-                if self._left(share) <= 0:
+                if self._left(end) <= 0:
                     break
                 try:
-                    figures = yield from self._round(race, share)
+                    figures = yield from self._round(race, end)
                 except TimeLimitError:
                     break
                 self._journal.add_round(stage, keys, figures)
-            out = race.add_round(figures)
+            before = set(self._problems)
+            out = race.add_round(figures, self._may_win)
+            for name in set(self._problems) - before:
+                self._made[name].close()
+                yield Log(f"{self._setups[name].title}: {self._problems[name]}")
             yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing {stage}")
             best = race.best
             yield Metric("best", race.figures[best][-1], "ms")
@@ -652,7 +661,9 @@ class _Tuning:
         faster = [
             key
             for key in sorted(race.running, key=ratios.__getitem__)
-            if key != keys[0] and (ratios[key] < _SEEMS or race.is_slower(keys[0], key))
+            if key != keys[0]
+            and (ratios[key] < _SEEMS or race.is_slower(keys[0], key))
+            and self._may_win(key)
         ]
         return [*(self._setups[key] for key in faster), reference]
 
@@ -674,9 +685,9 @@ class _Tuning:
                     with self._doing("loading"):
                         contestant = self._contestant(setup)
                         contestant.open()
-                    with self._doing("checking"):
-                        self._problems |= self._judged(setup, contestant)
-                self._made[key] = contestant
+                    self._made[key] = contestant
+                    if self._settings(setup).cuda_graph:  # its first run decides what it reads
+                        self._may_win(key)
                 if not self._holds(len(setups)):
                     contestant.close()
             except TimeLimitError:
@@ -689,7 +700,31 @@ class _Tuning:
             if key in self._problems:
                 yield Log(f"{setup.title}: {self._problems[key]}")
 
-    def _judged(self, setup: Setup, contestant: Contestant) -> dict[str, str]:
+    def _may_win(self, key: str) -> bool:
+        """Compare the outputs of a candidate once, when it is the fastest or goes on.
+
+        What is slower than another candidate need not be compared.
+        """
+        if key not in self._judged and key not in self._problems:
+            self._judged.add(key)
+            setup, contestant = self._setups[key], self._made[key]
+            was_open = contestant.is_open
+            try:
+                with self._limited(_BOTH):
+                    with self._doing("loading"):
+                        contestant.open()
+                    with self._doing("checking"):
+                        self._problems |= self._compared(setup, contestant)
+            except TimeLimitError:
+                self._is_whole = False
+                self._problems[key] = f"{TIME_UP} before its outputs were compared"
+            except DldError as error:
+                self._problems[key] = visible(error.message)
+            if not was_open:
+                contestant.close()
+        return key not in self._problems
+
+    def _compared(self, setup: Setup, contestant: Contestant) -> dict[str, str]:
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
         from dld_tui.core.accuracy.statistics import Tolerances
 
@@ -724,7 +759,10 @@ class _Tuning:
         for name in race.order:
             one = self._made[name]
             cost = self._renewing_s + one.opening_s
-            if renews and one.is_open and cost <= _RENEWING * self._seconds["measuring"]:
+            overhead = self._seconds["loading"] + self._seconds["checking"] + one.opening_s
+            is_cheap = cost <= _RENEWING * self._seconds["measuring"]
+            is_cheap &= overhead <= _OVERHEAD * self._seconds["measuring"]
+            if renews and one.is_open and is_cheap:
                 self._renewing_s = cost
                 one.close()
             with self._limited(share):

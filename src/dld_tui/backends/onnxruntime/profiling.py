@@ -432,14 +432,18 @@ class ProfilingRun:
         pass_ms = factor * statistics.median(self.latencies) if self.latencies else 0.0
         return (self._load_ms + (passes + 1) * pass_ms) / 1000 if passes else 0.0
 
-    def finish(self, *, layers: bool = True) -> Iterator[Event]:
-        """Measure the rest, and write the report of :attr:`latencies`.
+    def drop(self) -> None:
+        """End without layers; only :attr:`latencies` are left."""
+        self._bound.clear()
+        self._session = None
+        self._close()
+        if self._writer is not None:
+            self._writer.finish()
 
-        Args:
-            layers: Whether to measure the layers, if the plan asks for them.
-        """
+    def finish(self) -> Iterator[Event]:
+        """Measure the rest, the layers above all, and write the report of :attr:`latencies`."""
         yield from self._end_latency()
-        passes = self._layer_passes() if layers else 0
+        passes = self._layer_passes()
         if passes:
             if self._plan.layer_passes and passes < self._plan.layer_passes:
                 text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"

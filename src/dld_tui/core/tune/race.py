@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 LEAST_ROUNDS = 4
 _QUICK_ROUNDS, _QUICK_FACTOR = 2, 1.5
@@ -59,11 +59,22 @@ class Race:
         one, other = self.running
         return self.is_slower(one, other) or self.is_slower(other, one)
 
-    def add_round(self, milliseconds: Mapping[str, float]) -> list[str]:
-        """Add a figure of each that is in, and return who is out by that."""
+    def add_round(
+        self,
+        milliseconds: Mapping[str, float],
+        may_win: Callable[[str], bool] = lambda name: True,
+    ) -> list[str]:
+        """Add a figure of each that is in, and return who is out by that.
+
+        Args:
+            milliseconds: By name.
+            may_win: Asked about the fastest one; if it may not win, it is out, and nobody is out
+                for being slower than it.
+        """
         for name in self.running:
             self.figures[name].append(milliseconds[name])
-        best = self.best
+        while (best := self.best) != self.names[0] and not may_win(best):
+            self.running.remove(best)
         out = [
             name
             for name in self.running
