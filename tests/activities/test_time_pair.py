@@ -18,6 +18,8 @@ from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.events import Finished, Progress
+from dld_tui.core.machine import environment
+from dld_tui.core.report import latency
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.report import open_report
 from tests.support.models import write
@@ -167,12 +169,30 @@ def test_processor_times_compare_where_the_calling_thread_never_sleeps(
         ([{"threads": 1}, {"threads": 2}], True),
         ([{"threads": 2, "config": {SPINNING: "0"}}] * 2, False),
         ([{"threads": 2, "config": {SPINNING: "0"}}, {"threads": 2}], True),
+        ([{"threads": 2, "config": {"session.force_spinning_stop": "1"}}] * 2, False),
     ],
 )
 def test_threads_of_a_session_spin_where_there_are_some_that_may(
     settings: list[dict[str, Any]], answer: bool
 ) -> None:
     assert spins(*(SessionSettings(**each) for each in settings)) == answer
+
+
+@pytest.mark.parametrize("waited", [0.0, 50.0])
+def test_on_a_busy_machine_threads_stop_spinning_between_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: float
+) -> None:
+    spinning, measure_in_turns = [], latency.measure_in_turns
+
+    def spy(*args: Any, **named: Any) -> Any:
+        spinning.append(named["spins"])
+        return measure_in_turns(*args, **named)
+
+    monkeypatch.setattr(environment, "waited_percent", lambda: waited)
+    monkeypatch.setattr(latency, "measure_in_turns", spy)
+    model = chain(tmp_path, 4)
+    measured(pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(0))
+    assert spinning == [waited == 0]
 
 
 def test_a_pair_keeps_to_its_share_of_the_time(

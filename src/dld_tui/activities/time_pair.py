@@ -23,6 +23,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (
     GATE_SETTINGS,
     NODE_PAIRS,
+    WAITED_PERCENT,
     Pair,
     PairTime,
     RunFigures,
@@ -158,11 +159,12 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.session import processor_times_compare
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
-    from dld_tui.core.machine.environment import environment
+    from dld_tui.core.machine.environment import environment, waited_percent
 
     sides = request.sides()
     gc.freeze()  # what the imports made need not be collected before each measurement
     facts = environment(())
+    is_busy = waited_percent() > WAITED_PERCENT
     end = time.monotonic() + (math.inf if request.share is None else request.share)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
@@ -174,6 +176,8 @@ def run(request: Request) -> Iterator[Event]:
             plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
             if plan.session.memory == "cpu":
                 yield from require_memory(document, facts)
+            if is_busy:
+                plan = replace(plan, session=plan.session.sleeping_between_passes())
             sessions.append(plan.session)
             runs.append(ProfilingRun(plan, document, dict(facts)))
             stack.enter_context(runs[-1].kept_report(stays=False))

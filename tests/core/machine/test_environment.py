@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.machine import environment as module
-from dld_tui.core.machine.environment import cpu_name, environment, package_version
+from dld_tui.core.machine.environment import cpu_name, environment, package_version, waited_percent
 
 
 def test_the_facts_of_this_machine_are_json_and_say_the_least() -> None:
@@ -105,3 +105,14 @@ def test_without_a_count_of_the_processors_nothing_is_said(
 ) -> None:
     monkeypatch.setattr(module, "_read", lambda path: None)
     assert "other_busy_threads" not in module.CpuWatch().facts()
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [("300 100 7", 25.0), ("0 0 0", 0.0), ("", 0.0), ("5", 0.0), ("a b c", 0.0), (None, 0.0)],
+)
+def test_the_share_of_waiting_is_that_of_the_scheduler(
+    monkeypatch: pytest.MonkeyPatch, text: str | None, percent: float
+) -> None:
+    monkeypatch.setattr(module, "_read", lambda path: text)
+    assert waited_percent() == percent

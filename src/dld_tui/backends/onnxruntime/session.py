@@ -55,6 +55,8 @@ _GRAPH_OPTIONS = ("enable_cuda_graph", "trt_cuda_graph_enable", "nv_cuda_graph_e
 """Of the providers CUDA, TensorRT and TensorRT-RTX."""
 _THREADS = "session.intra_op"
 _SPINNING = "session.intra_op.allow_spinning"
+_STOP_SPINNING = "session.force_spinning_stop"
+"""At the end of a pass."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,10 @@ class SessionSettings:
         }
         return replace(self, provider_options=plain)
 
+    def sleeping_between_passes(self) -> SessionSettings:
+        """Return the same settings, with threads that stop spinning when a pass ends."""
+        return replace(self, config={_STOP_SPINNING: "1", **self.config})
+
 
 def processor_times_compare(settings: SessionSettings, other: SessionSettings) -> bool:
     """Return whether the processor time of the calling thread tells which session is faster.
@@ -159,7 +165,9 @@ def processor_times_compare(settings: SessionSettings, other: SessionSettings) -
 def spins(*settings: SessionSettings) -> bool:
     """Return whether the threads of a session keep spinning after a pass."""
     return any(
-        (side.threads or usable_threads()) > 1 and side.config.get(_SPINNING, "1") == "1"
+        (side.threads or usable_threads()) > 1
+        and side.config.get(_SPINNING, "1") == "1"
+        and side.config.get(_STOP_SPINNING, "0") == "0"
         for side in settings
     )
 

@@ -177,6 +177,19 @@ def _memory() -> int | None:
         return None
 
 
+def waited_percent() -> float:
+    """Return how much of its time the main thread was ready to run and had no processor.
+
+    Linux counts both in ``/proc/self/schedstat``, since the start of the process; 0 where it does
+    not.
+    """
+    times = (_read(Path("/proc/self/schedstat")) or "").split()
+    if len(times) < 2 or not all(map(str.isdecimal, times)):
+        return 0.0
+    used, waited = map(int, times[:2])
+    return 100 * waited / max(1, used + waited)
+
+
 def peak_memory() -> int | None:
     """Return the most memory that this process has had in use, in bytes; None if unknown."""
     for line in (_read(Path("/proc/self/status")) or "").splitlines():
