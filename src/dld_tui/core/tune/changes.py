@@ -147,7 +147,7 @@ MEASURED: Mapping[str, Gains] = {
     "threads-1": Gains(4, 0.79, 0.92),
     "no-spinning": Gains(4, 0.58, 1.02),
     "blocks": Gains(3, 0.95, 1.03),
-    "cuda-graph": Gains(2, 1.45, 2.96),
+    "cuda-graph": Gains(5, 1.45, 3.88),
     "attention-onnxruntime": Gains(7, 1.01, 1.30),
     "gelu-onnxruntime": Gains(6, 1.01, 1.12),
     "layer-norm": Gains(4, 1.00, 1.02),
