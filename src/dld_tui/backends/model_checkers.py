@@ -72,6 +72,6 @@ def lint_with_polygraphy() -> None:
     from polygraphy.tools import main as polygraphy
 
     model, report, *shapes = sys.argv[1:]
-    given = ["--input-shapes", *shapes] if shapes else []
+    shape_options = ["--input-shapes", *shapes] if shapes else []
     sys.argv = ["polygraphy"]
-    sys.exit(polygraphy(["check", "lint", model, "-o", report, *given]))
+    sys.exit(polygraphy(["check", "lint", model, "-o", report, *shape_options]))

@@ -114,11 +114,11 @@ class SwitchedModel:
         weights = self._weights.values(lowered)
         if self._session is None:
             self._session = self._runner.session(self._outputs, weights)
-        taken = {spec.name for spec in self._session.inputs}
+        input_names = {spec.name for spec in self._session.inputs}
         switches = {name: np.array(name in lowered) for name in self._switched.names}
         for feed in feeds:
-            given = {**feed, **switches}
-            fed = self._session.feed({name: given[name] for name in given if name in taken})
+            values = {**feed, **switches}
+            fed = self._session.feed({name: values[name] for name in values if name in input_names})
             yield self._session.tensors(self._outputs, {**fed, **weights})
 
 
@@ -181,20 +181,20 @@ def _from_weights(
     fixed = dict.fromkeys(stored.difference(fed), frozenset[str]())
     fixed |= {name: frozenset((name,)) for name in switches}
     wanted = dict.fromkeys(outputs)
-    left = [*graph.node]
-    while left:
+    remaining = [*graph.node]
+    while remaining:
         others = []
-        for node in left:
-            taken = _taken_from_outside(node)
-            if not _is_random(node) and all(name in fixed for name in taken):
-                needs = frozenset[str]().union(*(fixed[name] for name in taken))
+        for node in remaining:
+            outer_names = _taken_from_outside(node)
+            if not _is_random(node) and all(name in fixed for name in outer_names):
+                needs = frozenset[str]().union(*(fixed[name] for name in outer_names))
                 fixed |= dict.fromkeys(filter(None, node.output), needs)
             else:
                 others.append(node)
-        if len(others) == len(left):
+        if len(others) == len(remaining):
             break
-        left = others  # nodes need not be sorted
-    for node in left:
+        remaining = others  # nodes need not be sorted
+    for node in remaining:
         wanted |= dict.fromkeys(used_values(node))
     own = {*switches}
     return {name: fixed[name] for name in wanted if name not in own and fixed.get(name)}
@@ -394,10 +394,10 @@ class PrecisionTrials:
         odd: set[str] = set()
         for node in links:
             noise_out = max([noise.get(name, 0.0) for name in node.outputs], default=0.0)
-            taken = max([noise.get(name, 0.0) for name in node.inputs], default=0.0)
-            if noise_out == math.inf and taken != math.inf:
+            input_noise = max([noise.get(name, 0.0) for name in node.inputs], default=0.0)
+            if noise_out == math.inf and input_noise != math.inf:
                 odd.update(node.outputs)
-            added[node] = noise_out - taken if taken != math.inf else 0.0
+            added[node] = noise_out - input_noise if input_noise != math.inf else 0.0
             if not odd.isdisjoint(node.inputs):
                 added[node] = _NEXT
         return added

@@ -267,14 +267,14 @@ class Comparison:
         inner = self.document if self._tensors else None
         types = {} if inner is None else types_with(inner, feeds[0])
         state = State(total=len(pairs))
-        left = list(pairs)
+        remaining = list(pairs)
         kept = _Kept(budget if self._tensors else 1 << 62)
-        rounds = len([*groups(types, left, kept.room // 2)])
+        rounds = len([*groups(types, remaining, kept.room // 2)])
         builds = _Builds(rounds, self.one.builds + self.two.builds)
         yield from builds.said(len(pairs))
-        while left:
-            group = next(groups(types, left, kept.room // 2))
-            left = left[len(group) :]
+        while remaining:
+            group = next(groups(types, remaining, kept.room // 2))
+            remaining = remaining[len(group) :]
             partners = [pairs[name] for name in group]
             begin = perf_counter()
             yield from self.one.prepare(group, feeds)
@@ -292,7 +292,7 @@ class Comparison:
                 )
                 rows = merged(rows, list(self._rows(reference, other, pairs)))
                 if len(feeds) == 1:
-                    self._keep(kept, reference, other, {name: pairs[name] for name in left})
+                    self._keep(kept, reference, other, {name: pairs[name] for name in remaining})
                 reference.clear()
                 other.clear()
             state.rows += rows
@@ -374,7 +374,7 @@ class Comparison:
 
     def _carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         types = {spec.name: spec.dtype for spec in self.other_inputs}
-        given, missing = carried_over(feed, [spec.name for spec in self.inputs], list(types))
+        values, missing = carried_over(feed, [spec.name for spec in self.inputs], list(types))
         if missing:
             path = self._other_document.path if self._other_document is not None else None
             raise InputError(
@@ -382,8 +382,8 @@ class Comparison:
                 where=str(path or ""),
             )
         if self.two.is_engine:
-            return given  # it knows best what its inputs can hold
-        return {name: as_type(value, numpy_dtype(types[name])) for name, value in given.items()}
+            return values  # it knows best what its inputs can hold
+        return {name: as_type(value, numpy_dtype(types[name])) for name, value in values.items()}
 
 
 class _Builds:
@@ -406,8 +406,8 @@ class _Builds:
         """Say after the first group how long the others will take."""
         self._done += 1
         if self._sides and self._rounds > 1 and self._done == 1:
-            left = fmt.duration(seconds * (self._rounds - 1))
-            yield Log(f"Built in {fmt.duration(seconds)}: the others take about {left}")
+            remaining = fmt.duration(seconds * (self._rounds - 1))
+            yield Log(f"Built in {fmt.duration(seconds)}: the others take about {remaining}")
 
 
 def _computed(document: Document) -> list[str]:

@@ -178,13 +178,15 @@ class Quantizer:
         if not settings.weights_only:
             _declare_types(prepared, self._document.path)
         self._refused = [] if settings.weights_only else _refused_by_library(prepared)
-        left = dict(_stay_in_float(prepared)) if settings.weights_only else {}
-        for why in dict.fromkeys(left.values()):
-            first, *others = [visible(node.name) for node, reason in left.items() if reason == why]
+        float_nodes = dict(_stay_in_float(prepared)) if settings.weights_only else {}
+        for why in dict.fromkeys(float_nodes.values()):
+            first, *others = [
+                visible(node.name) for node, reason in float_nodes.items() if reason == why
+            ]
             more = f" and {len(others)} more stay" if others else " stays"
             self.notes.append(f"{first}{more} in floating point: {why}")
         if settings.weights_only and not settings.lm_head:
-            heads = [node for node in _makes_logits(prepared) if node not in left]
+            heads = [node for node in _makes_logits(prepared) if node not in float_nodes]
             self._refused = [node.name for node in heads]
             if self._refused:
                 self.notes.append(
@@ -645,10 +647,10 @@ def _separate_names(prepared: Document) -> None:
         for node in [*dict.fromkeys(users)][1:] if tensor.name not in main.outputs else ():
             _give_copy(transaction, names, tensor, [(node, _BIAS_INPUT)])
     weights = {tensor.name: tensor.proto for tensor in main.initializers}
-    taken = {*main.links.producers, *main.links.consumers, *weights}
-    for name in sorted(taken.difference(main.outputs, main.inputs)):
+    used_names = {*main.links.producers, *main.links.consumers, *weights}
+    for name in sorted(used_names.difference(main.outputs, main.inputs)):
         ending = next((candidate for candidate in _ENDINGS if name.endswith(candidate)), "")
-        if not ending or name.removesuffix(ending) not in taken:
+        if not ending or name.removesuffix(ending) not in used_names:
             continue
         other, maker = names.take(f"{name}_value"), main.producer(name)
         if maker is not None:

@@ -133,18 +133,18 @@ def resized(
 def _guess(request: Verification, original: Document, title: Path) -> Guess:
     """Return inputs that the original takes; where it cannot be run, the likeliest."""
     specs: list[InputSpec] = input_specs(original)
-    given = parse_shapes(request.shape, [spec.name for spec in specs])
+    user_shapes = parse_shapes(request.shape, [spec.name for spec in specs])
     if request.verify and figures(original).weight_bytes <= MANY_BYTES:
         try:
             session = session_of(original, title)
             specs = specs_for(session.inputs, original)
-            guesses = candidate_guesses(specs, original, given)
+            guesses = candidate_guesses(specs, original, user_shapes)
             return first_that_runs(
                 guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
             )[0]
         except DldError:
             pass  # that it cannot be run is said later
-    guess = next(iter(candidate_guesses(specs, original, given)), None)
+    guess = next(iter(candidate_guesses(specs, original, user_shapes)), None)
     if guess is None:
         raise ActivityError("the sizes of the inputs cannot be inferred", hint="Give --shape")
     return guess

@@ -209,10 +209,10 @@ def _lighten(view: Path) -> bool:
     opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
     if sum(payload_length(t) or 0 for t in large) < _MANY or opset < _SINCE:
         return False
-    given = {record.name for record in (*graph.input, *graph.output)}
+    boundary = {record.name for record in (*graph.input, *graph.output)}
     zeros = []
     for tensor in large:
-        if tensor.data_type not in _MADE or tensor.name in given:
+        if tensor.data_type not in _MADE or tensor.name in boundary:
             continue
         shape = helper.make_tensor(
             f"{tensor.name}.shape", onnx.TensorProto.INT64, [len(tensor.dims)], tensor.dims
@@ -349,12 +349,12 @@ class ValueCheck:
             if asked.folder is not None:
                 folders = set_folders(asked.folder)[: asked.most_sets]
                 return Feeds([load_input_sets(folder, specs)[0].values for folder in folders])
-            given = parse_shapes(asked.shapes, [spec.name for spec in specs])
+            user_shapes = parse_shapes(asked.shapes, [spec.name for spec in specs])
             run = partial(runner.values, outputs)
-            guess, _ = first_that_runs(candidate_guesses(specs, self.document, given), 0, run)
+            guess, _ = first_that_runs(candidate_guesses(specs, self.document, user_shapes), 0, run)
             draws = range(self._criteria.draws)
             sets: list[Mapping[str, Any]] = [guess.values(seed) for seed in draws]
-            if self._criteria.is_rewrite and not given:
+            if self._criteria.is_rewrite and not user_shapes:
                 with contextlib.suppress(DldError):  # it takes one only
                     two = guess_inputs(specs, self.document, None, batch=2).values(1)
                     if any(np.shape(two[name]) != np.shape(sets[0][name]) for name in two):
@@ -933,8 +933,8 @@ def _pass(
 
 def _given(session: Session, feed: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a session takes of a set of inputs, in its types."""
-    taken = {spec.name: spec.dtype for spec in session.inputs}
-    return {name: _as_type(value, taken[name]) for name, value in feed.items() if name in taken}
+    dtypes = {spec.name: spec.dtype for spec in session.inputs}
+    return {name: _as_type(value, dtypes[name]) for name, value in feed.items() if name in dtypes}
 
 
 def _as_type(value: Any, dtype: str) -> Any:
@@ -959,11 +959,11 @@ def _alternating(
     while len(times[0]) < _FEWEST or (perf_counter() < end and len(times[0]) < _MOST):
         if sum(map(sum, times)) > 1e3 * len(times[0]):
             yield Progress(len(times[0]), None, "passes", _MEASURING)
-        for run, taken in zip(passes, times, strict=True):
+        for run, durations in zip(passes, times, strict=True):
             begin = perf_counter()
             run()
-            taken.append((perf_counter() - begin) * 1e3)
-    return [statistics.quantiles(taken, n=4, method="inclusive") for taken in times]
+            durations.append((perf_counter() - begin) * 1e3)
+    return [statistics.quantiles(durations, n=4, method="inclusive") for durations in times]
 
 
 def session_of(document: Document, title: Path, settings: SessionSettings = _SETTINGS) -> Session:

@@ -669,16 +669,16 @@ class Session:
         if settings.uses_cuda:
             load_cuda_libraries(runtime)
         options = session_options(runtime, settings)
-        given = provider_list(names, settings)
+        providers = provider_list(names, settings)
         if settings.provider_libraries:
             own = {name: dict(settings.provider_options.get(name, {})) for name in names}
             add_providers(options, names, settings.device_id, own)
-            given = []
+            providers = []
 
         def create() -> Any:
             with self.denormals():
                 return runtime.InferenceSession(
-                    str(model), options, providers=given,
+                    str(model), options, providers=providers,
                     disabled_optimizers=list(settings.left_out),
                 )  # fmt: skip
 

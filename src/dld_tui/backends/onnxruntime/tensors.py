@@ -162,9 +162,9 @@ class TensorRunner:
         session = self.session(names, given or None)
         if not given:
             self._inputs = session.inputs
-        taken = {spec.name for spec in session.inputs}
+        input_names = {spec.name for spec in session.inputs}
         for feed in feeds:
-            fed = {name: value for name, value in feed.items() if name in taken}
+            fed = {name: value for name, value in feed.items() if name in input_names}
             yield session.tensors(names, session.feed(fed))
 
     def still_needed(self, names: Collection[str], known: Collection[str]) -> set[str]:
@@ -245,17 +245,17 @@ def _nodes_for(
     """
     makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     needed = set(names)
-    left = [*needed]
+    waiting = [*needed]
     needed_nodes: set[int] = set()
-    while left:
-        name = left.pop()
+    while waiting:
+        name = waiting.pop()
         at = None if name in known else makers.get(name)
         if at is None or at in needed_nodes:
             continue
         needed_nodes.add(at)
         more = set(used_values(graph.node[at])) - needed
         needed |= more
-        left += more
+        waiting += more
     return [graph.node[at] for at in sorted(needed_nodes)], needed
 
 
@@ -339,14 +339,14 @@ def groups(
         budget: Bytes.
     """
     group: list[str] = []
-    taken = 0
+    group_bytes = 0
     for name in names:
         size = _size(types.get(name))
-        if group and taken + size > budget:
+        if group and group_bytes + size > budget:
             yield group
-            group, taken = [], 0
+            group, group_bytes = [], 0
         group.append(name)
-        taken += size
+        group_bytes += size
     if group:
         yield group
 

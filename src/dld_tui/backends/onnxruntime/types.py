@@ -66,17 +66,17 @@ def _make_inputs_of_stored(main: onnx.GraphProto) -> None:
     """
     import onnx
 
-    taken = {text_of(info.name) for info in main.input}
-    taken.update(text_of(tensor.name) for tensor in main.initializer)
-    taken.update(text_of(name) for node in main.node for name in node.output)
+    input_names = {text_of(info.name) for info in main.input}
+    input_names.update(text_of(tensor.name) for tensor in main.initializer)
+    input_names.update(text_of(name) for node in main.node for name in node.output)
     graphs = [graph for node in main.node for graph in graphs_of(node)]
     while graphs:
         graph = graphs.pop()
         graphs += [inner for node in graph.node for inner in graphs_of(node)]
         for tensor in [*graph.initializer]:
             name = text_of(tensor.name)
-            if tensor.data_location == onnx.TensorProto.EXTERNAL and name not in taken:
-                taken.add(name)
+            if tensor.data_location == onnx.TensorProto.EXTERNAL and name not in input_names:
+                input_names.add(name)
                 kind = onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
                 main.input.append(onnx.ValueInfoProto(name=name, type=kind))
                 graph.initializer.remove(tensor)

@@ -74,16 +74,16 @@ def engine_inputs(
         InputError: Data cannot be read or do not fit.
     """
     names = [binding.name for binding in inputs]
-    given = parse_shapes(shapes, names)
+    user_shapes = parse_shapes(shapes, names)
     input_shapes = {
-        binding.name: given.get(binding.name, binding.shape(profile))
+        binding.name: user_shapes.get(binding.name, binding.shape(profile))
         for binding in inputs
         if not binding.on_host
     }
     values: Values = {}
     for binding in inputs:
         if binding.on_host:
-            values[binding.name] = _shape_values(binding, given.get(binding.name), profile)
+            values[binding.name] = _shape_values(binding, user_shapes.get(binding.name), profile)
             input_shapes[binding.name] = binding.shape(profile)
     raw = {name: _raw_bytes(path) for name, path in _files(files, names).items()}
     if folder is not None:
@@ -91,8 +91,10 @@ def engine_inputs(
         arrays = {name: value for name, value in data.items() if not isinstance(value, list)}
         values |= arrays
         input_shapes |= {name: tuple(value.shape) for name, value in arrays.items()}
-    left = [binding for binding in inputs if binding.name not in values and binding.name not in raw]
-    values |= _made(left, input_shapes, seed, document)
+    missing = [
+        binding for binding in inputs if binding.name not in values and binding.name not in raw
+    ]
+    values |= _made(missing, input_shapes, seed, document)
     return values | raw, input_shapes
 
 

@@ -583,12 +583,12 @@ class ProfilingRun:
 
     def _make_inputs(self, engine: Engine) -> None:
         plan = self._plan
-        given = (engine.inputs, plan.shapes, plan.inputs, plan.input_files, plan.seed)
-        self._values, self._shapes = engine_inputs(*given, document=self._document)
+        arguments = (engine.inputs, plan.shapes, plan.inputs, plan.input_files, plan.seed)
+        self._values, self._shapes = engine_inputs(*arguments, document=self._document)
         self._profile = fitting_profile(engine.inputs, self._shapes)
         if self._profile:  # shape tensors have values of their own in each
             self._values, self._shapes = engine_inputs(
-                *given, profile=self._profile, document=self._document
+                *arguments, profile=self._profile, document=self._document
             )
 
     def _said(self) -> Iterator[Event]:

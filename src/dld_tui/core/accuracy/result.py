@@ -23,10 +23,10 @@ def match_names(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     is left, but only when equally many are left.
     """
     matches = {name: name for name in mine if name in set(theirs)}
-    left = [name for name in mine if name not in matches]
+    unmatched = [name for name in mine if name not in matches]
     others = [name for name in theirs if name not in set(matches.values())]
-    if len(left) == len(others):
-        matches.update(zip(left, others, strict=True))
+    if len(unmatched) == len(others):
+        matches.update(zip(unmatched, others, strict=True))
     return {name: matches[name] for name in mine if name in matches}
 
 
@@ -35,8 +35,8 @@ def carried_over(
 ) -> tuple[dict[str, T], list[str]]:
     """Return values of one model's inputs by the names of another's, and those without a value."""
     names = {other: name for name, other in match_names(mine, list(theirs)).items()}
-    given = {other: values[names[other]] for other in theirs if names.get(other) in values}
-    return given, [name for name in theirs if name not in given]
+    carried = {other: values[names[other]] for other in theirs if names.get(other) in values}
+    return carried, [name for name in theirs if name not in carried]
 
 
 def as_type(value: Any, dtype: Any) -> Any:

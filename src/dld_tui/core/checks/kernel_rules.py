@@ -266,10 +266,10 @@ def tensor_scatter(call: Call) -> Problems:
         return
     axis = axis_of(call, len(cache), -2)
     size = None if axis is None else cache[axis]
-    taken = None if axis is None else update[axis]
+    update_size = None if axis is None else update[axis]
     places = call.value(2)
-    if size is not None and taken is not None and taken > size:
-        yield wrong(f"An update of {taken} does not fit into a cache of {size}")
+    if size is not None and update_size is not None and update_size > size:
+        yield wrong(f"An update of {update_size} does not fit into a cache of {size}")
         return
     if places is None or not places.size:
         return
@@ -278,10 +278,10 @@ def tensor_scatter(call: Call) -> Problems:
     elif (
         call.attribute("mode", "linear") == "linear"
         and size is not None
-        and taken is not None
-        and int(places.max()) + taken > size
+        and update_size is not None
+        and int(places.max()) + update_size > size
     ):
-        yield wrong(f"{taken} elements from {places.max()} on do not fit into {size}")
+        yield wrong(f"{update_size} elements from {places.max()} on do not fit into {size}")
 
 
 # --- Loop and Scan --------------------------------------------------------------------------------
@@ -338,8 +338,8 @@ def gather_elements(call: Call) -> Problems:
         yield wrong(f"The data is {dims_text(data)}, the indices {dims_text(indices)}")
         return
     axis = axis_of(call, len(data))
-    for place, (size, taken) in enumerate(zip(data, indices, strict=True)):
-        if place != axis and size is not None and taken is not None and taken > size:
+    for place, (size, index_size) in enumerate(zip(data, indices, strict=True)):
+        if place != axis and size is not None and index_size is not None and index_size > size:
             yield wrong(f"Indices of {dims_text(indices)} do not fit into {dims_text(data)}")
             return
     if axis is not None and 0 not in indices and None not in indices:
@@ -638,9 +638,13 @@ def pad_amounts(call: Call) -> Problems:
         ends = amounts[place], amounts[place + axes.size]
         if size is None or not any(ends):
             continue
-        left = size + sum(min(end, 0) for end in ends)
+        remaining = size + sum(min(end, 0) for end in ends)
         least = 0 if mode == "constant" else 2 if mode == "reflect" and max(ends) > 0 else 1
-        if size + sum(ends) < 0 or left < least or (mode == "reflect" and max(ends) >= left):
+        if (
+            size + sum(ends) < 0
+            or remaining < least
+            or (mode == "reflect" and max(ends) >= remaining)
+        ):
             yield wrong(f"Pads of {ends[0]} and {ends[1]} do not go with {size} elements")
             return
 
@@ -767,9 +771,9 @@ def col2im(call: Call) -> Problems:
     image, block = call.value(1), call.value(2)
     if image is None or block is None or image.shape != block.shape:
         return
-    size, given = math.prod(block.ravel().tolist()), call.dim(0, 1)
-    if given is not None and (size < 1 or given < 1 or given % size):
-        yield wrong(f"{given} channels are not blocks of {sizes_text(block.tolist())}")
+    size, actual = math.prod(block.ravel().tolist()), call.dim(0, 1)
+    if actual is not None and (size < 1 or actual < 1 or actual % size):
+        yield wrong(f"{actual} channels are not blocks of {sizes_text(block.tolist())}")
         return
     for name in ("strides", "dilations"):
         if any(step <= 0 for step in call.attribute(name) or ()):
@@ -788,9 +792,9 @@ def col2im(call: Call) -> Problems:
     strides = np.asarray(call.attribute("strides") or [1] * count)
     if strides.size != count:
         return
-    blocks, given = int(np.prod(spare // strides + 1)), call.dim(0, -1)
-    if differ(given, blocks):
-        yield wrong(f"The data has {given} blocks, the image has room for {blocks}")
+    blocks, actual = int(np.prod(spare // strides + 1)), call.dim(0, -1)
+    if differ(actual, blocks):
+        yield wrong(f"The data has {actual} blocks, the image has room for {blocks}")
 
 
 def deform_conv(call: Call) -> Problems:

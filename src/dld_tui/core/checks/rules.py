@@ -831,17 +831,17 @@ def _compare_types(
         is_input, index, type_name = entry
         formals = signature.inputs if is_input else signature.outputs
         more = signature.variadic_input if is_input else signature.variadic_output
-        taken = formals[index] if index < len(formals) else more
-        if taken is None:
+        formal = formals[index] if index < len(formals) else more
+        if formal is None:
             continue
-        if type_name not in taken.types:
+        if type_name not in formal.types:
             if node.op_type == "Constant":
                 continue  # before opset 9 it is for floats only, and runtimes take any
             rule = "input-type" if is_input else "output-type"
-            text = f"{_terminal(node, entry)} is {shown(type_name)}, it takes {_accepted(taken)}"
+            text = f"{_terminal(node, entry)} is {shown(type_name)}, it takes {_accepted(formal)}"
             findings.append(make_finding(rule, text, node.scope, node))
-        elif taken.variable:
-            first = bound.setdefault(taken.variable, entry)
+        elif formal.variable:
+            first = bound.setdefault(formal.variable, entry)
             if first[2] != type_name:
                 text = (
                     f"{_terminal(node, entry)} is {shown(type_name)}, but"
@@ -871,8 +871,8 @@ def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
         )
 
 
-def _accepted(taken: FormalTypes) -> str:
-    names = sorted(shown(name) for name in taken.types)
+def _accepted(formal: FormalTypes) -> str:
+    names = sorted(shown(name) for name in formal.types)
     return names_of(names, most=6)
 
 

@@ -127,8 +127,10 @@ def minimize_nodes(document: Document, main: Sequence[Node]) -> NodeSearch:
     items = list(reached(document, kept))
     if len(items) == len(kept):
         return items
-    left = yield from _minimize_items(items, lambda part: _with_reachable_owners(document, part))
-    return _with_reachable_owners(document, left)
+    inner_nodes = yield from _minimize_items(
+        items, lambda part: _with_reachable_owners(document, part)
+    )
+    return _with_reachable_owners(document, inner_nodes)
 
 
 def _with_reachable_owners(document: Document, nodes: Sequence[Node]) -> list[Node]:
@@ -310,22 +312,22 @@ class _Cut:
         for place in reversed(range(len(nodes))):
             if nodes[place] not in self._kept:
                 del protos[place]
-        left = [node for node in nodes if node in self._kept]
-        for node, proto in zip(left, list(protos), strict=True):
+        kept_nodes = [node for node in nodes if node in self._kept]
+        for node, proto in zip(kept_nodes, list(protos), strict=True):
             self._enter(node, proto, body)
-        used, given = _used(protos), set(body.outputs)
+        used, outputs = _used(protos), set(body.outputs)
         renamed: dict[str, str] = {}
         for name in lost:
-            if name in given:
+            if name in outputs:
                 source = self._given(body, typed_record(body.scope, name))
                 self._copies.append((body.proto, source, name))
             elif name in used:
                 renamed[name] = self._given(body, typed_record(body.scope, name))
         for proto in list(protos):
             rename_links(proto, renamed)
-        for node in left:
+        for node in kept_nodes:
             for name in node.outputs:
-                if name in used_before and name not in used and name not in given:
+                if name in used_before and name not in used and name not in outputs:
                     self._expose(body, typed_record(body.scope, name))
 
     # --- what goes in -----------------------------------------------------------------------------

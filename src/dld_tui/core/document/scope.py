@@ -497,13 +497,13 @@ def visible_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
 
 
 def _own_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
-    given = Definition(scope, "input")
+    input_definition = Definition(scope, "input")
     stored = Definition(scope, "initializer")
     for name in scope.inputs:
         # Old models list their initializers among the inputs too.
         is_stored = not scope.is_function and name in scope.named("initializer")
         if name and not is_stored:
-            yield name, given
+            yield name, input_definition
     for node in scope.nodes:
         for name in node.outputs:
             if name:

@@ -317,13 +317,13 @@ def between(nodes: Sequence[Node]) -> set[Node]:
 
 def feeding(scope: Scope, outputs: Iterable[str], inputs: Iterable[str]) -> list[Node]:
     """Return the nodes that `outputs` are computed from when `inputs` are given, in file order."""
-    given = set(inputs)
+    boundary = set(inputs)
     seen: set[str] = set()
     feeders: set[Node] = set()
     waiting = list(outputs)
     while waiting:
         name = waiting.pop()
-        if name in given or name in seen:
+        if name in boundary or name in seen:
             continue
         seen.add(name)
         for node in scope.links.producers.get(name, ()):

@@ -61,7 +61,7 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
     """
     depth = depths(graph) if depth is None else depth
     sources = graph.sources
-    sinks = [vertex for vertex, given in enumerate(graph.outputs) if not given]
+    sinks = [vertex for vertex, neighbours in enumerate(graph.outputs) if not neighbours]
     sinks.sort(key=lambda vertex: depth[vertex])  # stable: file order within a depth
     order: list[int] = []
     done = bytearray(len(graph))
@@ -80,15 +80,17 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
                 order.append(vertex)
             else:
                 entered[vertex] = 1
-                given = sources[vertex]
-                while len(given) == 1 and not entered[given[0]]:  # most of a network is chains
-                    vertex = given[0]
+                neighbours = sources[vertex]
+                while (
+                    len(neighbours) == 1 and not entered[neighbours[0]]
+                ):  # most of a network is chains
+                    vertex = neighbours[0]
                     entered[vertex] = 1
                     stack.append(vertex)
-                    given = sources[vertex]
-                if len(given) > 1:
+                    neighbours = sources[vertex]
+                if len(neighbours) > 1:
                     # The last one is asked first: the deepest, of equals the first operand.
-                    waiting = [source for source in reversed(given) if not entered[source]]
+                    waiting = [source for source in reversed(neighbours) if not entered[source]]
                     if len(waiting) > 1:
                         waiting.sort(key=lambda source: depth[source])
                     stack += waiting

@@ -128,19 +128,19 @@ def _floats(
     factors: Sequence[float],
 ) -> Fill:
     name = f"the name {spec.name}"
-    taken = {(op, at) for op, at, _ in uses}
+    consumers = {(op, at) for op, at, _ in uses}
     shape = around.shapes.get(spec.name, ())
     if "mask" in words and (len(shape) < 4 or words & {"attention", "attn"}):
-        if taken & _ADDED_MASKS:
+        if consumers & _ADDED_MASKS:
             reason = f"a mask that is added by {name}"
             filled = _filled(words, around, shape, (_HIDES, 0.0), reason)
             return filled or Fill("constant", reason, 0.0)
         return _mask(spec, words, around)
     if spec.name in around.states:
         return Fill("constant", f"a state by its pair, the output {around.states[spec.name]}")
-    if taken & _STATES or (is_state(spec) and not words & CACHE_WORDS):
-        return Fill("constant", "the state of a recurrent network" if taken & _STATES else name)
-    if taken & {("NonMaxSuppression", 3), ("NonMaxSuppression", 4)}:
+    if consumers & _STATES or (is_state(spec) and not words & CACHE_WORDS):
+        return Fill("constant", "the state of a recurrent network" if consumers & _STATES else name)
+    if consumers & {("NonMaxSuppression", 3), ("NonMaxSuppression", 4)}:
         return Fill("constant", "a threshold", 0.5)
     if words & {"scale", "factor", "speed", "tempo", "temperature"} and len(shape) <= 2:
         return Fill("constant", name, 1.0)

@@ -616,9 +616,9 @@ class FreeSizes:
             for total, size in zip(self.sums[spec.name], self._given[spec.name], strict=True)
         ]
         for is_last in (False, True):
-            left = len(self.variables)
-            while left:
-                left -= 1
+            unsolved = len(self.variables)
+            while unsolved:
+                unsolved -= 1
                 for total, size, spec in equations:
                     unknown = [key for key in total.factors if not self.variables[key].given]
                     if is_last and len(unknown) > 1:  # what is cached gives way

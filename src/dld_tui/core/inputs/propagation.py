@@ -153,10 +153,10 @@ class Propagation(Constraints):
     ) -> Sequence[Known]:
         if depth >= _DEEPEST:
             return []
-        given = Attributes(node, frame.attributes).protos()
+        attributes = Attributes(node, frame.attributes).protos()
         variant = self._document.call_types.called(node, frame.variant)
         values = dict(zip(function.inputs, inputs, strict=False))
-        inner = _Frame(function, values, None, given, variant)
+        inner = _Frame(function, values, None, attributes, variant)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in function.outputs]
 
@@ -165,12 +165,12 @@ class Propagation(Constraints):
     ) -> Sequence[Known]:
         """Look at the branch that is taken; where that is not known, at what both have."""
         chosen = only(inputs[0].values())
-        taken = None if chosen is None else "then_branch" if chosen else "else_branch"
-        self.branches[node] = taken if self.branches.get(node, taken) == taken else None
+        branch = None if chosen is None else "then_branch" if chosen else "else_branch"
+        self.branches[node] = branch if self.branches.get(node, branch) == branch else None
         if depth >= _DEEPEST:
             return []
-        if taken is not None:
-            return self._body(frame, node.children[taken][0], depth)
+        if branch is not None:
+            return self._body(frame, node.children[branch][0], depth)
         demands = self.broken.copy(), self.shrunk.copy(), len(self.refusals)
         results = [
             self._body(frame, node.children[name][0], depth)
@@ -199,10 +199,10 @@ class Propagation(Constraints):
         trips = most if begins and _runs_on(body) else None
         carried = [known.dims for known in inputs[2:]]
         while True:
-            given = dict(
+            values = dict(
                 zip(body.inputs, [Known(()), Known(()), *map(Known, carried)], strict=True)
             )
-            inner = _Frame(body, given, frame, frame.attributes)
+            inner = _Frame(body, values, frame, frame.attributes)
             self._run(inner, depth + 1)
             results = [inner.get(name).dims for name in body.outputs[1:]]
             steady = [_alike(*pair) for pair in zip(carried, results, strict=False)]

@@ -381,10 +381,10 @@ def state_pairs(document: Document) -> list[StatePair]:
     main = document.main
     outputs = dict.fromkeys(main.outputs)
     defaults = main.named("initializer")
-    taken = {pair.past for pair in cache_pairs(document)}
+    cache_inputs = {pair.past for pair in cache_pairs(document)}
     pairs = []
     for name in main.inputs:
-        if name in taken or name in defaults:
+        if name in cache_inputs or name in defaults:
             continue
         known = main.value_type(name)
         dims = known.dims if known is not None else None
@@ -427,7 +427,7 @@ def cache_pairs(document: Document) -> list[CachePair]:
     outputs = dict.fromkeys(main.outputs)
     defaults = main.named("initializer")
     pairs: dict[str, CachePair] = {}
-    left: list[tuple[str, ValueType]] = []
+    unpaired: list[tuple[str, ValueType]] = []
     for name in main.inputs:
         known = main.value_type(name)
         if name in defaults or known is None or len(known.dims or ()) not in (3, 4, 5):
@@ -443,11 +443,11 @@ def cache_pairs(document: Document) -> list[CachePair]:
         elif pair is not None and _is_in_place(main, pair):
             pair = replace(pair, in_place=True)
         if pair is None:
-            left.append((name, known))
+            unpaired.append((name, known))
         elif pair.present in outputs:
             pairs[name] = pair
             del outputs[pair.present]
-    pairs |= {typed_pair.past: typed_pair for typed_pair in _by_type(main, left, [*outputs])}
+    pairs |= {typed_pair.past: typed_pair for typed_pair in _by_type(main, unpaired, [*outputs])}
     return [pairs[name] for name in main.inputs if name in pairs]
 
 

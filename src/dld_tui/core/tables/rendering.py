@@ -217,10 +217,12 @@ def _fitting(table: Table[Any], cells: list[list[str]], room: int) -> list[int]:
         width if column.is_right else min(width, _READABLE)
         for width, column in zip(widths, table.columns, strict=True)
     ]
-    kept = [*range(len(needed))]
-    while len(kept) > 1 and sum(needed[at] for at in kept) + len(GAP) * (len(kept) - 1) > room:
-        kept.remove(max(kept[1:], key=lambda at: (table.columns[at].priority, at)))
-    return kept
+    places = [*range(len(needed))]
+    while (
+        len(places) > 1 and sum(needed[at] for at in places) + len(GAP) * (len(places) - 1) > room
+    ):
+        places.remove(max(places[1:], key=lambda at: (table.columns[at].priority, at)))
+    return places
 
 
 # --- A table as a Parquet file, with pyarrow, which is optional ----------------------------------
@@ -309,20 +311,20 @@ def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
     with xlsxwriter.Workbook(target, _OPTIONS) as book:
         book.set_properties({"created": _CREATED})
         bold = book.add_format({"bold": True})
-        taken: set[str] = set()
+        sheet_names: set[str] = set()
         for title, table in tables:
-            _write(book.add_worksheet(_sheet_name(title, taken)), table, bold)
+            _write(book.add_worksheet(_sheet_name(title, sheet_names)), table, bold)
     return target.getvalue()
 
 
-def _sheet_name(title: str, taken: set[str]) -> str:
+def _sheet_name(title: str, sheet_names: set[str]) -> str:
     """Return a name that a sheet can have and that none has, and take it."""
     plain = _NOT_IN_A_NAME.sub(" ", visible(title)).strip()[:_LONGEST_NAME] or "Table"
     name, number = plain, 1
-    while name.casefold() in taken:
+    while name.casefold() in sheet_names:
         number += 1
         name = f"{plain[: _LONGEST_NAME - 1 - len(str(number))]} {number}"
-    taken.add(name.casefold())
+    sheet_names.add(name.casefold())
     return name
 
 

@@ -131,10 +131,10 @@ def profiles_for(document: Document, settings: BuildSettings) -> Profiles:
         InputError: The profiles of the model are damaged.
     """
     needed = _Needed(document)
-    given = _given(needed.names, settings)
+    user_profiles = _given(needed.names, settings)
     guess = None
-    if given:
-        profiles = [needed.completed(profile) for profile in given]
+    if user_profiles:
+        profiles = [needed.completed(profile) for profile in user_profiles]
         if any(name not in profile for profile in profiles for name in needed.ranged):
             profiles, guess = _guessed(document, needed, profiles, settings.batch)
     elif stored := profiles_of(document):
@@ -160,12 +160,12 @@ def _guessed(
     first: Guess | None = None
     full_profiles = []
     for profile in profiles:
-        given = {
+        user_shapes = {
             name: tuple(range_.opt)
             for name, range_ in profile.items()
             if name not in needed.values and len(range_.opt) == len(needed.dims.get(name, ()))
         }
-        guess = guess_inputs(input_specs(document), document, given, batch=batch, empty=False)
+        guess = guess_inputs(input_specs(document), document, user_shapes, batch=batch, empty=False)
         first = first or guess
         full = dict(profile)
         for guessed in guess.inputs:

@@ -264,18 +264,18 @@ def match_unchanged(matches: Matches) -> None:
     old, new = matches.old, matches.new
     by_key = {key: index for index, key in enumerate(new.keys)}
     candidates = [-1] * len(old.nodes)
-    taken = [-1] * len(new.nodes)
+    partners = [-1] * len(new.nodes)
     for index, key in enumerate(old.keys):
         other = by_key.get(key, -1) if key else -1
         if (
             other >= 0
-            and taken[other] < 0
+            and partners[other] < 0
             and old.operators[index] == new.operators[other]
             and old.ins[index] == new.ins[other]
             and old.outs[index] == new.outs[other]
         ):
-            candidates[index], taken[other] = other, index
-    doubtful = _beside_others(old, candidates, None) | _beside_others(new, taken, taken)
+            candidates[index], partners[other] = other, index
+    doubtful = _beside_others(old, candidates, None) | _beside_others(new, partners, partners)
     for index, other in enumerate(candidates):
         if other >= 0 and index not in doubtful:
             matches.pair(index, other)

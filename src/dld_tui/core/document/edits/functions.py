@@ -490,25 +490,25 @@ def make_function(
     require_new_function(document, key, unused=True)
     home = targets[0].scope
     ordered = file_order(home, targets)
-    taken, outputs = boundary(home, ordered)
+    inputs, outputs = boundary(home, ordered)
     require_convex(home, ordered, outputs)
     if not outputs:
         raise EditError("no output of these nodes is used", hint="Select the nodes that use it")
-    weights = [value for value in taken if constants and _can_be_constant(home, value)]
-    taken = [value for value in taken if value not in weights]
+    weights = [value for value in inputs if constants and _can_be_constant(home, value)]
+    inputs = [value for value in inputs if value not in weights]
 
     imports = _imports_used(home, ordered)
     if weights:
         imports.setdefault("", versions_by_domain(home).get("", 1))
     proto = new_function(key, imports)
-    set_texts(proto, "input", taken)
+    set_texts(proto, "input", inputs)
     set_texts(proto, "output", outputs)
     proto.node.extend(_constant(home, value) for value in weights)
     proto.node.extend(whole_node(node) for node in ordered)
     passed = _references(ordered)
     set_texts(proto, "attribute", passed)
 
-    call = new_proto(home, name, key[0], "", taken, outputs)
+    call = new_proto(home, name, key[0], "", inputs, outputs)
     for attribute, number in passed.items():
         entry = call.attribute.add(type=number)
         set_text(entry, "name", attribute)
@@ -757,10 +757,10 @@ def _give_to(proto: onnx.NodeProto, values: dict[str, onnx.AttributeProto]) -> N
         value = values.get(text_of(attribute.ref_attr_name))
         if value is None:
             continue  # left out by the call, so the operator's default holds
-        given = deepcopy(value)
-        set_text(given, "name", text_of(attribute.name))
-        given.ClearField("doc_string")
-        kept.append(given)
+        copy = deepcopy(value)
+        set_text(copy, "name", text_of(attribute.name))
+        copy.ClearField("doc_string")
+        kept.append(copy)
     copies = onnx.NodeProto()
     copies.attribute.extend(kept)
     del proto.attribute[:]
@@ -769,16 +769,18 @@ def _give_to(proto: onnx.NodeProto, values: dict[str, onnx.AttributeProto]) -> N
 
 def _name_nodes(home: Scope, protos: Sequence[onnx.NodeProto], call: Node) -> None:
     """Give nodes names that are free in a scope; the one that goes leaves its name free."""
-    given: set[str] = set()
+    used_names: set[str] = set()
     for proto in protos:
         name = text_of(proto.name)
         if not name:
             continue
         free = unused_name(
             name,
-            lambda name: name in given or any(node is not call for node in home.nodes_named(name)),
+            lambda name: (
+                name in used_names or any(node is not call for node in home.nodes_named(name))
+            ),
         )
-        given.add(free)
+        used_names.add(free)
         if free != name:
             set_text(proto, "name", free)
 

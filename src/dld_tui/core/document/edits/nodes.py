@@ -241,7 +241,7 @@ def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]
             names += child.captured()
         used.update(dict.fromkeys(name for name in names if name))
     own = set(produced)
-    taken = [name for name in used if name not in own]
+    inputs = [name for name in used if name not in own]
     outputs = set(scope.outputs)
     needed = [
         name
@@ -249,7 +249,7 @@ def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]
         if name in outputs
         or any(outer_node(scope, use.node) not in inside for use in scope.users(name))
     ]
-    return taken, needed
+    return inputs, needed
 
 
 def require_convex(scope: Scope, nodes: Sequence[Node], outputs: Sequence[str]) -> None:

@@ -88,8 +88,8 @@ class _Paste:
         self._shared = shared
         self._below = [scope for child in _children(home) for scope in child.walk()]
         self._names: dict[str, str] = {}
-        taken = {text_of(info.name) for info in model.graph.input}
-        self._reserved = taken | inner_names(model.graph.node)
+        input_names = {text_of(info.name) for info in model.graph.input}
+        self._reserved = input_names | inner_names(model.graph.node)
         self._lost: set[str] = set()
         """Values from outside that are not here."""
         self._waiting = len(home.nodes)
@@ -120,16 +120,18 @@ class _Paste:
     # --- what comes from outside ----------------------------------------------------------------
 
     def _connect(self, connect: Mapping[str, str]) -> None:
-        taken = [text_of(info.name) for info in self._graph.input]
+        input_names = [text_of(info.name) for info in self._graph.input]
         for name, value in connect.items():
-            if name not in taken:
+            if name not in input_names:
                 raise EditError(f"the nodes take no value {quoted(name)} from outside")
             if not isinstance(value, str) or not value:
                 raise EditError(f"{quoted(name)} needs the name of a value")
             require_visible(self._home, value)
             self._names[name] = value
         self._lost = {
-            name for name in taken if name not in self._names and self._home.resolve(name) is None
+            name
+            for name in input_names
+            if name not in self._names and self._home.resolve(name) is None
         }
 
     def _drop_optional(self) -> int:

@@ -104,9 +104,9 @@ def rename_value(
 
 
 def _refuse_collisions(home: Scope, value: str, name: str) -> None:
-    taken = home.resolve(name)
-    if taken is not None or home.links.producers.get(name):
-        where = " › ".join(taken.scope.path) if taken is not None else ""
+    definition = home.resolve(name)
+    if definition is not None or home.links.producers.get(name):
+        where = " › ".join(definition.scope.path) if definition is not None else ""
         raise EditError(f"there is already a value called {quoted(name)}", where=where or "main")
     if name in home.links.consumers or name in home.named("output"):
         raise EditError(f"{quoted(name)} is already used here, by an input without a source")

@@ -222,12 +222,14 @@ def remove_unused(
                 if name not in used and (wanted is None or name in wanted)
                 for record in index.all(name)
             ]
-            given = [record for record in unwanted if record_name(list_name, record) in inputs]
-            if apart and given:  # without its value the input would have to be fed
-                unwanted = [record for record in unwanted if record not in given]
-                given = []
+            unused_inputs = [
+                record for record in unwanted if record_name(list_name, record) in inputs
+            ]
+            if apart and unused_inputs:  # without its value the input would have to be fed
+                unwanted = [record for record in unwanted if record not in unused_inputs]
+                unused_inputs = []
             remove_records(transaction, home, list_name, unwanted)
-            for record in given:
+            for record in unused_inputs:
                 name = record_name(list_name, record)
                 remove_records(transaction, home, "input", home.named("input").all(name))
             count += len(unwanted)

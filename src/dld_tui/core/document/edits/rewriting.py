@@ -514,7 +514,7 @@ class _Plan:
         outputs, body = set(self._outputs), self._one.replacement
         removed = list(hit.nodes)
         named = () if body is None else [i for call in body.calls for i in call.inputs]
-        taken = {
+        consumed = {
             hit.values.get(item.name)
             for item in (*named, *(() if body is None else body.results))
             if isinstance(item, Variable)
@@ -526,7 +526,7 @@ class _Plan:
                 if any(
                     name
                     and name not in outputs
-                    and (name in taken or ends.is_used_beside(name, removed))
+                    and (name in consumed or ends.is_used_beside(name, removed))
                     for name in node.outputs
                 )
             ]
@@ -574,7 +574,7 @@ class _Plan:
         body = self._one.replacement
         assert body is not None
         names: dict[str, str] = {}
-        taken: set[str] = set()
+        used_names: set[str] = set()
         results = {
             item.name: actual
             for item, actual in reversed(list(zip(body.results, self._outputs, strict=True)))
@@ -585,7 +585,7 @@ class _Plan:
             for name in call.outputs:
                 if name:
                     wanted = f"{self._outputs[0]}_{call.title.rpartition('.')[2]}".strip("_")
-                    names[name] = results.get(name) or self._free(wanted, taken)
+                    names[name] = results.get(name) or self._free(wanted, used_names)
         for call in body.calls:
             self._protos.append(self._proto(call, names))
         for item, actual in zip(body.results, self._outputs, strict=True):
@@ -603,12 +603,12 @@ class _Plan:
             raise Refused("it is between what another graph gives and an output")
         self._passed.append((value, instead))
 
-    def _free(self, wanted: str, taken: set[str]) -> str:
+    def _free(self, wanted: str, used_names: set[str]) -> str:
         name = unused_name(
             wanted or "value",
-            lambda name: name in taken or name in self._given or is_taken(self._home, name),
+            lambda name: name in used_names or name in self._given or is_taken(self._home, name),
         )
-        taken.add(name)
+        used_names.add(name)
         self._given.add(name)
         return name
 
@@ -898,18 +898,19 @@ class _Plan:
     def _name(self) -> None:
         """Name new nodes after the nodes whose outputs they produce."""
         base = self._hit.last.name
-        going, given = set(self._removed), {""}
+        going, used_names = set(self._removed), {""}
         for proto in reversed(self._protos):
             if not base:
                 set_text(proto, "name", None)
                 continue
             name = unused_name(
-                base if len(given) == 1 else f"{base}/{text_of(proto.op_type)}",
+                base if len(used_names) == 1 else f"{base}/{text_of(proto.op_type)}",
                 lambda name: (
-                    name in given or any(node not in going for node in self._home.nodes_named(name))
+                    name in used_names
+                    or any(node not in going for node in self._home.nodes_named(name))
                 ),
             )
-            given.add(name)
+            used_names.add(name)
             set_text(proto, "name", name)
 
     def _enter_weights(self, transaction: Transaction) -> list[onnx.NodeProto]:

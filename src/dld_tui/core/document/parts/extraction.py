@@ -264,22 +264,22 @@ def extract_between(
         UsageError: There is no such value.
     """
     wanted = list(dict.fromkeys(outputs or scope.outputs))
-    given = list(dict.fromkeys(inputs))
-    for name in (*given, *wanted):
+    boundary = list(dict.fromkeys(inputs))
+    for name in (*boundary, *wanted):
         if scope.resolve(name) is None:
             raise UsageError(f"there is no value {quoted(name)}", where=_place(scope))
-    nodes = feeding(scope, wanted, given)
-    if not nodes and all(name in given for name in wanted):
+    nodes = feeding(scope, wanted, boundary)
+    if not nodes and all(name in boundary for name in wanted):
         raise UsageError("every output is an input: nothing is between", where=_place(scope))
-    parts = parts_of(scope, nodes, more=wanted, cut=given)
-    used = [name for name in given if name in parts.inputs or _is_made(nodes, name)]
+    parts = parts_of(scope, nodes, more=wanted, cut=boundary)
+    used = [name for name in boundary if name in parts.inputs or _is_made(nodes, name)]
     ordered = [*used, *_in_order(scope.inputs, [n for n in parts.inputs if n not in used])]
     extraction = _assembled(document, parts, ordered, wanted, cut=set(used))
-    for name in given:
+    for name in boundary:
         if name not in used and name not in wanted:
             extraction.remarks.append(f"input {quoted(name)} is left out: no output depends on it")
-    more = [name for name in ordered if name not in given]
-    if given and more:
+    more = [name for name in ordered if name not in boundary]
+    if boundary and more:
         listed = ", ".join(quoted(name) for name in more[:3]) + (", …" if len(more) > 3 else "")
         extraction.remarks.append(f"{fmt.plural(len(more), 'further input')} needed: {listed}")
     return extraction
@@ -441,16 +441,16 @@ def _call_of(scope: Scope) -> Node | None:
     return None
 
 
-def _rename_made(graph: onnx.GraphProto, given: set[str]) -> None:
+def _rename_made(graph: onnx.GraphProto, boundary: set[str]) -> None:
     """Give outputs of nodes another name where that value is an input now."""
-    names = {name for node in graph.node for name in texts_of(node.output)} | given
+    names = {name for node in graph.node for name in texts_of(node.output)} | boundary
     for node in graph.node:
         outputs = texts_of(node.output)
-        if given.isdisjoint(outputs):
+        if boundary.isdisjoint(outputs):
             continue
         fresh = []
         for name in outputs:
-            if name in given:
+            if name in boundary:
                 number = 1
                 while f"{name}_unused_{number}" in names:
                     number += 1

@@ -420,8 +420,8 @@ class Matcher:
             else:
                 inputs_left = place if inputs_left is None else min(place, inputs_left)
                 names = node.inputs
-                given = names[place] if place < len(names) else ""
-                value = ValueView(node.scope, given).field("value") if given else None
+                pattern_name = names[place] if place < len(names) else ""
+                value = ValueView(node.scope, pattern_name).field("value") if pattern_name else None
                 if isinstance(value, np.ndarray):
                     value = value.tolist()
             if value is UNKNOWN:
@@ -512,12 +512,12 @@ def find_hits(document: Document, pattern: Pattern) -> list[Hit]:
 
 def apart(hits: Sequence[Hit]) -> tuple[list[Hit], list[Hit]]:
     """Return the hits that share no node with one before, and those that do."""
-    taken: set[Node] = set()
+    claimed: set[Node] = set()
     chosen: list[Hit] = []
     overlapping: list[Hit] = []
     for hit in hits:
-        if taken.isdisjoint(hit.nodes):
-            taken.update(hit.nodes)
+        if claimed.isdisjoint(hit.nodes):
+            claimed.update(hit.nodes)
             chosen.append(hit)
         else:
             overlapping.append(hit)
@@ -554,10 +554,10 @@ def pattern_of(nodes: Sequence[Node]) -> str:
         outputs = list(node.outputs)
         while len(outputs) > 1 and not (outputs[-1] and ends.is_used_beside(outputs[-1], ())):
             outputs.pop()
-        left = ", ".join(names.get(name, '""') for name in outputs)
+        results_text = ", ".join(names.get(name, '""') for name in outputs)
         inputs = ", ".join(names.get(name, '""') for name in node.inputs)
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        lines.append(f"{left} = {operator}{_attributes(node)}({inputs})")
+        lines.append(f"{results_text} = {operator}{_attributes(node)}({inputs})")
     heads = ", ".join(names[name] for name in pattern_inputs if name not in captured)
     results = ", ".join(names[name] for name in pattern_outputs if name)
     if not results:
@@ -709,8 +709,8 @@ def _is_there(node: Node) -> bool:
 def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
     """Return nodes and values around which hits may have changed; None for all."""
     nodes: dict[Node, None] = {}
-    given: set[tuple[Scope, str]] = set()
-    taken: set[tuple[Scope, str]] = set()
+    produced: set[tuple[Scope, str]] = set()
+    consumed: set[tuple[Scope, str]] = set()
     for primitive in transaction.primitives:
         if isinstance(primitive, SetAttribute) and any(
             attribute is not None and attribute.type in _BODIES
@@ -721,12 +721,12 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
             nodes.update(dict.fromkeys((*primitive.removed, *primitive.inserted)))
         elif isinstance(primitive, Splice) and primitive.list_name in _OF_VALUES:
             records = (*primitive.removed, *primitive.inserted)
-            given.update(
+            produced.update(
                 (primitive.scope, record_name(primitive.list_name, record)) for record in records
             )
         elif isinstance(primitive, SetLinks) and primitive.node is not None:
             nodes[primitive.node] = None
-            (given if primitive.side == "output" else taken).update(
+            (produced if primitive.side == "output" else consumed).update(
                 (primitive.scope, name) for name in (*primitive.old, *primitive.new)
             )
         elif isinstance(primitive, (SetAttribute, SetText, SetList)) and primitive.node is not None:
@@ -737,7 +737,7 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
                 primitive.old,
                 primitive.new,
             )
-            given.update((primitive.scope, name) for name in names if isinstance(name, str))
+            produced.update((primitive.scope, name) for name in names if isinstance(name, str))
         elif isinstance(primitive, SetList) and primitive.field_name == "metadata_props":
             continue
         else:
@@ -745,16 +745,16 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
     if any(node.children for node in nodes):
         return None
     for node in nodes:
-        given.update((node.scope, name) for name in node.outputs)
-        taken.update((node.scope, name) for name in node.inputs)
+        produced.update((node.scope, name) for name in node.outputs)
+        consumed.update((node.scope, name) for name in node.inputs)
     touched = set(nodes)
-    for scope, name in given | taken:
+    for scope, name in produced | consumed:
         definition = scope.resolve(name) if name else None
         if definition is not None and definition.node is not None:
             touched.add(definition.node)
-        if (scope, name) in given and name:
+        if (scope, name) in produced and name:
             home = definition.scope if definition is not None else scope
             touched.update(use.node for use in home.users(name))
             if len(touched) > _MOST_TOUCHED:
                 return None
-    return touched, {name for _, name in given | taken if name}
+    return touched, {name for _, name in produced | consumed if name}

@@ -372,7 +372,7 @@ class BodyReader:
     ) -> Body:
         calls = tuple(self._calls)
         produced = {out for call in calls for out in call.outputs if out}
-        taken = dict.fromkeys(
+        free_names = dict.fromkeys(
             item.name
             for call in calls
             for item in call.inputs
@@ -386,10 +386,12 @@ class BodyReader:
             for result in results:
                 if not isinstance(result, Variable) or result.name not in produced:
                     raise UsageError("an output of the pattern is made by none of its operators")
-        if inputs is not None and (strange := [n for n in taken if n not in inputs]):
+        if inputs is not None and (strange := [n for n in free_names if n not in inputs]):
             raise UsageError(f"{strange[0]!r:.60} is neither an input nor the output of a call")
         outputs = tuple(item.name if isinstance(item, Variable) else "" for item in results)
-        return Body(calls, tuple(inputs or taken), outputs, frozenset(self._shared), name, results)
+        return Body(
+            calls, tuple(inputs or free_names), outputs, frozenset(self._shared), name, results
+        )
 
     def _header(self) -> tuple[str, list[str], list[str]]:
         reader = self._reader
@@ -435,9 +437,9 @@ class BodyReader:
             if not reader.take(","):
                 break
         reader.expect("=")
-        taken = {name for call in self._calls for name in call.outputs} | set(self._same)
+        used_names = {name for call in self._calls for name in call.outputs} | set(self._same)
         for name in outputs:
-            if name and name in taken:
+            if name and name in used_names:
                 raise reader.error(f"{name!r:.60} is made twice,")
         result = self._expression(tuple(outputs))
         if not isinstance(result, Variable) or result.name != outputs[0]:

@@ -166,15 +166,15 @@ def crash_journals(model: Path) -> list[CrashJournal]:
     """Return journals of this model that no running program holds, the newest first."""
     journals = []
     for path in sorted(journal_dir().glob(f"{_stem(model)}-*.jsonl")):
-        left = _read(path, model)
-        if left is not None:
-            journals.append(left)
-    return sorted(journals, key=lambda left: left.written, reverse=True)
+        journal = _read(path, model)
+        if journal is not None:
+            journals.append(journal)
+    return sorted(journals, key=lambda journal: journal.written, reverse=True)
 
 
-def discard_journal(left: CrashJournal) -> None:
+def discard_journal(journal: CrashJournal) -> None:
     """Remove a journal that has been replayed or is not wanted."""
-    left.journal.unlink(missing_ok=True)
+    journal.journal.unlink(missing_ok=True)
     sweep()
 
 

@@ -145,18 +145,20 @@ def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
     declared: dict[str, onnx.ValueInfoProto] = {}
     for node in calls:
         name = node.output[0]
-        given = [kinds.get(operand) for operand in node.input]
+        operand_types = [kinds.get(operand) for operand in node.input]
         if name in kinds and kinds[name].HasField("shape"):
             continue
-        shapes = [kind.shape.dim for kind in given if kind is not None and kind.HasField("shape")]
+        shapes = [
+            kind.shape.dim for kind in operand_types if kind is not None and kind.HasField("shape")
+        ]
         equation = next(
             (operand.s for operand in node.attribute if operand.name == "equation"), b""
         )
-        if not given or given[0] is None or len(shapes) < len(given):
+        if not operand_types or operand_types[0] is None or len(shapes) < len(operand_types):
             continue
         info = onnx.ValueInfoProto()
         set_text(info, "name", text_of(name))
-        info.type.tensor_type.elem_type = given[0].elem_type
+        info.type.tensor_type.elem_type = operand_types[0].elem_type
         try:
             dims = _einsum_dims(equation.decode("utf-8", "replace"), shapes)
         except (KeyError, ValueError):
@@ -315,12 +317,12 @@ def forget_generated(graph: onnx.GraphProto) -> None:
 
 def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> None:
     """Record types of values, replacing declared ones."""
-    left = dict(more)
+    missing = dict(more)
     for info in (*graph.value_info, *graph.output):
-        new = left.pop(text_of(info.name), None)
+        new = missing.pop(text_of(info.name), None)
         if new is not None:
             info.type.CopyFrom(new.type)
-    graph.value_info.extend(left.values())
+    graph.value_info.extend(missing.values())
 
 
 def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
@@ -704,7 +706,7 @@ def _by_place(
 
 def _new_names(model: onnx.ModelProto) -> Iterator[str]:
     """Return names as onnx gives them to dimensions, without those that are in a model."""
-    taken = [
+    used_names = [
         int(match[1])
         for _, body in bodies(model)
         if isinstance(body, onnx.GraphProto)
@@ -712,7 +714,7 @@ def _new_names(model: onnx.ModelProto) -> Iterator[str]:
         for dim in info.type.tensor_type.shape.dim
         if (match := _GENERATED.fullmatch(text_of(dim.dim_param)))
     ]
-    return (f"unk__{number}" for number in itertools.count(max(taken, default=-1) + 1))
+    return (f"unk__{number}" for number in itertools.count(max(used_names, default=-1) + 1))
 
 
 def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:

@@ -287,8 +287,8 @@ class FusionTracer:
                     break
         if len(makers) > 1:
             around = [self._scopes.get(s.path) for s in outwards(scope)]
-            seen = [m for s in around for m in makers if m.scope is s]
-            makers = seen[:1]
+            candidates = [m for s in around for m in makers if m.scope is s]
+            makers = candidates[:1]
         return self._inner(makers[0], plain) if makers else None
 
     def _inner(self, node: Node, name: str) -> Place:

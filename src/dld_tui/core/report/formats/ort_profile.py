@@ -417,8 +417,8 @@ class OrtProfile:
         if len(mine) == len(self._pending):
             self._pending = []
         else:
-            taken = set(map(id, mine))
-            rest = [e for e in self._pending if id(e) not in taken]
+            recorded = set(map(id, mine))
+            rest = [e for e in self._pending if id(e) not in recorded]
             # Of sequential runs of one thread, events from before this one belong to none.
             since = self._passes - _MOST_RUNS_AT_ONCE if others else self._passes + 1
             self._pending = [e for e in rest if e[4] >= since]

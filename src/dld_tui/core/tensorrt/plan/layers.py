@@ -451,8 +451,8 @@ def read_bindings(value: JSON) -> tuple[tuple[EngineTensor, ...], int, list[str]
             tensor, count = _io_tensor(item)
             profiles = max(profiles, count)
             bindings.append(tensor)
-    left = len(value) - len(bindings)
-    return tuple(bindings), profiles, [f"{left} inputs or outputs left out"] if left else []
+    skipped = len(value) - len(bindings)
+    return tuple(bindings), profiles, [f"{skipped} inputs or outputs left out"] if skipped else []
 
 
 def _io_tensor(raw: Foreign) -> tuple[EngineTensor, int]:

@@ -93,12 +93,12 @@ class Parts:
     """Names of tactics from the logs of the engine."""
 
 
-def note_choice(parts: Parts, role: str, taken: Path, candidates: Sequence[Path]) -> None:
+def note_choice(parts: Parts, role: str, chosen: Path, candidates: Sequence[Path]) -> None:
     """Say which of several files of a role was taken, and how to take another."""
     if len(candidates) > 1:
         option = _CHOOSE[role]
         parts.notes.append(
-            f"{len(candidates)} {role} files lie beside it: {taken.name} was taken;"
+            f"{len(candidates)} {role} files lie beside it: {chosen.name} was taken;"
             f" {option} takes another"
         )
 
@@ -193,11 +193,11 @@ def _timing_file(parts: Parts, *, quiet: bool = False) -> Path | None:
         if not quiet:
             note_choice(parts, "timing", same[0], candidates)
         return same[0]
-    taken = _by_rank(parts, candidates)
+    chosen = _by_rank(parts, candidates)
     if quiet:
-        return taken
+        return chosen
     count = fmt.plural(len(candidates), "timing file")
-    if taken is None:
+    if chosen is None:
         lie = "lies" if len(candidates) == 1 else "lie"
         parts.notes.append(
             f"{count} {lie} beside {fmt.plural(max(rivals, 1), 'engine')}, and nothing tells which"
@@ -205,10 +205,10 @@ def _timing_file(parts: Parts, *, quiet: bool = False) -> Path | None:
         )
     else:
         parts.notes.append(
-            f"{count} lie beside it: {taken.name} was taken, as its inferences rank like the"
+            f"{count} lie beside it: {chosen.name} was taken, as its inferences rank like the"
             " layers' times; --timing takes another"
         )
-    return taken
+    return chosen
 
 
 def _by_rank(parts: Parts, candidates: Sequence[Path]) -> Path | None:

@@ -480,12 +480,12 @@ def _mismatches(
         notes.append(
             f"{fmt.plural(len(missing), 'layer')} without a row in the profile: {_names(missing)}"
         )
-    left = [row for place, row in enumerate(profile.rows) if place not in used]
-    if left:
-        lost = sum(row.mean_ms or 0.0 for row in left)
+    unmatched = [row for place, row in enumerate(profile.rows) if place not in used]
+    if unmatched:
+        lost = sum(row.mean_ms or 0.0 for row in unmatched)
         notes.append(
-            f"{fmt.plural(len(left), 'row')} of the profile, {fmt.milliseconds(lost)} ms,"
-            f" fit no layer: {_names([row.name for row in left])}"
+            f"{fmt.plural(len(unmatched), 'row')} of the profile, {fmt.milliseconds(lost)} ms,"
+            f" fit no layer: {_names([row.name for row in unmatched])}"
         )
     return notes
 
