@@ -21,7 +21,7 @@ def test_summary_counts_by_level() -> None:
         Finding("warning", "b", "z"),
     ]
     assert summary_text(findings) == "1 error  2 warnings"
-    assert summary_text([Finding("info", "c", "w")]) == "1 remark"
+    assert summary_text([Finding("info", "c", "w")]) == "1 info"
     assert summary_text([]) == ""
 
 
@@ -55,7 +55,7 @@ def test_rows_say_what_can_be_repaired_where_there_is_room(tmp_path: Path) -> No
 def test_the_notice_line_shows_the_worst() -> None:
     line = NoticeLine()
     line.show([Finding("error", "a", "first"), Finding("info", "b", "second")])
-    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 remark  first"
+    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 info  first"
     line.show([])
     assert list(line.rows) == [[]]
 

@@ -128,19 +128,20 @@ def values(document: Document, other: Any) -> ComparedValues:
 def test_the_report_names_the_output_the_node_and_the_ways_out(document: Document) -> None:
     good = values(document, GOOD)
     assert values_lines(good) == [
-        "values are near the original's on random inputs; worst output y is off by at most 0, exact"
+        "the outputs agree with the original's on random inputs; largest error: y differs by at"
+        " most 0, exact"
     ]
     assert not good.is_wrong
     noisy = values_lines(values(document, GOOD * 1.4))
     assert noisy[0].startswith("WRONG"), "float16 is held to more"
     noisy = values_lines(replace(values(document, GOOD * 1.4), is_good=True))
     assert noisy[0].startswith(
-        "values are within the tolerance on random inputs, with noise of 40%"
+        "the outputs are within the tolerance on random inputs, with noise of 40%"
     )
     bad = values(document, INFINITE)
     assert bad.is_wrong
     lines = values_lines(bad)
-    assert lines[0].startswith("WRONG VALUES: output y is off by at most 0")
+    assert lines[0].startswith("WRONG VALUES: output y differs by at most 0")
     assert lines[1] == "  first at Add second: 'b' becomes infinite or NaN"
     assert len(lines) == 2
     assert values_lines(replace(bad, advice="do that\x1b"))[2] == "  do that\\x1b"

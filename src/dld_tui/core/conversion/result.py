@@ -440,7 +440,7 @@ def values_lines(values: ComparedValues | NotCompared) -> list[str]:
     if isinstance(values, NotCompared):
         return [f"values were not compared: {visible(values.skipped)}"]
     lines = list(_near(values) if values.is_good else _wrong(values))
-    lines += [f"tried with {visible(line)}" for line in values.guess]
+    lines += [f"compared with {visible(line)}" for line in values.guess]
     return lines + _repaired(values.repaired)
 
 
@@ -459,10 +459,12 @@ def _near(values: ComparedValues) -> Iterator[str]:
         return
     name, worst = max(values.outputs.items(), key=lambda item: item[1].noise)
     fed = "random inputs" if values.inputs == "random" else "the inputs"
-    near = f"values are near the original's on {fed}"
+    agreement = f"the outputs agree with the original's on {fed}"
     if worst.noise > _NOISY:  # small values may be below the tolerance of an element
-        near = f"values are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
-    yield f"{near}; worst output {_output(name, worst)}"
+        agreement = (
+            f"the outputs are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
+        )
+    yield f"{agreement}; largest error: {_output(name, worst)}"
 
 
 def _repaired(nodes: Sequence[FailingNode]) -> list[str]:
@@ -478,8 +480,8 @@ def _repaired(nodes: Sequence[FailingNode]) -> list[str]:
 def _output(name: str, error: TensorError) -> str:
     noise = signal_text(error)
     ratio = "" if not noise else ", exact" if noise == "same" else f", signal to noise {noise} dB"
-    off = figure(error.max_abs)
-    return f"{_short(name, 60)}{f' is off by at most {off}' if off else ''}{ratio}"
+    largest = figure(error.max_abs)
+    return f"{_short(name, 60)}{f' differs by at most {largest}' if largest else ''}{ratio}"
 
 
 def _node(culprit: FailingNode) -> str:

@@ -103,7 +103,7 @@ class ConvertForm(ActivityScreen):
         DldError: The activity cannot be loaded here.
     """
 
-    tab_title = "modify"
+    tab_title = "convert"
     HELP = (
         "Change the settings that you need; an empty field shows its default. {activity.run} "
         "converts the edited model in the background; {work.stop} cancels. The result replaces "

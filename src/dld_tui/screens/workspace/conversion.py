@@ -213,7 +213,7 @@ class Conversion(Controller):
             elif answer is not None:
                 self.ask_settings(answer, {})
 
-        self.ask(ChoiceDialog("Modify", "Which conversion of the whole model?", rows), answered)
+        self.ask(ChoiceDialog("Convert", "Which conversion of the whole model?", rows), answered)
 
     def preview_precisions(self) -> None:
         """Show the casts that the layers' precisions need, and offer to write the copy."""

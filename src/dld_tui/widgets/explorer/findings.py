@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
+from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.line_view import LineView
@@ -39,11 +40,9 @@ def level_glyph(level: str) -> str:
 def summary_text(findings: Sequence[Finding]) -> str:
     """Return for example ``1 error  2 warnings``; empty when there are none."""
     counts = Counter[str](finding.level for finding in findings)
-    words = {"error": "error", "warning": "warning", "info": "remark"}
+    levels = (("error", "errors"), ("warning", "warnings"), ("info", "info"))
     return "  ".join(
-        f"{counts[level]} {word}{'' if counts[level] == 1 else 's'}"
-        for level, word in words.items()
-        if counts[level]
+        fmt.plural(counts[level], level, many) for level, many in levels if counts[level]
     )
 
 
