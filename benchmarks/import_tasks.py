@@ -62,7 +62,7 @@ def profile_import(path: str) -> dict[str, float]:
 
 def trace_import(path: str) -> dict[str, float]:
     """Open the same as a Chrome trace of no known program."""
-    from dld_tui.core.report.formats.import_trace import report_from_trace
+    from dld_tui.core.report.formats.chrome_trace import report_from_trace
 
     start = time.perf_counter()
     with report_from_trace(path) as report:

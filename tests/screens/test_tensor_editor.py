@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document.blocks import WEIGHT_VIEWS, weight_views
+from dld_tui.core.document.packed_weights import WEIGHT_VIEWS, weight_views
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings import config

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.report.formats.export_trace import trace_lines, write_trace
+from dld_tui.core.report.formats.chrome_trace import trace_lines, write_trace
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.report import Report, open_report
 from tests.support.report_files import HOSTILE, layer, make_report, writer

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.report.formats.import_trace import report_from_trace, self_times
+from dld_tui.core.report.formats.chrome_trace import report_from_trace, self_times
 from dld_tui.core.report.formats.trace_events import Spans
 from dld_tui.core.report.report import open_report
 from tests.support.traces import x

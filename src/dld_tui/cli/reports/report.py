@@ -20,7 +20,7 @@ from dld_tui.core.report.export import (
     write_html,
     write_parquet,
 )
-from dld_tui.core.report.formats.export_trace import write_trace
+from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts

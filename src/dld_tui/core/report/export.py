@@ -18,7 +18,7 @@ from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import generation_of, llm_json
-from dld_tui.core.report.formats.export_trace import write_trace
+from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, with_costs
 from dld_tui.core.report.html_page import (

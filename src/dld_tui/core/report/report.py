@@ -931,7 +931,7 @@ _READERS = {
     FileKind.ORT_PROFILE: "import_ort:open_ort_profile",
     FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
     FileKind.ENGINE_TIMES: "trtexec_files:report_from_trtexec_times",
-    FileKind.TRACE: "import_trace:report_from_trace",
+    FileKind.TRACE: "chrome_trace:report_from_trace",
     FileKind.NSIGHT_SYSTEMS: "import_nsight:report_from_nsight",
 }
 """The readers of other programs' files; imported when needed."""

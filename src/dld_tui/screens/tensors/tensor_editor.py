@@ -16,8 +16,13 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change
-from dld_tui.core.document.blocks import WEIGHT_VIEWS, BlockedWeight, WeightView, weight_views
 from dld_tui.core.document.literals import parse_element
+from dld_tui.core.document.packed_weights import (
+    WEIGHT_VIEWS,
+    BlockedWeight,
+    WeightView,
+    weight_views,
+)
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.tensors.elements import to_json

@@ -14,9 +14,14 @@ from typing import Any
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.document.blocks import Array, BlockedWeight, blocked_weight, blocked_weights
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.packed_weights import (
+    Array,
+    BlockedWeight,
+    blocked_weight,
+    blocked_weights,
+)
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, InputError

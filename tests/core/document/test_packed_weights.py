@@ -10,14 +10,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.document.blocks import (
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.packed_weights import (
     WEIGHT_VIEWS,
     WeightView,
     blocked_weight,
     blocked_weights,
     weight_views,
 )
-from dld_tui.core.document.document import Document
 
 RANDOM = np.random.default_rng(21)
 
