@@ -7,7 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dld_tui.core.checks import Finding, rules, state
 from dld_tui.core.checks import checker as checker_module
@@ -148,3 +151,48 @@ def test_a_check_keeps_little_of_each_node(tmp_path: Path) -> None:
     assert len(set(map(id, keys))) == len(set(keys)) < len(keys)
     assert not of_main.due
     document.close()
+
+
+NAMES = st.sampled_from(["", "a", "b", "c", "d", "e"])
+GRAPHS = st.lists(
+    st.tuples(
+        st.lists(NAMES, max_size=3),  # inputs
+        st.lists(NAMES, max_size=2),  # outputs
+        st.none() | st.lists(NAMES, max_size=2),  # what a subgraph captures
+    ),
+    max_size=8,
+)
+
+
+@given(GRAPHS, st.lists(NAMES, max_size=2), st.sampled_from([0, 1, 200]))
+@settings(deadline=None)
+def test_dead_nodes_are_those_that_no_output_leads_to(
+    drawn: list[tuple[list[str], list[str], list[str] | None]], outputs: list[str], most: int
+) -> None:
+    model = onnx.ModelProto(ir_version=10)
+    for inputs, own, captured in drawn:
+        node = model.graph.node.add(op_type="Op", input=inputs, output=own)
+        if captured is not None:
+            body = node.attribute.add(name="body", type=onnx.AttributeProto.GRAPH).g
+            body.node.add(op_type="Op", input=captured, output=["inner"])
+            body.output.add(name="inner")
+    for name in outputs:
+        model.graph.output.add(name=name)
+    reached: set[int] = set()
+    waiting = list(outputs)
+    while waiting:
+        name = waiting.pop()
+        for at, (inputs, own, captured) in enumerate(drawn):
+            if name and name in own and at not in reached:
+                reached.add(at)
+                waiting += [*inputs, *(captured or ())]
+    document = Document(model)
+    checker = Checker(document)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "MOST_LISTED", most)
+        checker.run()
+    of_main = checker.states[document.main]
+    assert [node in of_main.live for node in document.main.nodes] == [
+        at in reached for at in range(len(drawn))
+    ]
+    assert of_main.dead == {node for node in document.main.nodes if node not in of_main.live}

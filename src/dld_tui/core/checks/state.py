@@ -381,6 +381,53 @@ def report_unused(state: ScopeState) -> Iterator[tuple[int, Finding]]:
 
 def find_live(state: ScopeState) -> Iterator[None]:
     """Find all nodes that an output depends on from scratch; yields now and then."""
+    nodes = state.scope.nodes
+    dead = None if state.cycle or state.repeated else (yield from _few_dead(state))
+    if dead is None:
+        live = yield from _search_live(state)
+        dead = {node for node in nodes if node not in live}
+    else:
+        live = set(nodes)
+        live -= dead
+    yield
+    state.live, state.dead = live, dead
+
+
+def _few_dead(state: ScopeState) -> Generator[None, None, set[Node] | None]:
+    """Return the nodes that no output depends on; None if there are many.
+
+    Right under the same conditions as :func:`update_live`. It reads only nodes that may be unused,
+    which are few in most models.
+    """
+    producers, consumers = state.producers, state.consumers
+    waiting = [
+        node
+        for name, nodes in producers.items()
+        if name not in consumers and not state.uses(name)
+        for node in nodes
+    ]
+    yield
+    makers = {node for nodes in producers.values() for node in nodes}
+    if len(makers) < len(state.scope.nodes):
+        waiting += [node for node in state.scope.nodes if node not in makers]
+    yield
+    live = set(state.scope.nodes)
+    dead: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in live or _is_used(state, node, live):
+            continue
+        live.discard(node)
+        dead.add(node)
+        if len(dead) > MOST_LISTED:
+            return None
+        for name in state.taken_by(node) if node.children else node.inputs:
+            waiting += producers.get(name, ())
+    return dead
+
+
+def _search_live(state: ScopeState) -> Generator[None, None, set[Node]]:
+    """Return the nodes that an output depends on, found from the outputs."""
     producers = state.producers
     waiting = [node for name in state.outputs for node in producers.get(name, ())]
     live: set[Node] = set()
@@ -397,9 +444,7 @@ def find_live(state: ScopeState) -> Iterator[None]:
         steps += 1
         if not steps % _LIVENESS_SLICE:
             yield
-    yield
-    state.live = live
-    state.dead = {node for node in state.scope.nodes if node not in live}
+    return live
 
 
 def update_live(state: ScopeState) -> Iterator[None]:
@@ -415,7 +460,7 @@ def update_live(state: ScopeState) -> Iterator[None]:
         if not steps % _LIVENESS_SLICE:
             yield
         node, _ = waiting.popitem()
-        is_live = _is_used(state, node)
+        is_live = _is_used(state, node, live)
         (state.dead.discard if is_live else state.dead.add)(node)
         if is_live == (node in live):
             continue
@@ -424,8 +469,8 @@ def update_live(state: ScopeState) -> Iterator[None]:
             waiting.update(dict.fromkeys(producers.get(name, ())))
 
 
-def _is_used(state: ScopeState, node: Node) -> bool:
-    live, consumers = state.live, state.consumers
+def _is_used(state: ScopeState, node: Node, live: set[Node]) -> bool:
+    consumers = state.consumers
     for name in node.outputs:
         if not name:
             continue
