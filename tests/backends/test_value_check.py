@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from dld_tui.activities.convert import bf16, fp16
 from dld_tui.activities.convert.fp16 import Request, run
@@ -433,3 +434,53 @@ def test_a_packed_cache_is_compared_by_its_nibbles() -> None:
 
     cache = np.array([[0x8F, 0x07]], np.uint8)
     assert _nibbles(cache).tolist() == [[7, 0, -1, -8]]
+
+
+def chain(path: Path, *, level: int, change: float = 1.0, depth: int = 24) -> Path:
+    """Write products of int4 weights that may round activations, with a normalization each."""
+    random, nodes, weights = np.random.default_rng(4), [], []
+    add = weights.append
+    add(numpy_helper.from_array(np.ones(64, np.float32), "ones"))
+    x = "x"
+    for at in range(depth):
+        packed = random.integers(0, 256, (64, 2, 16), dtype=np.uint8)
+        scales = np.full(128, 0.02 * (change if at == depth - 1 else 1), np.float32)
+        add(numpy_helper.from_array(packed, f"q{at}"))
+        add(numpy_helper.from_array(scales, f"s{at}"))
+        nodes.append(helper.make_node(
+            "MatMulNBits", [x, f"q{at}", f"s{at}"], [f"p{at}"], domain="com.microsoft", K=64, N=64,
+            bits=4, block_size=32, accuracy_level=level,
+        ))  # fmt: skip
+        nodes.append(helper.make_node(
+            "SimplifiedLayerNormalization", [f"p{at}", "ones"], [f"n{at}"], epsilon=1e-5,
+        ))  # fmt: skip
+        nodes.append(helper.make_node("Tanh", [f"n{at}"], [f"t{at}"]))
+        x = f"t{at}"
+    nodes[-1].output[0] = "y"
+    nodes.append(helper.make_node("Identity", [f"p{depth - 1}"], ["last"]))
+    value = helper.make_tensor_value_info
+    outputs = [value("y", 1, ["n", 64]), value("last", 1, ["n", 64])]
+    graph = helper.make_graph(nodes, "g", [value("x", 1, ["n", 64])], outputs, weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return path
+
+
+def test_kernels_that_round_activations_make_no_result_wrong(tmp_path: Path) -> None:
+    levels = []
+    for level in (1, 4):
+        (tmp_path / str(level)).mkdir()
+        levels.append(convert(chain(tmp_path / str(level) / "m.onnx", level=level)))
+    exact, rounded = (found["values"]["outputs"]["y"]["snr_db"] for found in levels)
+    assert exact > 45
+    assert rounded < 30  # which is wrong elsewhere
+    assert all(found["values"]["is_good"] for found in levels)
+    # weights that are 5 % larger are no noise of a kernel.
+    with closing(Document.open(chain(tmp_path / "a.onnx", level=4))) as document:
+        check = ValueCheck(document, Question(), FLOAT16)
+        with (
+            closing(check),
+            closing(Document.open(chain(tmp_path / "b.onnx", level=4, change=1.05))) as other,
+        ):
+            wrong = [row.name for row in check.outputs(other).outputs if row.problem]
+    assert wrong == ["last"]

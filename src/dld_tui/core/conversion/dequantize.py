@@ -220,3 +220,25 @@ def avoid_wrong_kernels(document: Document) -> int:
         transaction.replace(node.scope, "node", node, node.scope.new_node(proto))
         count += 1
     return count
+
+
+_INT8_LEVEL, _FLOAT_LEVEL = 4, 1
+
+
+def compute_in_floats(document: Document) -> int:
+    """Let products of quantized weights compute in float32 that may round activations to 8 bits.
+
+    Args:
+        document: A copy that is only run.
+
+    Returns:
+        The number of nodes that were changed.
+    """
+    count = 0
+    for scope in document.scopes():
+        for node in scope.nodes_of_type("MatMulNBits"):
+            for attribute in node.proto.attribute:
+                if attribute.name == "accuracy_level" and attribute.i == _INT8_LEVEL:
+                    attribute.i = _FLOAT_LEVEL
+                    count += 1
+    return count
