@@ -438,7 +438,9 @@ def test_a_packed_cache_is_compared_by_its_nibbles() -> None:
 
 def chain(path: Path, *, level: int, change: float = 1.0, depth: int = 24) -> Path:
     """Write products of int4 weights that may round activations, with a normalization each."""
-    random, nodes, weights = np.random.default_rng(4), [], []
+    random = np.random.default_rng(4)
+    nodes: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
     add = weights.append
     add(numpy_helper.from_array(np.ones(64, np.float32), "ones"))
     x = "x"
