@@ -78,6 +78,7 @@ def test_the_index_of_names_keeps_equal_ones(document: Document) -> None:
     assert index.get("two") == (nodes[1], nodes[3])
     assert index.get("one") == (nodes[0],)
     assert index.get("none") == ()
+    assert index.shared() == ["two"]
     index.remove(nodes[1])
     assert index.get("two") == (nodes[3],)
     index.remove(nodes[3])

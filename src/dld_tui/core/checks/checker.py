@@ -548,7 +548,7 @@ class Checker:
         yield
         state.due.values = state.record_names()
         yield
-        state.due.names = dict.fromkeys(scope.node_names())
+        state.due.names = dict.fromkeys(scope.shared_names())
         yield
         for index, (name, nodes) in enumerate(list(state.producers.items())):
             if parent is not None or len(nodes) > 1 or not name.isprintable():

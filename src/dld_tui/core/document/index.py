@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -140,8 +140,9 @@ class NodeIndex:
             return ()
         return tuple(nodes) if isinstance(nodes, dict) else (nodes,)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+    def shared(self) -> list[str]:
+        """Return the texts that several nodes have."""
+        return [text for text, nodes in self._found.items() if isinstance(nodes, dict)]
 
 
 class NameIndex:

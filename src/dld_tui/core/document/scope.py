@@ -365,9 +365,9 @@ class Scope:
         """Return the nodes with exactly this name."""
         return list(self._names.get(name))
 
-    def node_names(self) -> Iterable[str]:
-        """Return the names of its nodes, each once. Foreign text."""
-        return self._names
+    def shared_names(self) -> list[str]:
+        """Return the names that several nodes have, or had at some time. Foreign text."""
+        return self._names.shared()
 
     # --- following values -----------------------------------------------------------------------
 
