@@ -156,6 +156,9 @@ class _Graph:
     """Returns the graphs inside a node that may run."""
     scratch: Callable[[Node], int]
     """Returns the bytes that the kernel of a node asks for while it runs."""
+    trips: Callable[[Node], int | None]
+    """Returns how often the body of a Loop runs at most; None where that is not known."""
+    is_body: bool = False
     highest: tuple[int, str] = (0, "")
     """The peak with scratch memory, and its node."""
     unknown: list[str] = field(default_factory=list)
@@ -166,7 +169,9 @@ class _Graph:
         """Return the peak, the node, what is alive then, and what a body needs beside."""
         constants = self._constants()
         nodes = [node for node in self.scope.nodes if node not in constants]
-        order = nodes if self.ordered else execution_order(nodes)
+        # ONNX Runtime saves the nodes of a body in another order than it runs them in.
+        in_order = self.ordered and not self.is_body
+        order = nodes if in_order else execution_order(nodes)
         buffers = self._plan(order)
         ending: dict[int, list[_Buffer]] = {}
         starting: dict[int, list[_Buffer]] = {}
@@ -214,10 +219,9 @@ class _Graph:
         for at, node in enumerate(order):
             taken = [*used_values(node)]
             for name in filter(None, node.outputs):
-                # An output that nobody reads hands its buffer on, and takes no other one.
-                is_read = uses[name] > 1
-                shares = name not in outputs and (is_read or _is_view(node))
-                buffer = self._shared(node, name, of, free) if shares else None
+                buffer = None
+                if name not in outputs:
+                    buffer = self._shared(node, name, of, free if uses[name] > 1 else deque())
                 if buffer is None:
                     if name not in outputs and node.inputs and _is_view(node):
                         continue  # of what is not ours: an input, or a weight
@@ -249,7 +253,15 @@ class _Graph:
     def _shared(
         self, node: Node, name: str, of: Mapping[str, _Buffer], free: deque[_Buffer]
     ) -> _Buffer | None:
-        """Return the buffer of others that an output gets; None where it gets one of its own."""
+        """Return the buffer of others that an output gets; None where it gets one of its own.
+
+        Args:
+            node: Makes the output.
+            name: Of the output.
+            of: The buffers of the values before it.
+            free: Buffers that it may take: none for an output that nobody reads, which is computed
+                in place at most.
+        """
         ins = node.inputs
         if ins and _is_view(node):
             return of.get(ins[0])
@@ -317,7 +329,10 @@ class _Graph:
             ) -> int | None:
                 return 0 if scope is body and name in theirs else self.size(scope, name)
 
-            inner = _Graph(body, size, self.kind, self.ordered, self.bodies, self.scratch)
+            inner = _Graph(
+                body, size, self.kind, self.ordered, self.bodies, self.scratch, self.trips
+            )
+            inner.is_body = True
             peaks.append(inner.run()[0])
             highest = max(highest, inner.highest[0])
             self.folded += inner.folded
@@ -338,8 +353,12 @@ class _Graph:
                 trips = (self.size(self.scope, whole) or 0) // part_bytes
                 listed += trips * aligned(part_bytes)
                 before += max(trips - 1, 0) * aligned(part_bytes)
+        trips_of_loop = self.trips(node)
+        runs = 2 if trips_of_loop is None else min(trips_of_loop, 2)
+        if not runs:  # what is carried is copied to the outputs
+            return 0, 0, 0
         # What the trip before handed on is there until the next one is over.
-        return most + carried + before, 2 * carried + listed, raised
+        return most + (runs - 1) * carried + before, runs * carried + listed, raised
 
     def _scanning(self, node: Node) -> int:
         """Return what a Scan holds beside its outputs: states in turns, and what it transposes."""
@@ -462,7 +481,7 @@ def memory_plan(
             no_scratch[node.ref] = None
         return bytes_asked or 0
 
-    graph = _Graph(main, size, kind, ordered, costs.bodies, asked)
+    graph = _Graph(main, size, kind, ordered, costs.bodies, asked, costs.trips)
     peak, at, held, inside = graph.run()
     step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(

@@ -248,6 +248,11 @@ class ModelCosts:
         taken = self._branches.get(node)
         return node.subgraphs() if taken is None else [*node.children[taken]]
 
+    def trips(self, node: Node) -> int | None:
+        """Return how often the body of a Loop or Scan runs at most; None if that is not known."""
+        count = self._trips(self._frames.get(node.scope) or _Frame(node.scope), node)
+        return count if isinstance(count, int) else None
+
     def call(self, node: Node) -> Call:
         """Return a node with the shapes of its inputs and outputs."""
         scope = node.scope
