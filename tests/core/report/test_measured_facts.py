@@ -45,7 +45,7 @@ def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
         "model load": "35.500 ms",
         "peak memory of the process": "1.5 GB",
         "device memory of the engine": "2 MB",
-        "other programs": "kept 0.1 of 8 hardware threads busy meanwhile",
+        "other programs": "kept 0.1 of 8 hardware threads busy during the run",
     }
     assert all(text in page for text in (*facts, *facts.values()))
     assert document["measured"]["phases_ms"] == PHASES
@@ -56,8 +56,8 @@ def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
 
 def test_a_busy_machine_is_a_doubt(tmp_path: Path) -> None:
     with write(tmp_path / "a.dldprof", {"cpu_threads": 2, "other_busy_threads": 1.5}) as report:
-        text = "The machine was busy: other programs kept 1.5 of 2 hardware threads busy meanwhile."
-        assert text in triage(report)
+        text = "other programs kept 1.5 of 2 hardware threads busy during the run."
+        assert f"The machine was busy: {text}" in triage(report)
     with write(tmp_path / "b.dldprof", {"cpu_threads": 2, "load_average": [8.8, 1, 1]}) as report:
         text = "The machine was busy: machine load 8.8 on 2 threads before the run."
         assert text in triage(report)

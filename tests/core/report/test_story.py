@@ -264,4 +264,4 @@ def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:
 def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:
     steps = next_steps(report_of(tmp_path / "r.dldprof", (4.0, 5.0, 4.0, 5.0), types=PRODUCTS))
     assert [step.changes for step in steps] == [(), ("int8-dynamic",)]
-    assert "it varies by" in steps[0].basis
+    assert "latency varies by" in steps[0].basis

@@ -84,7 +84,7 @@ def test_gaps_of_a_profiled_run_are_not_told(tmp_path: Path) -> None:
 def test_copies_alone_are_copy_bound(tmp_path: Path) -> None:
     copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 360.0, None, 10)
     kernel = GpuEvent("s", "kernel", "k", 360.0, 540.0, 0)
-    assert "Copy-bound: 40 % of the pass only copies run" in write(tmp_path / "a", [copy, kernel])
+    assert "Copy-bound: 40 % of the pass is copies alone" in write(tmp_path / "a", [copy, kernel])
     beside = GpuEvent("t", "kernel", "k", 0.0, 900.0, 0)
     assert "Copy-bound" not in write(tmp_path / "b", [copy, beside])
 

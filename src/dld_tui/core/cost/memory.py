@@ -537,11 +537,11 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
         f"{'weights':<13}{fmt.size(plan.weights)}",
         f"{'activations':<13}{least}{fmt.size(plan.peak)}{when}",
         *_scratch_lines(plan),
-        f"{'together':<13}{least}{fmt.size(plan.total)}, without {left_out}what an arena keeps",
-        f"{'inputs':<13}{fmt.size(plan.inputs)}, of whoever runs it",
+        f"{'total':<13}{least}{fmt.size(plan.total)}, without {left_out}unused memory of an arena",
+        f"{'inputs':<13}{fmt.size(plan.inputs)}, allocated by the caller",
     ]
     if plan.inside:
-        lines.append(f"{'bodies':<13}{fmt.size(plan.inside)} of the activations")
+        lines.append(f"{'subgraphs':<13}{fmt.size(plan.inside)} of the activations")
     if plan.alive and plan.peak:
         first = plan.alive[0]
         share = 100 * first.bytes / plan.peak
@@ -549,7 +549,7 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
         lines.append(f"{'largest':<13}{kept}")
         below = sorted({step.bytes for step in plan.steps if step.bytes < plan.peak})
         if below:
-            lines.append(f"{'next':<13}{fmt.size(below[-1])} at the second highest step")
+            lines.append(f"{'next':<13}{fmt.size(below[-1])} at the second highest peak")
     if plan.unknown:
         text = f"{fmt.plural(len(plan.unknown), 'node')} with outputs of unknown size"
         lines.append(f"{'unknown':<13}{text}")
@@ -562,10 +562,10 @@ def _scratch_lines(plan: MemoryPlan) -> list[str]:
         return []
     least = "at least " if plan.scratch_unknown else ""
     where = f", while {visible(plan.scratch_at)} runs" if plan.scratch else ""
-    text = f"{least}{fmt.size(plan.scratch)} of scratch memory more{where}"
+    text = f"{least}{fmt.size(plan.scratch)} in kernels{where}"
     text += f" ({fmt.plural(plan.threads, 'thread')})"
     if plan.scratch_unknown:
-        text += f"; not known of {fmt.plural(len(plan.scratch_unknown), 'node')}"
+        text += f"; unknown for {fmt.plural(len(plan.scratch_unknown), 'node')}"
     return [f"{'scratch':<13}{text}"]
 
 

@@ -262,7 +262,7 @@ def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
         of = f" of {threads:,}" if isinstance(threads, int) else ""
         yield MeasuredFact(
             "other programs",
-            f"kept {others:.1f}{of} hardware threads busy meanwhile",
+            f"kept {others:.1f}{of} hardware threads busy during the run",
             is_doubtful=others > BUSY_THREADS,
         )
         return

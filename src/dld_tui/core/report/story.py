@@ -253,7 +253,7 @@ def next_steps(report: Report) -> list[Step]:
     steps = []
     latency = report.latency
     if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
-        basis = f"it varies by {fmt.percent(latency.cov_percent)} %, trusted up to"
+        basis = f"latency varies by {fmt.percent(latency.cov_percent)} %, above"
         others = report.environment.get("other_busy_threads")
         busy = ""
         if isinstance(others, float) and others > BUSY_THREADS:
@@ -273,7 +273,7 @@ def _gpu_steps(report: Report) -> list[Step]:
         steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=_most(summary.gap_percent)))
     copies = 100 * summary.exposed_copy_us / summary.length_us
     if copies > _WORTH_PERCENT:
-        basis = f"{copies:.0f} % of a pass only copies run"
+        basis = f"{copies:.0f} % of a pass is copies alone"
         steps.append(Step("IO binding", basis, ("io-binding",), most=_most(copies)))
     return steps
 
@@ -298,7 +298,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         steps.append(Step(text, basis, (change,), most=_most(share), layers=full))
     small, layers = _share(report, lambda layer: limiter(layer) == "launch")
     if small >= _WORTH_PERCENT and not on_gpu and report.settings.get("threads") != 1:
-        basis = f"{small:.0f} % of the time are layers too small for many threads"
+        basis = f"{small:.0f} % of the time is in layers too small for many threads"
         changes = ("threads-1", "blocks", "no-spinning")
         steps.append(Step("other threads", basis, changes, most=_most(small), layers=layers))
     tidy, _ = _share_of(report, _TIDIED)

@@ -115,14 +115,14 @@ def _doubts(report: Report, summary: GpuSummary) -> list[str]:
     if summary.true_speed and summary.gap_percent > _IDLE_PERCENT and summary.kernels and short:
         graph = "" if report.facts.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
-            f"Launch-bound: the GPU waits {summary.gap_percent:.0f} % of the pass, profiling apart,"
-            f" and half of its kernels are shorter than {summary.median_kernel_us:.1f} µs;{graph}"
-            " larger batches or fewer nodes help."
+            f"Launch-bound: without profiling overhead, the GPU waits {summary.gap_percent:.0f} %"
+            " of the pass, and half of its kernels are shorter than"
+            f" {summary.median_kernel_us:.1f} µs;{graph} larger batches or fewer nodes help."
         )
     exposed = 100 * summary.exposed_copy_us / summary.length_us if summary.length_us > 0 else 0.0
     if exposed > _COPY_PERCENT:
         lines.append(
-            f"Copy-bound: {exposed:.0f} % of the pass only copies run; bind inputs and outputs to"
+            f"Copy-bound: {exposed:.0f} % of the pass is copies alone; bind inputs and outputs to"
             " the GPU, or pin their memory."
         )
     known = summary.attributed_percent
@@ -306,12 +306,12 @@ def _trust_lines(report: Report) -> list[str]:
     if latency.cov_percent > TRUSTED_COV_PERCENT:
         lines.append(
             f"Variation {fmt.percent(latency.cov_percent)} % (standard deviation over mean), above"
-            f" {TRUSTED_COV_PERCENT} %: {_variation_cause(report, latency)}; compare with care."
+            f" {TRUSTED_COV_PERCENT} %: {_variation_cause(report, latency)}. Compare with caution."
         )
     if 1 < latency.count < _FEW_FOR_P99:
         lines.append(
-            f"p99 of {latency.count} {_whole(report)[1]} is hardly more than the slowest one;"
-            f" {_FEW_FOR_P99} or more tell."
+            f"p99 of {latency.count} {_whole(report)[1]} is close to the maximum;"
+            f" run {_FEW_FOR_P99} or more."
         )
     return lines + _profiling_lines(report, latency)
 
@@ -333,8 +333,8 @@ def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
     if slower <= _SLOWED_PERCENT:
         return []
     noisy = max(latency.cov_percent, profiled.cov_percent) > _NOISY_COV_PERCENT
-    cause = "The profiled run is slower by" if noisy else "Profiling slows the model by"
-    doubt = ", by profiling or by what else the machine did" if noisy else ""
+    cause = "The profiled run is slower by" if noisy else "Profiling slows the model down by"
+    doubt = ", because of profiling or of other programs" if noisy else ""
     return [
         f"{cause} {slower:.0f} %{doubt} (median {fmt.milliseconds(profiled.median)} ms):"
         f" {_trusted(report)}."
@@ -344,11 +344,11 @@ def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
 def _trusted(report: Report) -> str:
     """Return which times of a profiled run that was slow can be trusted."""
     if not has_gpu_times(report.layers):
-        return "trust the layers' shares more than their times"
+        return "the shares of layers are more reliable than their times"
     alone = {pass_.index for pass_ in report.kernel_passes}
     if alone and report.gpu_passes <= alone:
-        return "only times of launches are of that run, those of kernels are not"
-    return "trust the times of kernels, and not what is between them"
+        return "only launch times come from that run, kernel times do not"
+    return "kernel times are reliable, the gaps between kernels are not"
 
 
 def order_lines(report: Report) -> list[str]:
@@ -366,14 +366,14 @@ def order_lines(report: Report) -> list[str]:
     if len(known) < len(top):
         return [
             f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
-            f" noise could reorder the layers; {MIN_PASSES} or more tell."
+            f" noise could reorder the layers; run {MIN_PASSES} or more."
         ]
     last = [after for _, after in known]
     if all(after <= place for place, after in enumerate(last, 1)):
         return []
     first = sum((places(times, index) or (0, 0))[0] == 1 for index in costs)
     among = sum((places(times, index) or (0, 0))[0] <= len(top) for index in costs)
-    costliest = "the first is sure" if first == 1 else f"{first:,} may be the costliest one"
+    costliest = "the first is certain" if first == 1 else f"{first:,} may be the costliest one"
     return [
         f"Noise could reorder these layers: {costliest}, {among:,} may be among the first"
         f" {len(top)} (95 % intervals of their medians overlap)."
@@ -462,9 +462,9 @@ def _scatter_lines(report: Report, total_ms: float) -> list[str]:
     if has_gpu_times(report.layers) or sum(medians) > _SCATTERED * total_ms:
         return []
     return [
-        f"The layers' own medians sum to {fmt.milliseconds(sum(medians))} ms only: something delays"
-        " other layers in each pass, as another program does, and the median of a layer leaves that"
-        " out. Per cents of layers are of the former, those by type of the latter."
+        f"The medians of the layers sum to only {fmt.milliseconds(sum(medians))} ms: in each pass,"
+        " something like another program delays other layers, which medians leave out. Percentages"
+        " of layers refer to this sum, percentages by type to whole passes."
     ]
 
 
