@@ -14,7 +14,7 @@ from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.graph import build
 from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph.build import ScopeGraph
-from dld_tui.core.graph.folding import Arranged
+from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import LayoutProcess
 from dld_tui.core.types import CancelCheck
@@ -46,9 +46,9 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
         monkeypatch.setattr(child, "FROM", AT_ONCE)
-    answers: list[Arranged | None] = []
+    answers: list[Arrangement | None] = []
 
-    def noted(self: LayoutProcess, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
+    def noted(self: LayoutProcess, graph: Graph, cancelled: CancelCheck) -> Arrangement | None:
         answers.append(arrange(self, graph, cancelled))
         return answers[-1]
 

@@ -28,7 +28,7 @@ from dld_tui.core.params import param, to_json
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
-    from dld_tui.backends.accuracy.tactic_trials import Expected, TacticTrials
+    from dld_tui.backends.accuracy.tactic_trials import ExpectedOutputs, TacticTrials
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.tactics import Build, Isolation, Plan
     from dld_tui.core.accuracy.trial_journal import TrialJournal
@@ -229,9 +229,9 @@ def _way(request: Request, facts: LibraryFacts) -> str:
     return usable
 
 
-def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
+def _expected(request: Request, document: Document, profiles: list[Profile]) -> ExpectedOutputs:
     """Return inputs, and what ONNX Runtime makes of them."""
-    from dld_tui.backends.accuracy.tactic_trials import Expected
+    from dld_tui.backends.accuracy.tactic_trials import ExpectedOutputs
     from dld_tui.backends.onnxruntime.runtime import find_provider
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
@@ -258,7 +258,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
             {name: value for name, value in outputs.items() if value is not None}
             for outputs in runner.each(runner.outputs, feeds)
         ]
-    return Expected(feeds, outputs, tolerances, request.runs)
+    return ExpectedOutputs(feeds, outputs, tolerances, request.runs)
 
 
 class _Searching:
@@ -270,7 +270,7 @@ class _Searching:
         library: Library,
         document: Document,
         profiles: list[Profile],
-        expected: Expected,
+        expected: ExpectedOutputs,
         way: str,
     ) -> None:
         self._request = request

@@ -12,7 +12,7 @@ import pytest
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph import layout_exchange as child_main
 from dld_tui.core.graph import layout_process as child
-from dld_tui.core.graph.folding import Arranged, Overview
+from dld_tui.core.graph.folding import Arrangement, Overview
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout_exchange import arranged_bytes, arranged_of, graph_bytes, graph_of
 from dld_tui.core.graph.layout_process import LayoutProcess
@@ -31,7 +31,7 @@ def hostile() -> Graph:
     return graph
 
 
-def as_json(arranged: Arranged) -> Any:
+def as_json(arranged: Arrangement) -> Any:
     rails = [vars(one) | {"hubs": sorted(one.hubs)} for one in (arranged.rails, arranged.seen)]
     return json.loads(json.dumps([rails, arranged.folds, arranged.links], default=list))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.machine.providers import Installed, find_installed, provider_note
+from dld_tui.core.machine.providers import InstalledProviders, find_installed, provider_note
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,14 @@ def test_providers_are_told_before_a_run(
     text: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Installed, "names", known)
+    monkeypatch.setattr(InstalledProviders, "names", known)
     assert provider_note(typed, {"provider": typed}, here) == text
 
 
 def test_onnx_runtime_is_asked_for_its_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(Installed, "names", None)
+    monkeypatch.setattr(InstalledProviders, "names", None)
     find_installed()
-    names = [f"{name}ExecutionProvider" for name in Installed.names or ()]
+    names = [f"{name}ExecutionProvider" for name in InstalledProviders.names or ()]
     assert "CPUExecutionProvider" in names
     assert set(names) <= set(onnxruntime.get_available_providers())

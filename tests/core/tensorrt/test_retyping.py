@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.retyping import Retyping, in_lower_precision, losses, retyped
+from dld_tui.core.tensorrt.retyping import RetypedModel, in_lower_precision, losses, retyped
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, run
@@ -59,7 +59,7 @@ def operators(document: Document) -> Counter[str]:
     return Counter(node.op_type for scope in document.scopes() for node in scope.nodes)
 
 
-def casts_of(found: Retyping) -> set[tuple[str, str]]:
+def casts_of(found: RetypedModel) -> set[tuple[str, str]]:
     return {(cast.source, cast.dtype) for cast in found.plan.casts}
 
 
@@ -68,7 +68,7 @@ def feeds_of(document: Document) -> dict[str, np.ndarray[Any, Any]]:
     return {name: every[name] for name in document.main.inputs}
 
 
-def assert_nearly_the_same(document: Document, found: Retyping) -> None:
+def assert_nearly_the_same(document: Document, found: RetypedModel) -> None:
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(found.document)), full_check=True)
     feeds = feeds_of(document)
     for mine, theirs in zip(run(found.document, **feeds), run(document, **feeds), strict=True):

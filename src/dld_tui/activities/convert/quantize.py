@@ -23,7 +23,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
-    from dld_tui.backends.conversion.verification import Checked, Verifier
+    from dld_tui.backends.conversion.verification import VerificationOutcome, Verifier
     from dld_tui.core.conversion.error_attribution import FailingNode
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
@@ -163,7 +163,7 @@ class _Quantized:
 
     variant: _Variant
     made: QuantizedCopy
-    checked: Checked
+    checked: VerificationOutcome
     milliseconds: float | None = None
     """The median latency, where it was measured."""
 

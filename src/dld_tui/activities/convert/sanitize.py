@@ -129,7 +129,11 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion import simplifiers
-    from dld_tui.backends.conversion.verification import Checked, Verifier, same_arithmetic
+    from dld_tui.backends.conversion.verification import (
+        VerificationOutcome,
+        Verifier,
+        same_arithmetic,
+    )
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import SanitizedModel, write_result
 
@@ -150,7 +154,7 @@ def run(request: Request) -> Iterator[Event]:
         yield from search.run(libraries)
         if search.best is None:
             notes.append("nothing was simplified: " + search.why())
-            result, checked = copy_of(document), Checked(skipped="nothing was changed")
+            result, checked = copy_of(document), VerificationOutcome(skipped="nothing was changed")
             stack.callback(result.close)
         else:
             result = search.best

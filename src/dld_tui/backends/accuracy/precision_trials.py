@@ -44,7 +44,7 @@ from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
-from dld_tui.core.tensorrt.retyping import Retyping, assigned, in_lower_precision, switchable
+from dld_tui.core.tensorrt.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
 
@@ -369,7 +369,7 @@ class PrecisionTrials:
         ranked = sorted(main, key=lambda node: (-noise.get(node, 0.0), order[node]))
         return [*ranked, *others]
 
-    def _noise(self, retyping: Retyping, links: Mapping[Node, Relink]) -> dict[Node, float]:
+    def _noise(self, retyping: RetypedModel, links: Mapping[Node, Relink]) -> dict[Node, float]:
         """Return how much noise each node adds, relative to its values; infinite for overflow."""
         pairs = {
             theirs: theirs if self._rounded else mine

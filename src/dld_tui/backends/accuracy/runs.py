@@ -135,7 +135,7 @@ class State:
     """The peak of the tensors held in memory."""
 
 
-class _Kept:
+class _ValueCache:
     """What later groups of tensors are computed from, so that no node is run twice."""
 
     def __init__(self, budget: int) -> None:
@@ -268,7 +268,7 @@ class Comparison:
         types = {} if inner is None else types_with(inner, feeds[0])
         state = State(total=len(pairs))
         remaining = list(pairs)
-        kept = _Kept(budget if self._tensors else 1 << 62)
+        kept = _ValueCache(budget if self._tensors else 1 << 62)
         rounds = len([*groups(types, remaining, kept.room // 2)])
         builds = _Builds(rounds, self.one.builds + self.two.builds)
         yield from builds.said(len(pairs))
@@ -306,7 +306,7 @@ class Comparison:
 
     def _keep(
         self,
-        kept: _Kept,
+        kept: _ValueCache,
         reference: Mapping[str, AnyArray | None],
         other: Mapping[str, AnyArray | None],
         left: Mapping[str, str],

@@ -26,7 +26,7 @@ from dld_tui.core.text import visible
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedOutputs:
     """What an engine has to compute."""
 
     feeds: Sequence[Mapping[str, Any]]
@@ -58,7 +58,7 @@ class TacticTrials:
         document: Document,
         settings: BuildSettings,
         profiles: Sequence[Profile],
-        expected: Expected,
+        expected: ExpectedOutputs,
         way: str,
         folder: Path,
     ) -> None:

@@ -444,7 +444,7 @@ def _used(model: onnx.ModelProto) -> set[str]:
     return used
 
 
-class _Stored(NamedTuple):
+class _StoredTensors(NamedTuple):
     """The tensors stored in a graph, and those weights to dequantize: nodes by output."""
 
     tensors: Collection[str]
@@ -452,7 +452,7 @@ class _Stored(NamedTuple):
 
 
 def _dequantize_once(
-    graph: onnx.GraphProto, outputs: Collection[str], outer: Sequence[_Stored] = ()
+    graph: onnx.GraphProto, outputs: Collection[str], outer: Sequence[_StoredTensors] = ()
 ) -> None:
     """Keep one DequantizeLinear for each weight, in the graph that has the weight.
 
@@ -465,7 +465,7 @@ def _dequantize_once(
         outer: The tensors of the enclosing graphs, the nearest first.
     """
     tensors = {tensor.name: tensor for tensor in graph.initializer}
-    here = _Stored(tensors, {})
+    here = _StoredTensors(tensors, {})
     scopes = (here, *outer)
     nodes = []
     for node in graph.node:

@@ -18,7 +18,7 @@ import onnx
 
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
-    Verified,
+    VerificationSummary,
     elements_of,
     same_arithmetic,
     session_of,
@@ -67,7 +67,7 @@ _LARGEST_WEIGHT = 64 << 20
 
 
 @dataclass(frozen=True)
-class Resized:
+class ResizedCopy:
     """A copy of a model with other dimensions. Close it."""
 
     document: Document
@@ -75,12 +75,12 @@ class Resized:
     dimensions: list[ResizedDimension]
     changed: list[str]
     """Nodes with constants that held an old size, one sentence each. Foreign text."""
-    verified: Verified
+    verified: VerificationSummary
 
 
 def resized(
     request: Verification, texts: Sequence[str], original: Document, output: Path
-) -> Generator[Event, None, Resized]:
+) -> Generator[Event, None, ResizedCopy]:
     """Return a copy with other dimensions. Close the copy.
 
     Raises:
@@ -127,7 +127,7 @@ def resized(
         )
         for dimension in asked
     ]
-    return Resized(result, [*notes, *remarks], dimensions, changed, verified_values)
+    return ResizedCopy(result, [*notes, *remarks], dimensions, changed, verified_values)
 
 
 def _guess(request: Verification, original: Document, title: Path) -> Guess:
@@ -202,7 +202,7 @@ def _verified(
     asked: Sequence[Dimension],
     guess: Guess,
     output: Path,
-) -> Generator[Event, None, tuple[Verified, list[str]]]:
+) -> Generator[Event, None, tuple[VerificationSummary, list[str]]]:
     sized = [
         change
         for change in asked
@@ -218,11 +218,13 @@ def _verified(
         if isinstance(verified_values.values, NotCompared):
             return verified_values, notes
     elif not request.verify or request.values == "never":
-        return Verified(NotCompared("it is switched off"), None), []
+        return VerificationSummary(NotCompared("it is switched off"), None), []
     else:
         shapes = _texts(_resized(guess, asked))
         notes = yield from verify(original, result, output, shapes, _HINT)
-        verified_values = Verified(NotCompared("the original accepts only another size"), None)
+        verified_values = VerificationSummary(
+            NotCompared("the original accepts only another size"), None
+        )
         if figures(original).weight_bytes > MANY_BYTES:
             return verified_values, notes
     if any(not change.is_batch for change in sized):

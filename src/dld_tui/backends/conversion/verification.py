@@ -660,7 +660,7 @@ _SPARED = (
 )
 
 
-class Verified(NamedTuple):
+class VerificationSummary(NamedTuple):
     """What conversions tell of the verification of their result."""
 
     values: ComparedValues | NotCompared
@@ -669,7 +669,7 @@ class Verified(NamedTuple):
 
 
 @dataclass
-class Checked:
+class VerificationOutcome:
     """What came of one result."""
 
     notes: list[str] = field(default_factory=list)
@@ -731,7 +731,9 @@ class Verifier:
         """Give back what was held."""
         self._stack.close()
 
-    def check(self, result: Document, *, blames: bool = True) -> Generator[Event, None, Checked]:
+    def check(
+        self, result: Document, *, blames: bool = True
+    ) -> Generator[Event, None, VerificationOutcome]:
         """Load and run a result, and compare its values with those of the original.
 
         Args:
@@ -743,24 +745,26 @@ class Verifier:
             InputError: The inputs cannot be read, or do not fit.
         """
         if not self._asked.verify:
-            return Checked(skipped="it is switched off")
+            return VerificationOutcome(skipped="it is switched off")
         notes = yield from self._tried(result)
         check = yield from self._prepared()
         if isinstance(check, str):
-            return Checked(notes, check)
+            return VerificationOutcome(notes, check)
         verdict = yield from with_loading_progress(
             "Comparing the values with the original",
             lambda: check.run(result) if blames else check.outputs(result),
         )
         if why := _useless_reference(verdict):
-            return Checked(notes, why)
+            return VerificationOutcome(notes, why)
         # The comparison ran it.
         notes = [note for note in notes if not note.startswith(_NOT_RUN)]
         if has_many_nodes(result) or has_many_nodes(self._original):
             notes.append(_SPARED)
-        return Checked(notes, verdict=verdict)
+        return VerificationOutcome(notes, verdict=verdict)
 
-    def to_keep(self, checked: Checked, kept: Collection[Node], most: int) -> dict[Node, str]:
+    def to_keep(
+        self, checked: VerificationOutcome, kept: Collection[Node], most: int
+    ) -> dict[Node, str]:
         """Return nodes that should stay as they were, too, with the reasons.
 
         They are nodes of a copy of the original in which calls of functions are replaced.
@@ -813,10 +817,10 @@ class Verifier:
     def figures(
         self,
         result: Document,
-        checked: Checked,
+        checked: VerificationOutcome,
         kept: Mapping[Node, str] | None = None,
         advice: Callable[[FailingNode], str] | None = None,
-    ) -> Generator[Event, None, Verified]:
+    ) -> Generator[Event, None, VerificationSummary]:
         """Return what came of the verification of a result that is to be written.
 
         Args:
@@ -828,7 +832,7 @@ class Verifier:
         latency = yield from self._latency(result)
         verdict = checked.verdict
         if verdict is None:
-            return Verified(NotCompared(checked.skipped), latency)
+            return VerificationSummary(NotCompared(checked.skipped), latency)
         first = verdict.first
         check = self._check if isinstance(self._check, ValueCheck) else None
         values = ComparedValues(
@@ -842,7 +846,7 @@ class Verifier:
             len(check.feeds.sets) if check is not None else 0,
             [] if check is None else [*check.remarks],
         )  # fmt: skip
-        return Verified(values, latency)
+        return VerificationSummary(values, latency)
 
     def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
         narrow = self._criteria.narrow
@@ -935,7 +939,7 @@ def verified(
     *,
     hint: str | None = None,
     unchanged: str = "",
-) -> Generator[Event, None, tuple[Verified, list[str]]]:
+) -> Generator[Event, None, tuple[VerificationSummary, list[str]]]:
     """Verify a result that is made in one way only; return what came of it, and notes.
 
     Args:
@@ -953,7 +957,7 @@ def verified(
     """
     with Verifier(asked, original, output, criteria, hint=hint) as verifier:
         if unchanged:
-            checked = Checked(skipped=unchanged)
+            checked = VerificationOutcome(skipped=unchanged)
         else:
             checked = yield from verifier.check(result)
         outcome = yield from verifier.figures(result, checked, advice=lambda _: hint or "")

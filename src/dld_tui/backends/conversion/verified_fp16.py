@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 
-from dld_tui.backends.conversion.verification import Checked, Verifier
+from dld_tui.backends.conversion.verification import VerificationOutcome, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria, NarrowType
@@ -30,7 +30,7 @@ HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Float32Parts:
     """What stays as it was, with the reasons."""
 
     nodes: Mapping[Node, str] = field(default_factory=dict)
@@ -42,9 +42,9 @@ class _Kept:
 class _Attempt:
     """What came of one choice. Close the document of the model."""
 
-    kept: _Kept
+    kept: _Float32Parts
     model: Fp16Model
-    checked: Checked
+    checked: VerificationOutcome
 
 
 def convert(
@@ -60,7 +60,7 @@ def convert(
         Verifier(request, document, request.output, criteria, hint=HINT) as verifier,
     ):
         repair = _Repair(request, document, narrow, verifier, stack)
-        best = yield from repair.attempt(_Kept())
+        best = yield from repair.attempt(_Float32Parts())
         if request.repair and best.checked.is_wrong:
             best = yield from repair.until_good(best)
             if not best.checked.is_wrong:
@@ -97,13 +97,13 @@ class _Repair:
         self._verifier, self._stack = verifier, stack
         self.notes: list[str] = []
 
-    def attempt(self, kept: _Kept) -> Generator[Event, None, _Attempt]:
+    def attempt(self, kept: _Float32Parts) -> Generator[Event, None, _Attempt]:
         """Convert, and compare with the original."""
         model = yield from self._converted(kept)
         self._stack.callback(model.document.close)
         return _Attempt(kept, model, (yield from self._verifier.check(model.document)))
 
-    def _converted(self, kept: _Kept) -> Generator[Event, None, Fp16Model]:
+    def _converted(self, kept: _Float32Parts) -> Generator[Event, None, Fp16Model]:
         return (yield from converted(
             self._request, self._document, self._narrow, [*kept.nodes], [*kept.borders]
         ))  # fmt: skip
@@ -117,7 +117,7 @@ class _Repair:
             more = verifier.to_keep(best.checked, best.kept.nodes, 1 << count)
             if not more and best.kept.borders.keys() >= borders.keys():
                 break
-            kept = _Kept({**best.kept.nodes, **more}, borders)
+            kept = _Float32Parts({**best.kept.nodes, **more}, borders)
             yield Log(f"outputs are not close enough: {len(kept.nodes):,} nodes in float32 now")
             best = yield from self.attempt(kept)
             if not best.checked.is_wrong:
@@ -144,7 +144,7 @@ class _Repair:
             if count > _TRIALS and monotonic() - begin > _TRIAL_SECONDS:
                 break
             places = [choices[int(place)] for place in sorted(trial, key=int)]
-            kept = _Kept(
+            kept = _Float32Parts(
                 {choice: good.kept.nodes[choice] for choice in places if isinstance(choice, Node)},
                 {choice: good.kept.borders[choice] for choice in places if isinstance(choice, str)},
             )

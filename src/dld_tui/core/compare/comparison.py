@@ -26,7 +26,7 @@ from dld_tui.core.compare.engines import (
     FEW_BITS,
     HEAVY,
     WORK,
-    Inserted,
+    InsertedLayers,
     Mismatch,
     PrecisionFigures,
     any_engine,
@@ -48,7 +48,7 @@ from dld_tui.core.compare.records import (
 )
 from dld_tui.core.compare.rows import (
     GROUPINGS,
-    Measured,
+    MeasuredLayers,
     Part,
     Side,
     column_cells,
@@ -525,7 +525,7 @@ class Comparison:
         )
 
     @cached_property
-    def measured(self) -> list[Measured]:
+    def measured(self) -> list[MeasuredLayers]:
         """The layers' times of each report."""
         return measure(self.subjects)
 
@@ -597,7 +597,7 @@ class Comparison:
         ]
 
     @cached_property
-    def inserted(self) -> list[Inserted]:
+    def inserted(self) -> list[InsertedLayers]:
         """The layers of each report that only convert a tensor."""
         return [
             inserted_layers(subject, side)

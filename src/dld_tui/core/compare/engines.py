@@ -17,7 +17,7 @@ from dld_tui.core.compare.records import Comparable, Row
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
-    from dld_tui.core.compare.rows import Measured
+    from dld_tui.core.compare.rows import MeasuredLayers
 
 TACTIC = "tactic"
 """The detail of a layer that names the kernel which was chosen for it."""
@@ -54,7 +54,7 @@ def any_engine(subjects: Iterable[Comparable]) -> bool:
 
 
 def find_mismatches(
-    subjects: Sequence[Comparable], sides: Sequence[Measured], rows: Iterable[Row]
+    subjects: Sequence[Comparable], sides: Sequence[MeasuredLayers], rows: Iterable[Row]
 ) -> list[Mismatch]:
     """Return the rows of layers whose precisions or tactics are not the same.
 
@@ -87,7 +87,7 @@ def _precision(layers: Sequence[Layer]) -> str:
     return " + ".join(sorted(names))
 
 
-def _tactic(side: Measured, layers: Sequence[Layer]) -> str:
+def _tactic(side: MeasuredLayers, layers: Sequence[Layer]) -> str:
     longest = sorted(layers, key=lambda layer: -(side.medians[layer.index] or 0.0))
     names = (layer.details.get(TACTIC) for layer in longest)
     return next((name for name in names if isinstance(name, str) and name), "")
@@ -103,7 +103,7 @@ def _nodes(layers: Sequence[Sequence[Layer]]) -> str:
 
 
 @dataclass(frozen=True)
-class Inserted:
+class InsertedLayers:
     """Layers that a backend inserts between those of the model: conversions of type or format."""
 
     layers: int
@@ -111,7 +111,7 @@ class Inserted:
     """None without times."""
 
 
-def inserted_layers(subject: Comparable, side: Measured) -> Inserted:
+def inserted_layers(subject: Comparable, side: MeasuredLayers) -> InsertedLayers:
     """Return how many layers of a report convert only, and how long they take."""
     chosen = [
         layer
@@ -119,7 +119,7 @@ def inserted_layers(subject: Comparable, side: Measured) -> Inserted:
         if layer.details.get(INSERTED) is True or is_conversion(layer)
     ]
     time = sum(side.medians[layer.index] or 0.0 for layer in chosen)
-    return Inserted(len(chosen), time if side.timed else None)
+    return InsertedLayers(len(chosen), time if side.timed else None)
 
 
 HEAVY, CONVERTING, OTHER = "products", "conversions", "rest"
@@ -164,7 +164,7 @@ def kind_of_work(layer: Layer) -> str:
     return CONVERTING if quantizes or layer.type == "Reformat" else OTHER
 
 
-def precision_figures(subject: Comparable, side: Measured) -> PrecisionFigures:
+def precision_figures(subject: Comparable, side: MeasuredLayers) -> PrecisionFigures:
     """Return what one engine computes in."""
     figures = PrecisionFigures(timed=side.timed)
     heavy: dict[str, tuple[float, int]] = {}

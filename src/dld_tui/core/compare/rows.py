@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredLayers:
     """The layers of one report with the times that are compared."""
 
     layers: Sequence[Layer]
@@ -58,7 +58,7 @@ class Measured:
         return any(median is not None for median in self.medians)
 
     @classmethod
-    def of(cls, subject: Comparable, *, gpu: bool) -> Measured:
+    def of(cls, subject: Comparable, *, gpu: bool) -> MeasuredLayers:
         """Return the times of a report.
 
         Args:
@@ -118,14 +118,14 @@ def runs_on_gpu(layer: Layer) -> bool:
     return any(word in (layer.provider or "") for word in _GPU_PROVIDERS)
 
 
-def measure(subjects: Sequence[Comparable]) -> list[Measured]:
+def measure(subjects: Sequence[Comparable]) -> list[MeasuredLayers]:
     """Return the times of reports, like with like.
 
     Kernel times are taken when every report that uses a GPU has them: otherwise launching in one
     would be compared with working in another.
     """
     gpu = not any(lacks_kernels(subject) for subject in subjects)
-    return [Measured.of(subject, gpu=gpu) for subject in subjects]
+    return [MeasuredLayers.of(subject, gpu=gpu) for subject in subjects]
 
 
 def lacks_kernels(subject: Comparable) -> bool:
@@ -148,7 +148,7 @@ class Side:
     """The report has no times at all."""
 
     @classmethod
-    def of(cls, measured: Measured, part: Part) -> Side:
+    def of(cls, measured: MeasuredLayers, part: Part) -> Side:
         """Return the median time of some layers together, of those that ran."""
         known = [place for place, index in enumerate(part.layers) if measured.ran(index)]
         if not known:
@@ -159,7 +159,9 @@ class Side:
         return cls(time_ms, series, tuple(part.layers))
 
 
-def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: int) -> list[Row]:
+def rows_of_matches(
+    sides: Sequence[MeasuredLayers], matches: Sequence[Match], base: int
+) -> list[Row]:
     """Return one row a match, largest difference first."""
     drafts = []
     for match in matches:
@@ -169,7 +171,7 @@ def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: i
     return _rows(sides, drafts, base)
 
 
-def _most_telling(sides: Sequence[Measured], match: Match, base: int) -> Layer:
+def _most_telling(sides: Sequence[MeasuredLayers], match: Match, base: int) -> Layer:
     """Return the longest layer of the base, else of the first report that has one."""
     order = [base, *(index for index in range(len(sides)) if index != base)]
     report = next(index for index in order if match.members[index])
@@ -178,7 +180,7 @@ def _most_telling(sides: Sequence[Measured], match: Match, base: int) -> Layer:
     return side.layers[longest]
 
 
-def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
+def rows_by(sides: Sequence[MeasuredLayers], by: str, base: int) -> list[Row]:
     """Return one row a group of layers, largest difference first.
 
     Args:
@@ -214,7 +216,7 @@ class _Draft:
     name: str = ""
 
 
-def _rows(sides: Sequence[Measured], drafts: Sequence[_Draft], base: int) -> list[Row]:
+def _rows(sides: Sequence[MeasuredLayers], drafts: Sequence[_Draft], base: int) -> list[Row]:
     columns = [
         [Side.of(side, draft.parts[index]) for draft in drafts] for index, side in enumerate(sides)
     ]
@@ -247,7 +249,7 @@ def _judged(cells: Sequence[Cell], part: Sequence[Part], base: int) -> list[Cell
     ]
 
 
-def _step(sides: Sequence[Measured], index: int, base: int) -> float:
+def _step(sides: Sequence[MeasuredLayers], index: int, base: int) -> float:
     return max(sides[index].resolution_ms, sides[base].resolution_ms)
 
 

@@ -79,7 +79,7 @@ def lower_opset(model: onnx.ModelProto, version: int) -> LoweredModel:
     ):  # its value is known only where the function is called
         lowered.model.CopyFrom(inline_local_functions(lowered.model))
     problem = _without_newer(lowered, version)
-    work = _Lowering(lowered, version)
+    work = _Downgrade(lowered, version)
     for _, body in bodies(lowered.model):
         if problem is None:
             problem = work.body(body)
@@ -195,7 +195,7 @@ def _title(node: onnx.NodeProto, more: int = 0) -> str:
     return f": node {clip(visible(name), 120, keep='middle')}{others}"
 
 
-class _Lowering:
+class _Downgrade:
     def __init__(self, lowered: LoweredModel, version: int) -> None:
         self._found = lowered
         self._version = version
@@ -313,7 +313,7 @@ def _refused(node: onnx.NodeProto, old: defs.OpSchema, version: int) -> str | No
 # --- adapters -----------------------------------------------------------------------------------
 
 
-def _shape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+def _shape(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write a part of a shape as the whole shape and a Slice of it."""
     bounds = {text_of(a.name): int(a.i) for a in node.attribute}
     if not bounds or work.version >= 15:
@@ -336,7 +336,7 @@ def _shape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -
     return None
 
 
-def _axes(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+def _axes(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write axes that are a constant input as an attribute."""
     del nodes
     op_type = text_of(node.op_type)
@@ -362,7 +362,7 @@ def _axes(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) ->
     return None
 
 
-def _reshape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+def _reshape(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Drop allowzero where the shape has no constant 0: computed sizes are those of real data."""
     flag = next((a for a in node.attribute if a.name == "allowzero"), None)
     if flag is None or work.version >= 14:
@@ -381,7 +381,7 @@ def _reshape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto])
     return None
 
 
-def _split(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+def _split(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write the sizes of parts as an attribute; equal parts need none."""
     del nodes
     for attribute in [a for a in node.attribute if a.name == "num_outputs"]:
@@ -398,7 +398,7 @@ def _split(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -
     return None
 
 
-def _constant(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+def _constant(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write a number, or a list of numbers, as a tensor."""
     del nodes
     if work.version >= 12 or len(node.attribute) != 1 or node.attribute[0].name == "value":
@@ -413,7 +413,7 @@ def _constant(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]
     return None
 
 
-_RULES: dict[str, Callable[[_Lowering, onnx.NodeProto, list[onnx.NodeProto]], str | None]] = {
+_RULES: dict[str, Callable[[_Downgrade, onnx.NodeProto, list[onnx.NodeProto]], str | None]] = {
     "Shape": _shape,
     "Split": _split,
     "Reshape": _reshape,

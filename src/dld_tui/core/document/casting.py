@@ -475,7 +475,7 @@ def add_switches(
     transaction = Transaction("add_switches", {})
     for scope in dict.fromkeys(node.scope for node in changes_by_node):
         mine = {node: changes_by_node[node] for node in scope.nodes if node in changes_by_node}
-        _Switching(scope, names, transaction).add(mine, switches)
+        _SwitchInsertion(scope, names, transaction).add(mine, switches)
     main = document.main
     for switch in dict.fromkeys(switches[node] for node in changes_by_node):
         info = onnx.helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, ())
@@ -487,7 +487,7 @@ _CONSTANT_WEIGHTS = "MatMulNBits"
 """ONNX Runtime computes zeros where its scales are not constant: they are left unrounded."""
 
 
-class _Switching:
+class _SwitchInsertion:
     """Adds the switches of one scope."""
 
     def __init__(self, scope: Scope, names: FreshNames, transaction: Transaction) -> None:

@@ -535,7 +535,7 @@ class Row(NamedTuple):
     """Which time of a repeat a block is, from 1; 0 for all others."""
 
 
-class Arranged(NamedTuple):
+class Arrangement(NamedTuple):
     """What is worked out of a graph for its first picture: plain values, in this process or not."""
 
     rails: Rails
@@ -576,7 +576,7 @@ class Overview:
             process; None to work it out here.
     """
 
-    def __init__(self, graph: Graph, arranged: Arranged | None = None) -> None:
+    def __init__(self, graph: Graph, arranged: Arrangement | None = None) -> None:
         self.graph = graph
         self.rails: Rails
         """The rails of all vertices: rows in the order in which they are listed."""
@@ -594,12 +594,12 @@ class Overview:
             self.folds, self._open = folds_of(arranged.folds, graph, self.rails)
             self._seen = self._seen_graph(arranged.links), arranged.seen
 
-    def arranged(self) -> Arranged:
+    def arranged(self) -> Arrangement:
         """Return what another overview of this graph need not work out again."""
         links = self._links()
         graph = self._seen_graph(links)
         self._seen = graph, lay_rails(graph, range(len(graph)))
-        return Arranged(self.rails, known_of(self.folds, self._open), links, self._seen[1])
+        return Arrangement(self.rails, known_of(self.folds, self._open), links, self._seen[1])
 
     def _open_first(self) -> None:
         """Open folds until there is something to see, those that hide least first.

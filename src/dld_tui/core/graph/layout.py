@@ -239,7 +239,7 @@ class _Part:
 
 
 @dataclass
-class _Arranged:
+class _Arrangement:
     """What is found of a kind of part, in local numbers."""
 
     layers: Layers
@@ -267,9 +267,9 @@ def arrange(
     """
     parts = _parts(layers, widths)
     often = Counter(part.key for part in parts)
-    known: dict[_Key, _Arranged] = {}
+    known: dict[_Key, _Arrangement] = {}
     left = [0] * len(layers.rank)
-    placed: list[tuple[_Arranged, int]] = []
+    placed: list[tuple[_Arrangement, int]] = []
     crossings, offset = 0, 0
     for number, part in enumerate(parts):
         arranged = known.get(part.key)
@@ -298,7 +298,7 @@ def arrange(
     return left, gaps, crossings
 
 
-def _put(layers: Layers, part: _Part, arranged: _Arranged) -> None:
+def _put(layers: Layers, part: _Part, arranged: _Arrangement) -> None:
     """Give the ranks of a part the orders that were found, and new items where there are some."""
     items = [part.items[at] if at >= 0 else -1 for at in arranged.items]
     if -1 in items:
@@ -349,7 +349,7 @@ def _part(layers: Layers, widths: Sequence[int], first: int, last: int) -> _Part
 
 def _arranged(
     layers: Layers, part: _Part, widths: Sequence[int], gap: int, *, pinned: bool, routed: bool
-) -> _Arranged:
+) -> _Arrangement:
     mine, items, crossings = order_lines(_local(layers, part))
     own = [widths[part.items[at]] if at >= 0 else 1 for at in items]
     left = place_items(mine, own, gap)
@@ -358,7 +358,7 @@ def _arranged(
         (top,), (bottom,) = ends
         left[bottom] = left[top] + (own[top] - 1) // 2 - (own[bottom] - 1) // 2
     gaps = route(mine, left, own) if routed else []
-    return _Arranged(mine, items, left, gaps, crossings)
+    return _Arrangement(mine, items, left, gaps, crossings)
 
 
 def _local(layers: Layers, part: _Part) -> Layers:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
-from dld_tui.core.graph.folding import Arranged, Overview
+from dld_tui.core.graph.folding import Arrangement, Overview
 from dld_tui.core.graph.graph import Graph, Net
 from dld_tui.core.graph.rails import Rails
 
@@ -48,7 +48,7 @@ def graph_of(data: bytes) -> Graph:
     return graph
 
 
-def arranged_bytes(arranged: Arranged) -> bytes:
+def arranged_bytes(arranged: Arrangement) -> bytes:
     """Return an arrangement as bytes."""
     links = arranged.links
     return _pack([
@@ -61,7 +61,7 @@ def arranged_bytes(arranged: Arranged) -> bytes:
     ])  # fmt: skip
 
 
-def arranged_of(data: bytes) -> Arranged:
+def arranged_of(data: bytes) -> Arrangement:
     """Return what :func:`arranged_bytes` wrote.
 
     Raises:
@@ -71,7 +71,7 @@ def arranged_of(data: bytes) -> Arranged:
     rails = [_rails_of(parts[at : at + _RAILS_PARTS]) for at in (0, _RAILS_PARTS)]
     nets, sources, *targets = parts[2 * _RAILS_PARTS :]
     links = zip(_ints_of(nets), _ints_of(sources), _lists_of(*targets), strict=True)
-    return Arranged(rails[0], json.loads(folds), list(links), rails[1])
+    return Arrangement(rails[0], json.loads(folds), list(links), rails[1])
 
 
 # --- parts ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
 
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.graph.folding import Arranged
+from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_exchange import arranged_of, graph_bytes
 from dld_tui.core.types import CancelCheck
@@ -62,7 +62,7 @@ class LayoutProcess:
                 with suppress(OSError):  # more than this user may have
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
-    def arrange(self, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
+    def arrange(self, graph: Graph, cancelled: CancelCheck) -> Arrangement | None:
         """Return the arrangement of a graph; None when the process has failed.
 
         Raises:

@@ -20,7 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
-from dld_tui.core.inputs.operator_shapes import Known
+from dld_tui.core.inputs.operator_shapes import Value
 from dld_tui.core.inputs.propagation import Propagation
 from dld_tui.core.inputs.roles import (
     BATCH,
@@ -791,7 +791,7 @@ class _Search:
             numbers = None
             if constant is not None and dims in ((), (1,)):
                 numbers = (int(constant) if spec.dtype[0] != "f" else constant,)
-            inputs[spec.name] = Known(dims, numbers, (spec.name, 0), self._last_place(spec, dims))
+            inputs[spec.name] = Value(dims, numbers, (spec.name, 0), self._last_place(spec, dims))
         propagation = Propagation(self._document, inputs, count, self._orders)
         if key is not None:
             self._last = (key, propagation)

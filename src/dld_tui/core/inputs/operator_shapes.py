@@ -35,7 +35,7 @@ _A = onnx.AttributeProto
 
 
 @dataclass(slots=True)
-class Known:
+class Value:
     """The known shape and elements of a value."""
 
     dims: Dims | None = None
@@ -74,7 +74,7 @@ class Known:
         return self.numbers
 
 
-UNKNOWN = Known()
+UNKNOWN = Value()
 
 
 class Attributes:
@@ -116,19 +116,19 @@ class Attributes:
         proto = self.proto(name)
         return default if proto is None else bytes(proto.s).decode("utf-8", "replace")
 
-    def constant(self) -> Known:
+    def constant(self) -> Value:
         """Return the value of a Constant."""
         document = self.node.scope.document
         for proto in self.protos().values():
             kind = proto.type or attribute_type(proto)
             if kind == _A.TENSOR:
                 tensor = Tensor(proto.t, document)
-                return Known(tensor.shape, tensor=tensor)
+                return Value(tensor.shape, tensor=tensor)
             if kind in (_A.INT, _A.FLOAT):
-                return Known((), (proto.i if kind == _A.INT else proto.f,))
+                return Value((), (proto.i if kind == _A.INT else proto.f,))
             if kind in (_A.INTS, _A.FLOATS):
                 listed = tuple(proto.ints if kind == _A.INTS else proto.floats)
-                return Known((len(listed),), listed)
+                return Value((len(listed),), listed)
         return UNKNOWN
 
     def has_input(self, at: int) -> bool:
@@ -228,7 +228,7 @@ class Constraints:
                 self.shrunk += size == 1
         return np.where(first == 1, second, first)
 
-    def bound(self, index: Known, rows: Number) -> None:
+    def bound(self, index: Value, rows: Number) -> None:
         """Note that the elements of a value point into a table."""
         if rows is None:
             return
@@ -239,7 +239,7 @@ class Constraints:
             self.require(index.most < rows)
 
 
-Rule: TypeAlias = "Callable[[Constraints, list[Known], Attributes], Sequence[Known]]"
+Rule: TypeAlias = "Callable[[Constraints, list[Value], Attributes], Sequence[Value]]"
 """Returns the known shapes and values of a node's outputs, and records its constraints."""
 
 
@@ -268,7 +268,7 @@ def plain(value: Number) -> Number:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def whole(known: Known) -> list[int] | None:
+def whole(known: Value) -> list[int] | None:
     """Return the elements as integers, which are the same for all candidates; None if unknown."""
     values = known.values()
     if values is None:
@@ -286,12 +286,12 @@ def lacks(numbers: Sequence[Number]) -> bool:
 _MOST_CLASSES = 1 << 16
 
 
-def _copied(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _copied(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     value = i[0]
-    return [Known(value.dims, value.values(), value.source, value.most)]
+    return [Value(value.dims, value.values(), value.source, value.most)]
 
 
-def _cast(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _cast(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     value, to = i[0], a.number("to", 0)
     numbers = value.values()
     if numbers is not None and to in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
@@ -301,7 +301,7 @@ def _cast(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     elif numbers is not None and to in (1, 10, 11):
         numbers = tuple(None if n is None else n * 1.0 for n in numbers)
     rows = value.rows if to in (onnx.TensorProto.INT64, onnx.TensorProto.INT32) else None
-    return [Known(value.dims, numbers, value.source, value.most, rows=rows)]
+    return [Value(value.dims, numbers, value.source, value.most, rows=rows)]
 
 
 def _integer(value: Number) -> Number:
@@ -315,7 +315,7 @@ def _reduced(dims: Dims, axes: Sequence[int] | None, keep: bool) -> Dims:
     return tuple(dim for at, dim in enumerate(dims) if at not in chosen)
 
 
-def _reduce(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _reduce(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     axes = a.numbers("axes")
     if axes is None and len(i) > 1 and i[1] is not UNKNOWN:
         values = i[1].values()
@@ -323,7 +323,7 @@ def _reduce(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
             return []
         axes = [int(value) for value in values]
     if i[0].dims is None or (not axes and a.number("noop_with_empty_axes", 0)):
-        return [Known(i[0].dims)]
+        return [Value(i[0].dims)]
     numbers = None
     listed = i[0].values()
     if listed is not None and len(i[0].dims) == 1 and not lacks(listed):
@@ -333,13 +333,13 @@ def _reduce(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
             numbers = (sum(listed),)
         elif a.node.op_type in ("ReduceMax", "ReduceMin") and len(listed) == 1:
             numbers = (listed[0],)
-    return [Known(_reduced(i[0].dims, axes, bool(a.number("keepdims", 1))), numbers)]
+    return [Value(_reduced(i[0].dims, axes, bool(a.number("keepdims", 1))), numbers)]
 
 
-def _arg(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _arg(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     if i[0].dims is None:
         return []
-    return [Known(_reduced(i[0].dims, [a.number("axis", 0)], bool(a.number("keepdims", 1))))]
+    return [Value(_reduced(i[0].dims, [a.number("axis", 0)], bool(a.number("keepdims", 1))))]
 
 
 def _divided(x: Number, y: Number) -> Number:
@@ -371,7 +371,7 @@ _ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
 }
 
 
-def _elementwise(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _elementwise(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = d.broadcast(*(left.dims for left in i))
     kind = a.node.op_type
     numbers = None
@@ -400,13 +400,13 @@ def _elementwise(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Know
         for value, constant in ((i[0], i[1]), (i[1], i[0])):
             compared = only(constant.values())
             if value.source is not None and (classes := _classes(constant)):
-                d.bound(Known(source=value.source), classes)
+                d.bound(Value(source=value.source), classes)
             if value.source is not None and compared is not None and constant.source is None:
                 d.compared.setdefault(value.source[0], []).append(compared)
-    return [Known(dims, numbers, _shifted(kind, i), _most(kind, i))]
+    return [Value(dims, numbers, _shifted(kind, i), _most(kind, i))]
 
 
-def _classes(constant: Known) -> int | None:
+def _classes(constant: Value) -> int | None:
     """Return how many classes are compared with, where a constant lists them, as in a one-hot."""
     tensor = constant.tensor
     if tensor is None or not 1 < tensor.element_count <= _MOST_CLASSES:
@@ -419,7 +419,7 @@ def _classes(constant: Known) -> int | None:
     return int(listed.max()) + 1 if is_counted else None
 
 
-def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:
+def _shifted(kind: str, i: list[Value]) -> tuple[str, int] | None:
     """Return where elements come from that a constant is added to."""
     if kind not in ("Add", "Sub") or len(i) != 2:
         return None
@@ -431,7 +431,7 @@ def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:
     return None
 
 
-def _most(kind: str, i: list[Known]) -> Number:
+def _most(kind: str, i: list[Value]) -> Number:
     if kind == "Add" and len(i) == 2:
         mosts = [value.most if value.most is not None else only(value.values()) for value in i]
         if not lacks(mosts) and any(value.most is not None for value in i):
@@ -439,7 +439,7 @@ def _most(kind: str, i: list[Known]) -> Number:
     return None
 
 
-def _where(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _where(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = d.broadcast(*(value.dims for value in i))
     listed = [value.values() for value in i]
     numbers = None
@@ -451,79 +451,79 @@ def _where(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
                 None if lacks((c, x, y)) else plain(np.where(c, x, y)[()])
                 for c, x, y in zip(*rows, strict=True)
             )
-    return [Known(dims, numbers)]
+    return [Value(dims, numbers)]
 
 
-def _not(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _not(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     numbers = i[0].values()
     if numbers is not None:
         numbers = tuple(None if n is None else plain(np.logical_not(n)) for n in numbers)
-    return [Known(i[0].dims, numbers)]
+    return [Value(i[0].dims, numbers)]
 
 
-def _rounded(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _rounded(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     how: Any = {"Floor": np.floor, "Ceil": np.ceil, "Round": np.round, "Neg": np.negative,
            "Sqrt": np.sqrt, "Abs": np.abs}[a.node.op_type]  # fmt: skip
     numbers = i[0].values()
     if numbers is not None:
         numbers = tuple(None if n is None else plain(how(n)) for n in numbers)
-    return [Known(i[0].dims, numbers)]
+    return [Value(i[0].dims, numbers)]
 
 
-def _shape(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _shape(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
     part = dims[a.number("start", 0) : a.number("end", len(dims))]
-    return [Known((len(part),), tuple(part))]
+    return [Value((len(part),), tuple(part))]
 
 
-def _size(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
-    return [Known((), (None if i[0].dims is None else product(i[0].dims),))]
+def _size(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
+    return [Value((), (None if i[0].dims is None else product(i[0].dims),))]
 
 
-def _constant(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _constant(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     return [a.constant()]
 
 
-def _constant_of_shape(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _constant_of_shape(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     sizes = i[0].values()
     if sizes is None:
         rank = i[0].dims[0] if i[0].dims else None
-        return [Known((None,) * rank if isinstance(rank, int) else None)]
+        return [Value((None,) * rank if isinstance(rank, int) else None)]
     numbers = None
     count = None if lacks(sizes) else only((product(sizes),))
     if len(sizes) <= 1 and isinstance(count, int) and 0 <= count <= MOST_NUMBERS:
         values = a.constant().values() if a.node.proto.attribute else (0.0,)
         value = values[0] if values else 0.0
         numbers = (value,) * count
-    return [Known(tuple(sizes), numbers)]
+    return [Value(tuple(sizes), numbers)]
 
 
-def _range(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _range(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     start, limit, delta = (None if value.values() is None else value.values()[0] for value in i)  # type: ignore[index]
     if start is None or limit is None or delta is None:
-        return [Known((None,))]
+        return [Value((None,))]
     if isinstance(delta, np.ndarray) or not delta:
-        return [Known((None,))]
+        return [Value((None,))]
     count = np.maximum(np.ceil((limit - start) / delta), 0)
     count = count.astype(np.int64) if isinstance(count, np.ndarray) else int(count)
     numbers = None
     if isinstance(count, int) and count <= MOST_NUMBERS and not isinstance(start, np.ndarray):
         numbers = tuple(start + at * delta for at in range(count))
-    return [Known((count,), numbers, None, limit - 1 if delta > 0 else None)]
+    return [Value((count,), numbers, None, limit - 1 if delta > 0 else None)]
 
 
-def _cumulated(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _cumulated(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """CumSum: of ones, it counts to the length."""
     axis = i[1].values() if len(i) > 1 else None
     dims = i[0].dims
     most = dims[int(axis[0])] if dims and axis and isinstance(axis[0], int) else None
-    return [Known(dims, None, None, most)]
+    return [Value(dims, None, None, most)]
 
 
-def _non_zero(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
-    return [Known((None if i[0].dims is None else len(i[0].dims), None))]
+def _non_zero(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
+    return [Value((None if i[0].dims is None else len(i[0].dims), None))]
 
 
 NUMBER_RULES: dict[str, Rule] = {
@@ -539,7 +539,7 @@ NUMBER_RULES: dict[str, Rule] = {
 """By operator."""
 
 
-def _gather(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _gather(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     data, index, axis = i[0], i[1], a.number("axis", 0)
     if data.dims is not None and data.dims:
         d.bound(index, data.dims[axis])
@@ -551,33 +551,33 @@ def _gather(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     elif data.source is not None and axis == 0 and index.dims in ((), (1,)):
         source = data.source
     if data.dims is None or index.dims is None:
-        return [Known(None, numbers, source)]
+        return [Value(None, numbers, source)]
     axis %= len(data.dims)
-    return [Known((*data.dims[:axis], *index.dims, *data.dims[axis + 1 :]), numbers, source)]
+    return [Value((*data.dims[:axis], *index.dims, *data.dims[axis + 1 :]), numbers, source)]
 
 
-def _gather_quantized(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _gather_quantized(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """GatherBlockQuantized of 4 bits in bytes: the last axis holds two elements a byte."""
     gathered = _gather(d, i[:2], a)
     data, scales = i[0].dims, i[2].dims if len(i) > 2 else None
     if data is None or scales is None or gathered[0].dims is None:
-        return [Known()]
+        return [Value()]
     bits, axis = a.number("bits", 4), a.number("gather_axis", 0) % len(data)
     if axis == len(data) - 1 or gathered[0].dims[-1] is None:
-        return [Known()]
+        return [Value()]
     block = a.number("block_size", 128)
     packed = scales[-1] is not None and data[-1] is not None and bits == 4
     is_packed = packed and bool(np.all(data[-1] * 2 <= scales[-1] * block))
-    return [Known((*gathered[0].dims[:-1], gathered[0].dims[-1] * (2 if is_packed else 1)))]
+    return [Value((*gathered[0].dims[:-1], gathered[0].dims[-1] * (2 if is_packed else 1)))]
 
 
-def _gather_elements(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _gather_elements(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     if i[0].dims is not None:
         d.bound(i[1], i[0].dims[a.number("axis", 0)])
-    return [Known(i[1].dims)]
+    return [Value(i[1].dims)]
 
 
-def _concat(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _concat(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     axis = a.number("axis", 0)
     listed = [value.values() for value in i]
     numbers = None
@@ -588,7 +588,7 @@ def _concat(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
         numbers = tuple(number for value in listed for number in value or ())
     known = [value.dims for value in i if value.dims is not None]
     if len(known) < len(i) or not known:
-        return [Known((len(numbers),) if numbers is not None else None, numbers)]
+        return [Value((len(numbers),) if numbers is not None else None, numbers)]
     rank = len(known[0])
     axis %= rank
     dims: list[Number] = list(known[0])
@@ -599,41 +599,41 @@ def _concat(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
                 dims[at] = None if lacks(both) else both[0] + both[1]
             else:
                 dims[at] = d.equal(dims[at], other[at])
-    return [Known(tuple(dims), numbers if rank == 1 else None)]
+    return [Value(tuple(dims), numbers if rank == 1 else None)]
 
 
-def _squeezed(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _squeezed(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     value = i[0]
     axes = a.numbers("axes")
     if axes is None and len(i) > 1:
         axes = whole(i[1])
     if value.dims is None or (axes is None and any(dim is None for dim in value.dims)):
-        return [Known(None, value.values(), value.source, value.most)]
+        return [Value(None, value.values(), value.source, value.most)]
     if axes is None:
         dims = tuple(dim for dim in value.dims if not (isinstance(dim, int) and dim == 1))
-        return [Known(dims, value.values(), value.source, value.most)]
+        return [Value(dims, value.values(), value.source, value.most)]
     chosen = {axis % len(value.dims) for axis in axes}
     for axis in chosen:
         if value.dims[axis] is not None:
             d.require(value.dims[axis] == 1)
     dims = tuple(dim for at, dim in enumerate(value.dims) if at not in chosen)
-    return [Known(dims, value.values(), value.source, value.most)]
+    return [Value(dims, value.values(), value.source, value.most)]
 
 
-def _unsqueezed(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _unsqueezed(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     value = i[0]
     axes = a.numbers("axes")
     if axes is None and len(i) > 1:
         axes = whole(i[1])
     if value.dims is None or axes is None:
-        return [Known(None, value.values(), value.source, value.most)]
+        return [Value(None, value.values(), value.source, value.most)]
     rank = len(value.dims) + len(axes)
     chosen, rest = {axis % rank for axis in axes}, iter(value.dims)
     dims = tuple(1 if at in chosen else next(rest) for at in range(rank))
-    return [Known(dims, value.values() if rank <= 1 else None, value.source, value.most)]
+    return [Value(dims, value.values() if rank <= 1 else None, value.source, value.most)]
 
 
-def _reshape(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _reshape(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     value = i[0]
     target = i[1].values() if len(i) > 1 else None
     if len(i) < 2:
@@ -642,7 +642,7 @@ def _reshape(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     if target is None:
         rank = i[1].dims[0] if len(i) > 1 and i[1].dims else None
         unknown = (None,) * rank if isinstance(rank, int) else None
-        return [Known(unknown, None, value.source, value.most)]
+        return [Value(unknown, None, value.source, value.most)]
     dims: list[Number] = []
     for at, size in enumerate(target):
         if isinstance(size, (int, float)) and size == 0 and not a.number("allowzero", 0):
@@ -653,7 +653,7 @@ def _reshape(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     elements = value.rows if value.rows is not None else value.values()
     numbers = elements if len(filled) <= 1 else None
     rows = elements if len(filled) == 2 else None
-    return [Known(filled, numbers, value.source, value.most, rows=rows)]
+    return [Value(filled, numbers, value.source, value.most, rows=rows)]
 
 
 def _filled(d: Constraints, before: Dims | None, dims: list[Number]) -> Dims:
@@ -671,60 +671,60 @@ def _filled(d: Constraints, before: Dims | None, dims: list[Number]) -> Dims:
     return tuple(total // safe if at in open_at else dim for at, dim in enumerate(dims))
 
 
-def _transpose(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _transpose(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
-        return [Known(None, None, i[0].source, i[0].most)]
+        return [Value(None, None, i[0].source, i[0].most)]
     order = a.numbers("perm") or list(reversed(range(len(dims))))
     matrix = i[0].matrix()
     rows = None if matrix is None else tuple(matrix.transpose(order).reshape(-1))
     turned = tuple(dims[at] for at in order)
-    return [Known(turned, None, i[0].source, i[0].most, rows=rows)]
+    return [Value(turned, None, i[0].source, i[0].most, rows=rows)]
 
 
-def _flatten(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _flatten(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
-        return [Known((None, None), None, i[0].source)]
+        return [Value((None, None), None, i[0].source)]
     axis = a.number("axis", 1)
     axis = axis if axis >= 0 else axis + len(dims)
-    return [Known((product(dims[:axis]), product(dims[axis:])), None, i[0].source)]
+    return [Value((product(dims[:axis]), product(dims[axis:])), None, i[0].source)]
 
 
-def _expand(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _expand(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     target = i[1].values()
     value = i[0]
     if target is None:
-        return [Known(None, None, value.source, value.most)]
+        return [Value(None, None, value.source, value.most)]
     numbers = value.values()
     repeated = None
     if numbers is not None and len(numbers) == 1 and len(target) == 1:
         count = only(target)
         if isinstance(count, int) and 0 <= count <= MOST_NUMBERS:
             repeated = numbers * count
-    return [Known(d.broadcast(value.dims, tuple(target)), repeated, value.source, value.most)]
+    return [Value(d.broadcast(value.dims, tuple(target)), repeated, value.source, value.most)]
 
 
-def _tile(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _tile(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, repeats = i[0].dims, i[1].values()
     if dims is None or repeats is None or len(dims) != len(repeats):
-        return [Known(None if dims is None else (None,) * len(dims), None, i[0].source)]
+        return [Value(None if dims is None else (None,) * len(dims), None, i[0].source)]
     tiled = tuple(None if lacks(pair) else pair[0] * pair[1]
                   for pair in zip(dims, repeats, strict=True))  # fmt: skip
-    return [Known(tiled, None, i[0].source, i[0].most)]
+    return [Value(tiled, None, i[0].source, i[0].most)]
 
 
-def _slice(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _slice(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
-        return [Known(None, None, i[0].source)]
+        return [Value(None, None, i[0].source)]
     if len(i) > 1:
         starts, ends = i[1].values(), i[2].values()
         axes = whole(i[3]) if len(i) > 3 and i[3] is not UNKNOWN else None
         steps = whole(i[4]) if len(i) > 4 and i[4] is not UNKNOWN else None
         has_axes = len(i) > 3 and i[3] is not UNKNOWN
         if has_axes and axes is None:
-            return [Known((None,) * len(dims), None, i[0].source)]
+            return [Value((None,) * len(dims), None, i[0].source)]
     else:
         listed, last = a.numbers("starts"), a.numbers("ends")
         starts = None if listed is None else tuple(listed)
@@ -747,7 +747,7 @@ def _slice(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
         if matrix is not None:
             matrix = matrix[(slice(None),) * axis + (part,)] if is_known else None
     rows = None if matrix is None else tuple(matrix.reshape(-1))
-    return [Known(tuple(sizes), numbers, i[0].source, i[0].most, rows=rows)]
+    return [Value(tuple(sizes), numbers, i[0].source, i[0].most, rows=rows)]
 
 
 def _edge(value: Number, step: int) -> int | None:
@@ -770,7 +770,7 @@ def _sliced(size: Number, begin: Number, end: Number, step: int) -> Number:
     return int(count) if count.ndim == 0 else count
 
 
-def _split(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _split(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
@@ -787,10 +787,10 @@ def _split(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     elif dims[axis] is not None and not lacks(parts):
         total = sum(parts)
         d.require(dims[axis] == total)
-    return [Known((*dims[:axis], part, *dims[axis + 1 :])) for part in parts]
+    return [Value((*dims[:axis], part, *dims[axis + 1 :])) for part in parts]
 
 
-def _pad(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _pad(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
@@ -799,7 +799,7 @@ def _pad(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     if pads is None and len(i) > 1:
         pads = i[1].values()
     if pads is None:
-        return [Known((None,) * len(dims))]
+        return [Value((None,) * len(dims))]
     axes = whole(i[3]) if len(i) > 3 and i[3] is not UNKNOWN else list(range(len(dims)))
     padded = list(dims)
     is_reflected = a.text("mode", "constant") == "reflect"
@@ -813,10 +813,10 @@ def _pad(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
             d.require((size > before) & (size > after))
         padded[axis] = size + before + after
         d.require(padded[axis] >= 0)
-    return [Known(tuple(padded))]
+    return [Value(tuple(padded))]
 
 
-def _top(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _top(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
@@ -825,10 +825,10 @@ def _top(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     count = values[0] if values else None
     if count is not None and dims[axis] is not None:
         d.require(dims[axis] >= count)
-    return [Known((*dims[:axis], count, *dims[axis + 1 :]))] * 2
+    return [Value((*dims[:axis], count, *dims[axis + 1 :]))] * 2
 
 
-def _one_hot(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _one_hot(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     values = i[1].values()
     depth = values[0] if values else None
     d.bound(i[0], depth)
@@ -836,10 +836,10 @@ def _one_hot(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
         return []
     axis = a.number("axis", -1)
     at = axis if axis >= 0 else axis + len(i[0].dims) + 1
-    return [Known((*i[0].dims[:at], depth, *i[0].dims[at:]))]
+    return [Value((*i[0].dims[:at], depth, *i[0].dims[at:]))]
 
 
-def _space_to_depth(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _space_to_depth(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, block = i[0].dims, a.number("blocksize", 1)
     if dims is None or len(dims) != 4:
         return []
@@ -847,15 +847,15 @@ def _space_to_depth(d: Constraints, i: list[Known], a: Attributes) -> Sequence[K
         if dim is not None:
             d.require(dim % block == 0)
     count = None if dims[1] is None else dims[1] * block * block
-    return [Known((dims[0], count, *(None if d is None else d // block for d in dims[2:])))]
+    return [Value((dims[0], count, *(None if d is None else d // block for d in dims[2:])))]
 
 
-def _depth_to_space(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _depth_to_space(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, block = i[0].dims, a.number("blocksize", 1)
     if dims is None or len(dims) != 4:
         return []
     count = None if dims[1] is None else dims[1] // (block * block)
-    return [Known((dims[0], count, *(None if d is None else d * block for d in dims[2:])))]
+    return [Value((dims[0], count, *(None if d is None else d * block for d in dims[2:])))]
 
 
 LAYOUT_RULES: dict[str, Rule] = {
@@ -868,15 +868,15 @@ LAYOUT_RULES: dict[str, Rule] = {
 """By operator."""
 
 
-def _gather_nd(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _gather_nd(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     data, index, shared = i[0].dims, i[1].dims, a.number("batch_dims", 0)
     if data is None or not index or not isinstance(index[-1], int):
         return []
-    return [Known((*index[:-1], *data[shared + index[-1] :]))]
+    return [Value((*index[:-1], *data[shared + index[-1] :]))]
 
 
-def _same(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
-    return [Known(i[0].dims)] * a.outputs
+def _same(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
+    return [Value(i[0].dims)] * a.outputs
 
 
 def _window(
@@ -904,41 +904,41 @@ def _window(
     return numbers
 
 
-def _conv(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _conv(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     weight = i[3] if a.node.op_type == "QLinearConv" else i[1]
     dims, shape = i[0].dims, weight.dims
     if dims is None or shape is None:
-        return [Known(None if shape is None else (None,) * len(shape))]
+        return [Value(None if shape is None else (None,) * len(shape))]
     channels = None if shape[1] is None else shape[1] * a.number("group", 1)
     if a.number("channels_last", 0):
         d.equal(dims[-1], channels)
-        return [Known((dims[0], *_window(d, dims[1:-1], shape[2:], a), shape[0]))]
+        return [Value((dims[0], *_window(d, dims[1:-1], shape[2:], a), shape[0]))]
     d.equal(dims[1], channels)
-    return [Known((dims[0], shape[0], *_window(d, dims[2:], shape[2:], a)))]
+    return [Value((dims[0], shape[0], *_window(d, dims[2:], shape[2:], a)))]
 
 
-def _deformed_conv(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _deformed_conv(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, shape = i[0].dims, i[1].dims
     if dims is None or shape is None:
         return []
-    return [Known((dims[0], shape[0], *_window(d, dims[2:], shape[2:], a)))]
+    return [Value((dims[0], shape[0], *_window(d, dims[2:], shape[2:], a)))]
 
 
-def _grid_sample(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _grid_sample(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, grid = i[0].dims, i[1].dims
     if dims is None or grid is None:
         return []
-    return [Known((d.equal(dims[0], grid[0]), dims[1], *grid[1:-1]))]
+    return [Value((d.equal(dims[0], grid[0]), dims[1], *grid[1:-1]))]
 
 
-def _roi_pool(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _roi_pool(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, rois, shape = i[0].dims, i[1].dims, a.numbers("pooled_shape")
     if dims is None or rois is None or shape is None:
         return []
-    return [Known((rois[0], dims[1], *shape))]
+    return [Value((rois[0], dims[1], *shape))]
 
 
-def _einsum(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _einsum(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     shapes = [known.dims for known in i if known.dims is not None]
     if len(shapes) < len(i):
         return []
@@ -947,14 +947,14 @@ def _einsum(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     for labels, dims in zip(terms, shapes, strict=True):
         for label, size in zip(labels, dims, strict=True):
             sizes[label] = d.joined(sizes.get(label, 1), size)
-    return [Known(tuple(sizes[label] for label in output))]
+    return [Value(tuple(sizes[label] for label in output))]
 
 
-def _matrices(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
-    return [Known(None if i[0].dims is None else i[0].dims[:-2])]
+def _matrices(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
+    return [Value(None if i[0].dims is None else i[0].dims[:-2])]
 
 
-def _conv_transpose(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _conv_transpose(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, shape = i[0].dims, i[1].dims
     if dims is None or shape is None:
         return []
@@ -979,31 +979,31 @@ def _conv_transpose(d: Constraints, i: list[Known], a: Attributes) -> Sequence[K
             padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
             numbers.append(strides[at] * (size - 1) + extra[at] + reach - padding)
     channels = None if shape[1] is None else shape[1] * a.number("group", 1)
-    return [Known((dims[0], channels, *numbers))]
+    return [Value((dims[0], channels, *numbers))]
 
 
-def _pool(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _pool(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, kernel = i[0].dims, a.numbers("kernel_shape")
     if dims is None or kernel is None:
         return []
     ceil = bool(a.number("ceil_mode", 0))
     if a.number("channels_last", 0) or a.node.op_type == "NhwcMaxPool":
         places = _window(d, dims[1:-1], kernel, a, ceil=ceil)
-        return [Known((dims[0], *places, dims[-1]))] * a.outputs
-    return [Known((*dims[:2], *_window(d, dims[2:], kernel, a, ceil=ceil)))] * a.outputs
+        return [Value((dims[0], *places, dims[-1]))] * a.outputs
+    return [Value((*dims[:2], *_window(d, dims[2:], kernel, a, ceil=ceil)))] * a.outputs
 
 
-def _global_pool(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _global_pool(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
     ones = (1 for _ in dims[2:])
     return [
-        Known((dims[0], *ones, dims[-1]) if a.number("channels_last", 0) else (*dims[:2], *ones))
+        Value((dims[0], *ones, dims[-1]) if a.number("channels_last", 0) else (*dims[:2], *ones))
     ]
 
 
-def _resize(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _resize(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is None:
         return []
@@ -1025,10 +1025,10 @@ def _resize(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
             resized[axis] = None
         if resized[axis] is not None:
             d.require(resized[axis] >= 1)
-    return [Known(tuple(resized))]
+    return [Value(tuple(resized))]
 
 
-def _matmul(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _matmul(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     other = i[3] if a.node.op_type == "QLinearMatMul" else i[1]
     a_dims, b_dims = i[0].dims, other.dims
     if not a_dims or not b_dims:
@@ -1037,13 +1037,13 @@ def _matmul(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     head = d.broadcast(a_dims[:-2], b_dims[:-2]) or ()
     left = a_dims[-2:-1]
     right = b_dims[-1:] if len(b_dims) > 1 else ()
-    return [Known((*head, *left, *right))]
+    return [Value((*head, *left, *right))]
 
 
-def _fused_matmul(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _fused_matmul(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """FusedMatMul: a product of matrices that may be transposed, with or without the batches."""
     left, right = (
-        Known(_turned(known.dims, a.number(f"trans{which}", 0), a.number(f"transBatch{which}", 0)))
+        Value(_turned(known.dims, a.number(f"trans{which}", 0), a.number(f"transBatch{which}", 0)))
         for known, which in zip(i[:2], "AB", strict=True)
     )
     return _matmul(d, [left, right], a)
@@ -1057,7 +1057,7 @@ def _turned(dims: Dims | None, matrix: int, batches: int) -> Dims | None:
     return (*dims[:-2], dims[-1], dims[-2]) if matrix else dims
 
 
-def _gemm(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _gemm(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     other = i[3] if a.node.op_type == "QGemm" else i[1]  # after scale and zero point
     left, right = i[0].dims, other.dims
     if left is None or right is None or len(left) != 2 or len(right) != 2:
@@ -1065,38 +1065,38 @@ def _gemm(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
     left = left[::-1] if a.number("transA", 0) else left
     right = right[::-1] if a.number("transB", 0) else right
     d.equal(left[1], right[0])
-    return [Known((left[0], right[1]))]
+    return [Value((left[0], right[1]))]
 
 
-def _matmul_bits(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _matmul_bits(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if not dims:
         return []
     d.equal(dims[-1], a.number("K", 0) or None)
-    return [Known((*dims[:-1], a.number("N", 0) or None))]
+    return [Value((*dims[:-1], a.number("N", 0) or None))]
 
 
-def _normalised(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _normalised(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     axis = a.number("axis", -1)
     if dims and len(i) > 1 and i[1].dims and len(i[1].dims) == 1 and axis in (-1, len(dims) - 1):
         d.equal(dims[-1], i[1].dims[0])
-    return [Known(dims)]
+    return [Value(dims)]
 
 
-def _skip_normalised(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _skip_normalised(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = d.broadcast(i[0].dims, i[1].dims)
-    return [Known(dims), UNKNOWN, UNKNOWN, Known(dims)]
+    return [Value(dims), UNKNOWN, UNKNOWN, Value(dims)]
 
 
-def _channel_normalised(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _channel_normalised(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims = i[0].dims
     if dims is not None and len(dims) > 1 and len(i) > 1 and i[1].dims:
         d.equal(dims[1], i[1].dims[0])
-    return [Known(dims)]
+    return [Value(dims)]
 
 
-def _recurrent(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _recurrent(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     dims, weights, recurrence = i[0].dims, i[1].dims, i[2].dims
     if dims is None or weights is None or recurrence is None:
         return []
@@ -1113,10 +1113,10 @@ def _recurrent(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]
                 d.equal(given_dim, state_dim)
     whole: Dims = ((batch, length, directions, hidden) if batch_first
                    else (length, directions, batch, hidden))  # fmt: skip
-    return [Known(whole), Known(state), Known(state)]
+    return [Value(whole), Value(state), Value(state)]
 
 
-def _region_align(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _region_align(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     data, rois = i[0].dims, i[1].dims
     if data is None or rois is None:
         return []
@@ -1124,10 +1124,10 @@ def _region_align(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Kno
     if i[2].dims:
         d.equal(rois[0], i[2].dims[0])
     size = (a.number("output_height", 1), a.number("output_width", 1))
-    return [Known((rois[0], data[1], *size))]
+    return [Value((rois[0], data[1], *size))]
 
 
-def _embedded(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _embedded(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """EmbedLayerNormalization: ids, segments, then the tables of words, positions, segments."""
     ids, words = i[0].dims, i[2].dims
     for index, table in ((0, 2), (1, 4), (8, 3)):
@@ -1137,10 +1137,10 @@ def _embedded(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
         return []
     if i[3].dims and ids[1] is not None and i[3].dims[0] is not None:
         d.require(ids[1] <= i[3].dims[0])
-    return [Known((*ids, words[1])), Known((ids[0],))]
+    return [Value((*ids, words[1])), Value((ids[0],))]
 
 
-def _grouped_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _grouped_attention(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """GroupQueryAttention: query, key, value, past key and value, lengths, total, cos and sin."""
     query = i[0].dims
     past = i[3].dims if len(i) > 3 else None
@@ -1174,7 +1174,7 @@ def _grouped_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequenc
     if query is not None and len(query) == 3:
         width = query[2] if a.has_input(1) else _share(query[2], heads, heads + 2 * groups)
         out = (*query[:2], width)
-    return [Known(out), Known(present), Known(present)]
+    return [Value(out), Value(present), Value(present)]
 
 
 def _share(width: Number, heads: int, of: int) -> Number:
@@ -1189,7 +1189,7 @@ def _heads_of(d: Constraints, cache: Dims, width: Number, heads: int) -> None:
         d.equal(cache[2], _share(width, 1, heads))
 
 
-def _projected_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _projected_attention(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """Attention of com.microsoft, and QAttention: past is the fifth or the ninth input."""
     dims, weights = i[0].dims, i[1].dims
     if dims is None or len(dims) != 3:
@@ -1216,10 +1216,10 @@ def _projected_attention(d: Constraints, i: list[Known], a: Attributes) -> Seque
         heads = a.number("num_heads", 0)
         size = None if width is None or not heads else width // heads
         present = (2, dims[0], heads or None, dims[1], size)
-    return [Known((*dims[:2], width)), Known(present)]
+    return [Value((*dims[:2], width)), Value(present)]
 
 
-def _sparse_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _sparse_attention(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """SparseAttention: query, key, value, or all in one; past key and value of full length."""
     query, past = i[0].dims, [value.dims for value in i[3:5]]
     heads, groups = a.number("num_heads", 0), a.number("kv_num_heads", 0)
@@ -1227,10 +1227,10 @@ def _sparse_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence
     if query is not None and len(query) == 3:
         width = query[2] if a.has_input(1) else _share(query[2], heads, heads + 2 * groups)
         out = (*query[:2], width)
-    return [Known(out), *map(Known, past)]
+    return [Value(out), *map(Value, past)]
 
 
-def _linear_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _linear_attention(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """LinearAttention: packed query, key and value, past state."""
     query, key, value = (item.dims for item in i[:3])
     heads, groups = a.number("q_num_heads", 0), a.number("kv_num_heads", 0)
@@ -1239,26 +1239,26 @@ def _linear_attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence
     sizes = [None if item[-1] is None else item[-1] // groups for item in (key, value)]
     width = None if sizes[1] is None else max(heads, groups) * sizes[1]
     state: Dims = (query[0], groups, *sizes)
-    return [Known((*query[:2], width)), _state(state, a)]
+    return [Value((*query[:2], width)), _state(state, a)]
 
 
-def _causal_convolution(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _causal_convolution(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """CausalConvWithState of one dimension: input, weights, bias, past state."""
     dims, weights = i[0].dims, i[1].dims
     if dims is None or weights is None or len(dims) != 3 or a.number("channels_last", 0):
-        return [Known(dims)]
+        return [Value(dims)]
     d.equal(dims[1], weights[0])
     wide = weights[-1]
     length = None if wide is None else (wide - 1) * a.number("dilation", 1)
-    return [Known(dims), _state((*dims[:2], length), a)]
+    return [Value(dims), _state((*dims[:2], length), a)]
 
 
-def _state(dims: Dims, a: Attributes) -> Known:
+def _state(dims: Dims, a: Attributes) -> Value:
     """Return the length carried to the next call; with a window, that of the last tokens."""
-    return UNKNOWN if a.number("state_window", 0) else Known(dims)
+    return UNKNOWN if a.number("state_window", 0) else Value(dims)
 
 
-def _attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _attention(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """Attention of ai.onnx: query, key, value, mask, past key and value; 3 or 4 dimensions."""
     if a.node.domain:
         return _projected_attention(d, i, a)
@@ -1289,10 +1289,10 @@ def _attention(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]
     if len(query) == 3 and width is not None and own:
         width = heads * (width // own)
     present = None if past is None else (*past[:2], total, past[3])
-    return [Known((*query[:-1], width)), Known(present), Known(present)]
+    return [Value((*query[:-1], width)), Value(present), Value(present)]
 
 
-def _multi_head(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _multi_head(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """MultiHeadAttention: query, key, value, three that change no shape, past key and value."""
     query, key, value = ([item.dims for item in i[:3]] + [None, None])[:3]
     if query is None:
@@ -1303,18 +1303,18 @@ def _multi_head(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known
             width = product((packed[2], packed[4]))
     if value is not None:
         width = value[2] if len(value) == 3 else product((value[1], value[3]))
-    results = [Known((*query[:2], width))]
+    results = [Value((*query[:2], width))]
     for new, at in ((key, 6), (value, 7)):
         past = i[at].dims if len(i) == 8 else None  # more inputs: the cache has its full length
         total = None
         if past is not None and new is not None and len(new) == 3:
             _heads_of(d, past[1:], new[2], a.number("num_heads", 0))
             total = None if lacks((past[2], new[1])) else past[2] + new[1]
-        results.append(Known(None if past is None else (*past[:2], total, past[3])))
+        results.append(Value(None if past is None else (*past[:2], total, past[3])))
     return results
 
 
-def _scattered_cache(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _scattered_cache(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """TensorScatter: a cache, what is written into it, where that begins."""
     cache, new = i[0].dims, i[1].dims
     if cache is not None and new is not None and len(cache) == len(new):
@@ -1324,38 +1324,38 @@ def _scattered_cache(d: Constraints, i: list[Known], a: Attributes) -> Sequence[
                 d.equal(room, size)
             elif not lacks((room, size)):
                 d.require(size <= room)
-    return [Known(cache)]
+    return [Value(cache)]
 
 
-def _rotary(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _rotary(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     index, table = (i[1], i[2]) if a.node.domain else (i[3] if len(i) > 3 else UNKNOWN, i[1])
     if table.dims and len(table.dims) == 2:
         d.bound(index, table.dims[0])
-    return [Known(i[0].dims)]
+    return [Value(i[0].dims)]
 
 
-def _quantized_pair(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _quantized_pair(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """QLinearAdd and the like: each of two operands has a scale and a zero point."""
-    return [Known(d.broadcast(i[0].dims, i[3].dims))]
+    return [Value(d.broadcast(i[0].dims, i[3].dims))]
 
 
-def _quantized_where(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _quantized_where(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """QLinearWhere: condition, then two operands, each with a scale and a zero point."""
-    return [Known(d.broadcast(i[0].dims, i[1].dims, i[4].dims))]
+    return [Value(d.broadcast(i[0].dims, i[1].dims, i[4].dims))]
 
 
-def _attention_gate(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _attention_gate(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """LinearAttentionGate: decay and update rate, each with the shape of its input."""
-    return [Known(i[0].dims), Known(i[0].dims)]
+    return [Value(i[0].dims), Value(i[0].dims)]
 
 
-def _quantized_concat(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
+def _quantized_concat(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
     """QLinearConcat: scale and zero point of the result, then parts with theirs."""
     return _concat(d, i[2::3], a)
 
 
-def _dynamic_quantize(d: Constraints, i: list[Known], a: Attributes) -> Sequence[Known]:
-    return [Known(i[0].dims), Known(()), Known(())]
+def _dynamic_quantize(d: Constraints, i: list[Value], a: Attributes) -> Sequence[Value]:
+    return [Value(i[0].dims), Value(()), Value(())]
 
 
 _ONE_TO_ONE = (

@@ -24,8 +24,8 @@ from dld_tui.core.inputs.operator_shapes import (
     Attributes,
     Constraints,
     Dims,
-    Known,
     Number,
+    Value,
     lacks,
     only,
 )
@@ -47,21 +47,21 @@ class _Frame:
     """The values of a scope that is being looked at."""
 
     scope: Scope
-    values: dict[str, Known]
+    values: dict[str, Value]
     outer: _Frame | None = None
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
     """Those of the call, where the scope is a local function."""
     variant: int | None = None
     """Of the function around it, as in :class:`~dld_tui.core.document.scope.CallTypes`."""
 
-    def get(self, name: str) -> Known:
+    def get(self, name: str) -> Value:
         frame: _Frame | None = self
         while frame is not None:
             if name in frame.values:
                 return frame.values[name]
             tensor = frame.scope.initializer(name) if not frame.scope.is_function else None
             if tensor is not None:
-                known = Known(tensor.shape, tensor=tensor)
+                known = Value(tensor.shape, tensor=tensor)
                 frame.values[name] = known
                 return known
             frame = frame.outer
@@ -80,7 +80,7 @@ class Propagation(Constraints):
     def __init__(
         self,
         document: Document,
-        inputs: Mapping[str, Known],
+        inputs: Mapping[str, Value],
         count: int,
         orders: dict[Scope, list[Node]] | None = None,
     ) -> None:
@@ -130,12 +130,12 @@ class Propagation(Constraints):
             for at, name in enumerate(node.outputs):
                 known = results[at] if at < len(results) else UNKNOWN
                 if known.dims is None and name and not frame.scope.is_function:
-                    known = Known(_declared(frame.scope, name), known.numbers, known.source)
+                    known = Value(_declared(frame.scope, name), known.numbers, known.source)
                 frame.values[name] = known
 
     def _result(
-        self, frame: _Frame, node: Node, inputs: list[Known], depth: int
-    ) -> Sequence[Known]:
+        self, frame: _Frame, node: Node, inputs: list[Value], depth: int
+    ) -> Sequence[Value]:
         function = self._functions.get(call_of(node)) if self._functions else None
         if function is not None:
             return self._call(frame, node, function, inputs, depth)
@@ -149,8 +149,8 @@ class Propagation(Constraints):
         return rule(self, inputs, Attributes(node, frame.attributes))
 
     def _call(
-        self, frame: _Frame, node: Node, function: Scope, inputs: list[Known], depth: int
-    ) -> Sequence[Known]:
+        self, frame: _Frame, node: Node, function: Scope, inputs: list[Value], depth: int
+    ) -> Sequence[Value]:
         if depth >= _DEEPEST:
             return []
         attributes = Attributes(node, frame.attributes).protos()
@@ -161,8 +161,8 @@ class Propagation(Constraints):
         return [inner.get(name) for name in function.outputs]
 
     def _branch(
-        self, frame: _Frame, node: Node, inputs: list[Known], depth: int
-    ) -> Sequence[Known]:
+        self, frame: _Frame, node: Node, inputs: list[Value], depth: int
+    ) -> Sequence[Value]:
         """Look at the branch that is taken; where that is not known, at what both have."""
         chosen = only(inputs[0].values())
         branch = None if chosen is None else "then_branch" if chosen else "else_branch"
@@ -180,16 +180,16 @@ class Propagation(Constraints):
         self.broken, self.shrunk = demands[:2]
         del self.refusals[demands[2] :]
         return [
-            Known(first.dims if _alike(first.dims, second.dims) else None)
+            Value(first.dims if _alike(first.dims, second.dims) else None)
             for first, second in zip(*results, strict=False)
         ]
 
-    def _body(self, frame: _Frame, body: Scope, depth: int) -> list[Known]:
+    def _body(self, frame: _Frame, body: Scope, depth: int) -> list[Value]:
         inner = _Frame(body, {}, frame, frame.attributes, frame.variant)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in body.outputs]
 
-    def _loop(self, frame: _Frame, node: Node, inputs: list[Known], depth: int) -> Sequence[Known]:
+    def _loop(self, frame: _Frame, node: Node, inputs: list[Value], depth: int) -> Sequence[Value]:
         """Follow an iteration; carried values have their first shape where it stays the same."""
         if depth >= _DEEPEST:
             return []
@@ -200,7 +200,7 @@ class Propagation(Constraints):
         carried = [known.dims for known in inputs[2:]]
         while True:
             values = dict(
-                zip(body.inputs, [Known(()), Known(()), *map(Known, carried)], strict=True)
+                zip(body.inputs, [Value(()), Value(()), *map(Value, carried)], strict=True)
             )
             inner = _Frame(body, values, frame, frame.attributes)
             self._run(inner, depth + 1)
@@ -211,9 +211,9 @@ class Propagation(Constraints):
             carried = [value if same else None for same, value in zip(steady, carried, strict=True)]
         listed = results[len(carried) :]
         lists = [None if dims is None or trips is None else (trips, *dims) for dims in listed]
-        return [*map(Known, carried), *map(Known, lists)]
+        return [*map(Value, carried), *map(Value, lists)]
 
-    def _note_uses(self, node: Node, inputs: Sequence[Known]) -> None:
+    def _note_uses(self, node: Node, inputs: Sequence[Value]) -> None:
         for at, known in enumerate(inputs):
             if known.source is not None:
                 self.uses.setdefault(known.source[0], []).append((node.op_type, at, node))
@@ -230,7 +230,7 @@ def _runs_on(body: Scope) -> bool:
         return bool(only(Attributes(producer, {}).constant().values()))
     stored = body.initializer(name)
     return name == body.inputs[1] or (
-        stored is not None and bool(only(Known(stored.shape, tensor=stored).values()))
+        stored is not None and bool(only(Value(stored.shape, tensor=stored).values()))
     )
 
 
@@ -312,7 +312,7 @@ def follow_shapes(
     Returns:
         The numbers that symbolic dimensions have by that.
     """
-    propagation = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
+    propagation = Propagation(document, {name: Value(shape) for name, shape in shapes.items()}, 1)
     sizes: dict[str, int] = {}
     for scope, variant, name, dims in propagation.sizes():
         types = document.call_types.of(scope, variant)

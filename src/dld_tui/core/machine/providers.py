@@ -16,7 +16,7 @@ _ELSEWHERE = ("Azure",)
 """Providers that run nothing on this machine."""
 
 
-class Installed:
+class InstalledProviders:
     """The providers of this machine; None until :func:`find_installed` has returned."""
 
     names: Sequence[str] | None = None
@@ -24,7 +24,7 @@ class Installed:
 
 def find_installed() -> None:
     """Ask ONNX Runtime, once, in another process: here it would take 60 MB and half a second."""
-    if Installed.names is not None:
+    if InstalledProviders.names is not None:
         return
     try:
         done = subprocess.run(
@@ -35,12 +35,12 @@ def find_installed() -> None:
     except (OSError, subprocess.TimeoutExpired):
         return  # what the run says then is better than a guess
     names = (line.removesuffix(_SUFFIX) for line in done.stdout.split("\n") if _SUFFIX in line)
-    Installed.names = [name for name in names if name not in _ELSEWHERE]
+    InstalledProviders.names = [name for name in names if name not in _ELSEWHERE]
 
 
 def provider_note(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
     """Return the effect of naming providers: see ``means`` of :class:`.Param`."""
-    known = Installed.names
+    known = InstalledProviders.names
     if not here or known is None or not isinstance(value, str):
         return ""
     if not known:

@@ -130,7 +130,7 @@ def profiles_for(document: Document, settings: BuildSettings) -> Profiles:
         UsageError: A range does not match its input, or none can be guessed.
         InputError: The profiles of the model are damaged.
     """
-    needed = _Needed(document)
+    needed = _ModelInputs(document)
     user_profiles = _given(needed.names, settings)
     guess = None
     if user_profiles:
@@ -152,7 +152,7 @@ def profiles_for(document: Document, settings: BuildSettings) -> Profiles:
 
 def _guessed(
     document: Document,
-    needed: _Needed,
+    needed: _ModelInputs,
     profiles: list[dict[str, Range]],
     batch: int | None,
 ) -> tuple[list[dict[str, Range]], Guess]:
@@ -193,7 +193,7 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
     Raises:
         UsageError: An input has another number of dimensions in another set, or does not fit.
     """
-    needed = _Needed(document)
+    needed = _ModelInputs(document)
     profile = {}
     for name in needed.ranged:
         arrays = [feed[name] for feed in feeds if name in feed]
@@ -212,7 +212,7 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
     return [profile] if profile else []
 
 
-class _Needed:
+class _ModelInputs:
     """The profile requirements of a model's inputs."""
 
     def __init__(self, document: Document) -> None:

@@ -89,7 +89,7 @@ class CastFigures:
 
 
 @dataclass
-class Retyping:
+class RetypedModel:
     """A copy of a model, and its changes."""
 
     document: Document
@@ -156,7 +156,7 @@ class Retyping:
         )
 
 
-def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
+def retyped(document: Document, specs: Sequence[str] = ()) -> RetypedModel:
     """Return a copy of a model with the casts that its layers' precisions need.
 
     Runs onnx's shape inference: call it in a child process.
@@ -179,12 +179,12 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
         plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
         if plan.relinks:
             carry_out_casts(copy, plan)
-    return Retyping(copy, plan, inlined, remarks)
+    return RetypedModel(copy, plan, inlined, remarks)
 
 
 def in_lower_precision(
     document: Document, precision: str, kept: Collection[Node] = (), *, rounded: bool = False
-) -> Retyping:
+) -> RetypedModel:
     """Return a copy of a model in which all layers that support a precision use it.
 
     Layers with another precision keep that. Runs onnx's shape inference: call it in a child
@@ -216,7 +216,7 @@ def in_lower_precision(
         plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
             carry_out_casts(copy, plan)
-    return Retyping(copy, plan, inlined, remarks)
+    return RetypedModel(copy, plan, inlined, remarks)
 
 
 def paired_nodes(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
@@ -276,7 +276,7 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     return set(assigned)
 
 
-def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
+def losses(retyping: RetypedModel, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
     """Yield the losses of casts of weights; reads all of them.
 
     Raises:

@@ -18,7 +18,7 @@ from dld_tui.core.document.scripting.journal import CrashJournal, crash_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
-from dld_tui.core.graph.folding import Arranged
+from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
 from dld_tui.core.graph.layout_process import LayoutProcess
@@ -192,7 +192,7 @@ def _made(
     constants: bool,
     exceptions: frozenset[Node],
     drawn: ScopeGraph,
-    arrange: Callable[[Graph], Arranged | None],
+    arrange: Callable[[Graph], Arrangement | None],
 ) -> GraphModel:
     model = GraphModel(
         scope, constants=constants, exceptions=exceptions, drawn=drawn, arrange=arrange

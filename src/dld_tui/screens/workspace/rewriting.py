@@ -129,13 +129,13 @@ class Rewriting(Controller):
         self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
     ) -> list[str]:
         """Return what would go and come at the first place, or why nothing does."""
-        from dld_tui.core.document.edits.rewriting import Refused, planned_lines
+        from dld_tui.core.document.edits.rewriting import RewriteRefusal, planned_lines
 
         for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:
                 try:
                     went, came = planned_lines(self.document, hits[0], rewrite)
-                except (DldError, Refused) as error:
+                except (DldError, RewriteRefusal) as error:
                     return [str(error)]
                 return [*(f"- {line}" for line in went), *(f"+ {line}" for line in came)]
         return []

@@ -18,7 +18,7 @@ from dld_tui.core.document.metadata import position_of, precision_of
 from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.graph.build import ScopeGraph, Weights, graph_of, weight_text, work_text
 from dld_tui.core.graph.folding import (
-    Arranged,
+    Arrangement,
     Fold,
     Overview,
     Part,
@@ -76,7 +76,7 @@ class ViewedGraph:
     """The overlay that colours by bytes."""
 
     def __init__(
-        self, graph: Graph, subjects: Sequence[Hashable], arranged: Arranged | None = None
+        self, graph: Graph, subjects: Sequence[Hashable], arranged: Arrangement | None = None
     ) -> None:
         self.graph = graph
         self.subjects = subjects
@@ -421,7 +421,7 @@ class GraphModel(ViewedGraph):
         constants: bool = False,
         exceptions: frozenset[Node] = frozenset(),
         drawn: ScopeGraph | None = None,
-        arrange: Callable[[Graph], Arranged | None] = lambda graph: None,
+        arrange: Callable[[Graph], Arrangement | None] = lambda graph: None,
     ) -> None:
         self.scope = scope
         self.constants, self.exceptions = constants, exceptions

@@ -32,9 +32,9 @@ from dld_tui.core.document.rewrite.matcher import Ends, Hit, Matcher, apart
 from dld_tui.core.document.rewrite.pattern import (
     Argument,
     Call,
-    Computed,
+    ComputedConstant,
     Literal,
-    Missing,
+    OmittedInput,
     Variable,
 )
 from dld_tui.core.document.rewrite.rule import Action, Rewrite, Rule, parse_rules
@@ -76,7 +76,7 @@ class RewriteResult:
 _BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
 
 
-class Refused(Exception):
+class RewriteRefusal(Exception):
     """Why a hit cannot be replaced."""
 
 
@@ -167,7 +167,7 @@ def planned_lines(
         EditError: The replacement is none.
     """
     if hit.problem:
-        raise Refused(hit.problem)
+        raise RewriteRefusal(hit.problem)
     if not rewrite_rule.removes:
         return [line_of(node) for node in hit.nodes], [rewrite_rule.text.partition("=>")[2].strip()]
     local = {key_of(function)[:2] for function in document.functions}
@@ -235,7 +235,7 @@ class _Work:
                     continue  # another one has changed it: the next round finds it as it is now
                 try:
                     gone += self._apply(key, rewrite_rule, hit, ends)
-                except Refused as error:
+                except RewriteRefusal as error:
                     _count(refused, hit, str(error))
                     continue
                 count += 1
@@ -319,14 +319,14 @@ class _Work:
             else:
                 self._set(action, hit)
         except EditError as error:
-            raise Refused(error.message) from None
+            raise RewriteRefusal(error.message) from None
 
     def _set(self, action: Action, hit: Hit) -> None:
         calls = hit.pattern.body.calls
         for label, name, expression in action.values:
             value = plain(expression.value(hit.name))
             if value is UNKNOWN or value is None:
-                raise Refused(f"the value of {name} is not known")
+                raise RewriteRefusal(f"the value of {name} is not known")
             for call, node in zip(calls, hit.nodes, strict=True):
                 if label and call.label != label:
                     continue
@@ -489,12 +489,12 @@ class _Plan:
         removed = [line_of(node) for node in self._removed]
         kept = set(hit.nodes) - set(self._removed)
         if any(out in self._outputs for node in kept for out in node.outputs):
-            raise Refused("a node that stays produces a replaced value")
+            raise RewriteRefusal("a node that stays produces a replaced value")
         if len(self._outputs) > 1:
             try:
                 require_convex(self._home, hit.nodes, self._outputs)
             except EditError as error:
-                raise Refused(error.message) from None
+                raise RewriteRefusal(error.message) from None
         if rewrite_rule.action is not None:
             self._plan_action(rewrite_rule.action)
         else:
@@ -542,12 +542,12 @@ class _Plan:
         if action.kind == "delete":
             for name in self._outputs:
                 if self._home.users(name) or name in self._home.outputs:
-                    raise Refused(f"{quoted(name)} is used: no node would produce it")
+                    raise RewriteRefusal(f"{quoted(name)} is used: no node would produce it")
             return
         if action.kind == "bypass":
             first = next((values[name] for name in body.inputs if values.get(name)), "")
             if len(self._outputs) != 1 or not first:
-                raise Refused("no input can replace its one output")
+                raise RewriteRefusal("no input can replace its one output")
             self._require_same_type(first, self._outputs[0])
             self._pass_on(self._outputs[0], first)
             return
@@ -568,7 +568,9 @@ class _Plan:
         if here.dtype != there.dtype or (
             here.dims is not None and there.dims is not None and len(here.dims) != len(there.dims)
         ):
-            raise Refused(f"{quoted(first)} is {here.text}, what it would stand for {there.text}")
+            raise RewriteRefusal(
+                f"{quoted(first)} is {here.text}, what it would stand for {there.text}"
+            )
 
     def _plan_replacement(self) -> None:
         body = self._one.replacement
@@ -597,10 +599,10 @@ class _Plan:
 
     def _pass_on(self, value: str, instead: str) -> None:
         if not instead:
-            raise Refused("what would take its place is left out here")
+            raise RewriteRefusal("what would take its place is left out here")
         is_copy = [node.op_type for node in self._removed] == ["Identity"]
         if is_copy and self._needs_copy(value, instead):
-            raise Refused("it is between what another graph gives and an output")
+            raise RewriteRefusal("it is between what another graph gives and an output")
         self._passed.append((value, instead))
 
     def _free(self, wanted: str, used_names: set[str]) -> str:
@@ -623,7 +625,7 @@ class _Plan:
             calls = self._hit.pattern.body.calls
             at = next((at for at, other in enumerate(calls) if other.label == call.label), None)
             if at is None:
-                raise Refused(f"{call.label}, whose operator it copies, is not in this hit")
+                raise RewriteRefusal(f"{call.label}, whose operator it copies, is not in this hit")
             proto = whole_node(self._hit.nodes[at])
             domain, op_type = self._hit.nodes[at].domain, self._hit.nodes[at].op_type
             set_texts(proto, "output", outputs)
@@ -660,7 +662,7 @@ class _Plan:
             formal = schema.input(place) if name else None
             dtype = self._dtype(name) if formal is not None else UNKNOWN
             if formal is not None and isinstance(dtype, str) and not _takes(formal, dtype):
-                raise Refused(f"{op_type} does not take {dtype}")
+                raise RewriteRefusal(f"{op_type} does not take {dtype}")
 
     def _require_sizes(self, inputs: Sequence[str]) -> None:
         """Refuse a Reshape that copies a size and leaves one open where there are no elements.
@@ -672,7 +674,7 @@ class _Plan:
             return
         views = [ValueView(self._home, name) for name in self._hit.values.values() if name]
         if any(view.dims is not UNKNOWN and 0 in view.dims for view in views):
-            raise Refused("a size is 0")
+            raise RewriteRefusal("a size is 0")
 
     def _dtype(self, name: str) -> Any:
         """Return the element type of a value, of a new one too; UNKNOWN where it is not known."""
@@ -697,7 +699,7 @@ class _Plan:
                 # Most scalars that are stored as lists of one meet data of a dimension or more.
                 most = 1 if not others or UNKNOWN in others else max(others)
                 if rank is not UNKNOWN and rank > most and view.constant() is not None:
-                    raise Refused(f"{quoted(view.name)} has more dimensions than its data")
+                    raise RewriteRefusal(f"{quoted(view.name)} has more dimensions than its data")
 
     def _require_operator(self, domain: str, op_type: str) -> None:
         version = versions_by_domain(self._home).get(domain)
@@ -706,7 +708,7 @@ class _Plan:
         if schema_for(op_type, domain, version) is None and known_versions(domain):
             newest = schema_for(op_type, domain, None)
             if newest is not None:
-                raise Refused(
+                raise RewriteRefusal(
                     f"{op_type} is there from opset {newest.since_version} on, this is {version}"
                 )
             if not domain:
@@ -721,7 +723,7 @@ class _Plan:
             assert not isinstance(expression, str)
             value = plain(expression.value(self._hit.name))
             if value is UNKNOWN:
-                raise Refused(f"the value of the attribute {name} is not known")
+                raise RewriteRefusal(f"the value of the attribute {name} is not known")
             if value is None:
                 continue
             formals = schema.inputs if schema is not None else ()
@@ -735,7 +737,7 @@ class _Plan:
             try:
                 proto.attribute.append(attribute_proto(name, kind, ready))
             except EditError as error:
-                raise Refused(f"{name}: {error.message}") from None
+                raise RewriteRefusal(f"{name}: {error.message}") from None
         return more
 
     def _argument(
@@ -745,19 +747,19 @@ class _Plan:
         formal: Formal | None,
         siblings: Sequence[str],
     ) -> str:
-        if isinstance(item, Missing):
+        if isinstance(item, OmittedInput):
             return ""
         if isinstance(item, Variable):
             return names.get(item.name) or self._hit.values.get(item.name, "")
         if isinstance(item, Literal):
             return self._constant(np.asarray(item.value), formal, siblings)
-        assert isinstance(item, Computed)
+        assert isinstance(item, ComputedConstant)
         value = item.expression.value(self._hit.name)
         if isinstance(value, ValueView):
             return value.name
         value = plain(value)
         if value is UNKNOWN or value is None:
-            raise Refused(f"{item.expression.text} is not known")
+            raise RewriteRefusal(f"{item.expression.text} is not known")
         array = np.asarray(value)
         like = next(
             (
@@ -771,7 +773,7 @@ class _Plan:
         if like is not None and array.dtype.kind == "f" and array.dtype != like:
             array = array.astype(like)
         if array.dtype.kind == "f" and not np.isfinite(array.astype(float)).all():
-            raise Refused(f"{item.expression.text} is not finite")
+            raise RewriteRefusal(f"{item.expression.text} is not finite")
         # What a function made of tensors has its element type; numbers alone become double.
         is_typed = like is not None or (isinstance(value, np.ndarray) and value.dtype != np.double)
         return self._constant(array, formal, siblings, exact=is_typed)
@@ -791,7 +793,7 @@ class _Plan:
             try:
                 array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype_number(dtype) or 1))
             except (TypeError, ValueError, OverflowError):
-                raise Refused(f"a value does not fit {dtype or 'float32'}") from None
+                raise RewriteRefusal(f"a value does not fit {dtype or 'float32'}") from None
         else:
             number = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             dtype = dtype_name(number)
@@ -828,9 +830,9 @@ class _Plan:
         """Return the function that these nodes are, which is made where there is none yet."""
         hit = self._hit
         if any(node.children for node in self._removed):
-            raise Refused("it has bodies, which may use values from outside")
+            raise RewriteRefusal("it has bodies, which may use values from outside")
         if len(self._removed) != len(hit.nodes):
-            raise Refused("some of its nodes have other uses")
+            raise RewriteRefusal("some of its nodes have other uses")
         renamed = {actual: f"v_{at}" for at, actual in enumerate(hit.values.values()) if actual}
         versions = versions_by_domain(self._home)
         domains = {node.domain for node in self._removed} | {""}
@@ -850,7 +852,7 @@ class _Plan:
         set_texts(proto, "input", [renamed[value] for value in inputs if value])
         set_texts(proto, "output", [renamed[value] for value in self._outputs])
         if "" in inputs:
-            raise Refused("an optional input is left out, which a function cannot say")
+            raise RewriteRefusal("an optional input is left out, which a function cannot say")
         content = proto.SerializeToString(deterministic=True)
         known = self._functions.get(content)
         if known is not None:
@@ -860,7 +862,7 @@ class _Plan:
         try:
             require_new_function(self._document, key, unused=True)
         except EditError as error:
-            raise Refused(error.message) from None
+            raise RewriteRefusal(error.message) from None
         set_text(proto, "name", free)
         self._function = (proto, key)
         self._functions[content] = free
@@ -874,7 +876,9 @@ class _Plan:
             return None
         array = view.value
         if not isinstance(array, np.ndarray):
-            raise Refused(f"{quoted(value)} comes from outside and is not an input of the pattern")
+            raise RewriteRefusal(
+                f"{quoted(value)} comes from outside and is not an input of the pattern"
+            )
         return constant_node(name, onnx.numpy_helper.from_array(array))
 
     # --- carrying it out ------------------------------------------------------------------------
@@ -989,7 +993,7 @@ def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, J
     if known is not None and known.kind == "tensor":
         array = np.asarray(value)
         if array.dtype.kind not in "biufcV":
-            raise Refused(f"{name} takes numbers")
+            raise RewriteRefusal(f"{name} takes numbers")
         raw = base64.b64encode(array.tobytes()).decode("ascii")
         dtype = dtype_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
         return "tensor", {"dtype": dtype, "dims": list(array.shape), "raw": raw}
@@ -1012,7 +1016,7 @@ def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, J
         value = items = [value]
     if not kind.endswith("s") and isinstance(value, list):
         if len(value) != 1:
-            raise Refused(f"{name} takes one value, not {len(value)}")
+            raise RewriteRefusal(f"{name} takes one value, not {len(value)}")
         value = value[0]
     try:
         if kind.startswith("float"):
@@ -1020,8 +1024,8 @@ def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, J
         elif kind.startswith("int"):
             whole = [int(item) for item in items if is_number(item) and int(item) == item]
             if len(whole) != len(items):
-                raise Refused(f"{name} takes whole numbers")
+                raise RewriteRefusal(f"{name} takes whole numbers")
             value = whole if kind == "ints" else whole[0]
     except (TypeError, ValueError):
-        raise Refused(f"{name} takes another kind of value") from None
+        raise RewriteRefusal(f"{name} takes another kind of value") from None
     return kind, value

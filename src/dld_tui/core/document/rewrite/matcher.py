@@ -17,7 +17,7 @@ from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.rewrite.expression import UNKNOWN, equal
-from dld_tui.core.document.rewrite.pattern import Call, Literal, Missing, Pattern, Variable
+from dld_tui.core.document.rewrite.pattern import Call, Literal, OmittedInput, Pattern, Variable
 from dld_tui.core.document.rewrite.views import (
     NodeView,
     Reads,
@@ -453,7 +453,7 @@ class Matcher:
                     return None
                 if item.name != "_" and bound.setdefault(item.name, actual) != actual:
                     return None
-            elif isinstance(item, Missing):
+            elif isinstance(item, OmittedInput):
                 if actual:
                     return None
             elif not isinstance(item, Literal) or not is_constant_of(scope, actual, item.value):

@@ -69,18 +69,18 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Missing:
+class OmittedInput:
     """An optional input that is left out."""
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedConstant:
     """A constant that a replacement works out: ``{sqrt(w.value)}``."""
 
     expression: Expression
 
 
-Argument: TypeAlias = "Variable | Literal | Missing | Computed"
+Argument: TypeAlias = "Variable | Literal | OmittedInput | ComputedConstant"
 
 
 @dataclass(frozen=True)
@@ -526,14 +526,14 @@ class BodyReader:
     def _argument(self) -> Argument:
         reader = self._reader
         if reader.take('""'):
-            return Missing()
+            return OmittedInput()
         if reader.take("{"):
             if self._is_pattern:
                 raise reader.error("a pattern has no computed constants:")
             expression = read_expression(reader, self._known)
             reader.expect("}")
             self._require_known(expression)
-            return Computed(expression)
+            return ComputedConstant(expression)
         if reader.sees("[") or reader.match(_SIGNED) or (reader.match(re.compile(r"[\d.]"))):
             return Literal(self._literal())
         match = reader.match(_NAME)

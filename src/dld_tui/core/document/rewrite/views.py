@@ -432,7 +432,7 @@ def size_of(scope: Scope, name: str, axis: int, steps: int = MOST_FOLLOWED) -> S
     return f"{name}[{axis}]" if axis >= 0 else UNKNOWN
 
 
-Known: TypeAlias = "dict[tuple[Scope, str], list[Size] | None]"
+KnownSizes: TypeAlias = "dict[tuple[Scope, str], list[Size] | None]"
 
 
 def sizes_of(scope: Scope, name: str) -> list[Size] | None:
@@ -446,7 +446,7 @@ def sizes_of(scope: Scope, name: str) -> list[Size] | None:
     return None if sizes is None else list(sizes)
 
 
-def _followed(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | None:
+def _followed(scope: Scope, name: str, known: KnownSizes, steps: int) -> list[Size] | None:
     """Follow each value once: what is shared would be followed once for each way to it."""
     key = scope, name
     if key not in known:
@@ -456,7 +456,7 @@ def _followed(scope: Scope, name: str, known: Known, steps: int) -> list[Size] |
     return known[key]
 
 
-def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | None:
+def _read(scope: Scope, name: str, known: KnownSizes, steps: int) -> list[Size] | None:
     view = ValueView(scope, name)
     value = view.value
     if isinstance(value, np.ndarray):
@@ -491,7 +491,7 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
     return _sliced(node, inputs, source)
 
 
-def _without_wildcards(node: Node, known: Known, steps: int) -> list[Size] | None:
+def _without_wildcards(node: Node, known: KnownSizes, steps: int) -> list[Size] | None:
     """Return the sizes that an ``expand`` of PyTorch requests: 1 instead of -1."""
     if len(node.inputs) != 3:
         return None

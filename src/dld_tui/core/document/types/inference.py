@@ -606,7 +606,7 @@ class _Variant:
 
 
 @dataclass
-class _Called:
+class _CallSite:
     """A call, and the function it calls."""
 
     caller: _Variant | None
@@ -631,7 +631,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
         return
     variants: dict[int, dict[bytes, _Variant]] = {}
     not_followed: set[int] = set()
-    called: list[_Called] = []
+    called: list[_CallSite] = []
     names = _new_names(inferred)
     waiting: deque[tuple[_Variant | None, _Call]] = deque()
     waiting.extend((None, call) for call in _calls(inferred.graph, {}, known))
@@ -655,7 +655,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
             waiting.extend((variant, inner) for inner in _calls(graph, {}, known))
         output = next((text_of(name) for name in call.output if name), "")
         if output:
-            called.append(_Called(caller, place, output, number, variant.number))
+            called.append(_CallSite(caller, place, output, number, variant.number))
     followed = {
         number: [*seen.values()] for number, seen in variants.items() if number not in not_followed
     }
@@ -687,7 +687,7 @@ def _told(function: int, graph: onnx.GraphProto) -> dict[str, tuple[Place, onnx.
 
 
 def _by_place(
-    called: Sequence[_Called], followed: Mapping[int, Sequence[_Variant]]
+    called: Sequence[_CallSite], followed: Mapping[int, Sequence[_Variant]]
 ) -> dict[tuple[str, int | None], dict[str, int]]:
     """Return the variants that calls call, by the text of a place and the variant it is of."""
     places: dict[tuple[str, int | None], dict[str, int]] = {}

@@ -396,7 +396,7 @@ _PHASES = (
 
 
 @dataclass
-class _Seen:
+class _InferenceTotals:
     layers: dict[int, int] = field(default_factory=dict)
     enqueue: array[float] = field(default_factory=lambda: array("d"))
     compute: array[float] = field(default_factory=lambda: array("d"))
@@ -428,7 +428,7 @@ def report_from_trtexec_times(
     def fill(writer: ReportWriter) -> None:
         last = last_list(target, cancelled)
         reader = ArrayReader(target, progress, cancelled, only=last.index)
-        seen, rows = _Seen(), InferenceRows(warm_up_beside(target))
+        seen, rows = _InferenceTotals(), InferenceRows(warm_up_beside(target))
         inferences = _counted(reader, rows)
         while block := list(islice(inferences, _BLOCK)):
             _add(writer, block, seen)
@@ -451,7 +451,7 @@ def _counted(reader: ArrayReader, rows: InferenceRows) -> Iterator[Inference]:
         yield from rows.warm
 
 
-def _add(writer: ReportWriter, block: Sequence[Inference], seen: _Seen) -> None:
+def _add(writer: ReportWriter, block: Sequence[Inference], seen: _InferenceTotals) -> None:
     writer.add_latencies(inference.latency_ms for inference in block)
     for inference in block:
         rows: list[tuple[int, float, float, float, int | str]] = []
@@ -474,7 +474,11 @@ def _add(writer: ReportWriter, block: Sequence[Inference], seen: _Seen) -> None:
 
 
 def _times_remark(
-    writer: ReportWriter, seen: _Seen, rows: InferenceRows, reader: ArrayReader, last: LastList
+    writer: ReportWriter,
+    seen: _InferenceTotals,
+    rows: InferenceRows,
+    reader: ArrayReader,
+    last: LastList,
 ) -> None:
     writer.set_fact("execution_provider", "TensorRT")
     writer.set_fact(PHASES_ONLY, True)

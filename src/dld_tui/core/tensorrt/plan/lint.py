@@ -354,7 +354,7 @@ _FEW_CHANNELS = 32
 _SEVERAL, _TIMES_MEAN = 5, 2.0
 """How much longer than the mean a long layer takes, among several: each of ten has 10 %."""
 
-_Said: TypeAlias = "tuple[str, str, str, str]"
+_Message: TypeAlias = "tuple[str, str, str, str]"
 """(rule, level, hazard, mitigation)."""
 
 
@@ -468,7 +468,9 @@ def _is_vector(layer: EngineLayer) -> bool:
     return dims.m == 1 or dims.n == 1
 
 
-def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+def _convolution_off_tensor_cores(
+    layer: EngineLayer, links: Links, place: int
+) -> Iterator[_Message]:
     if not is_convolution(layer) or layer.precision in ("fp32", "", "int32", "bool"):
         return
     if on_tensor_cores(layer.tactic) is not False or _is_vector(layer):
@@ -492,7 +494,7 @@ def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) 
     yield "conv-off-tensor-cores", "warning", hazard, advice
 
 
-def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterator[_Message]:
     counts = channels(layer) if is_convolution(layer) else None
     if counts is None or is_depthwise(layer) or layer.precision in ("fp32", "", "int32", "bool"):
         return
@@ -519,7 +521,7 @@ def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterato
     )
 
 
-def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iterator[_Message]:
     if not is_product(layer) or (layer.percent or 0.0) < GEMM_PERCENT or _is_vector(layer):
         return
     if on_tensor_cores(layer.tactic) is False:
@@ -536,7 +538,7 @@ def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iter
 # --- conversions, and what takes long ------------------------------------------------------------
 
 
-def _converting(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+def _converting(layer: EngineLayer, links: Links, place: int) -> Iterator[_Message]:
     if not (is_reformat(layer) or is_slice(layer)):
         return
     of, to = in_dtype(layer), out_dtype(layer)
@@ -591,7 +593,7 @@ def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
     yield PlanFinding(layer.index, "long-layer", level, hazard, advice, layer.percent)
 
 
-_Rule: TypeAlias = "Callable[[EngineLayer, Links, int], Iterator[_Said]]"
+_Rule: TypeAlias = "Callable[[EngineLayer, Links, int], Iterator[_Message]]"
 _RULES: tuple[_Rule, ...] = (
     _convolution_off_tensor_cores,
     _unaligned_channels,

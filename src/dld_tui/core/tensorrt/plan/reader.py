@@ -372,27 +372,27 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None
     return RawPlan(layers, bindings), profile
 
 
-def _joined(layers: list[EngineLayer], profile: LayerProfile | None) -> _Timed:
+def _joined(layers: list[EngineLayer], profile: LayerProfile | None) -> _LayerTimes:
     if profile is None:
-        return _Timed(tuple(layers), None, None, [])
+        return _LayerTimes(tuple(layers), None, None, [])
     return _timed(join_profile(layers, profile), profile)
 
 
 @dataclass
-class _Timed:
+class _LayerTimes:
     layers: tuple[EngineLayer, ...]
     total_ms: float | None
     passes: int | None
     notes: list[str]
 
 
-def _timed(joined: JoinedProfile, profile: LayerProfile) -> _Timed:
-    return _Timed(
+def _timed(joined: JoinedProfile, profile: LayerProfile) -> _LayerTimes:
+    return _LayerTimes(
         joined.layers, joined.total_ms, profile.passes if joined.matched else None, joined.notes
     )
 
 
-def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _Timed:
+def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _LayerTimes:
     """Join the candidate that fits most layers."""
     candidates = []
     problems: list[str] = []
@@ -407,7 +407,7 @@ def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _Timed:
         profile = profile_of_rows(listed.rows, listed.notes("profile"))
         candidates.append((join_profile(layers, profile), profile, path))
     if not candidates:
-        return _Timed(tuple(layers), None, None, problems)
+        return _LayerTimes(tuple(layers), None, None, problems)
     # Ties are won by the first: the one whose name fits best.
     best, profile, path = max(candidates, key=lambda item: (item[0].matched, -item[0].left))
     parts.files["profile"] = str(path)
