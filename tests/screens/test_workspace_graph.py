@@ -407,8 +407,8 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         # What is asked for last is shown, with the cursor where it was.
         graph.action_zoom_in()
         graph.action_zoom_out()
-        await session.press("v")
-        assert graph.list.display
+        await session.press("v")  # it waits until the boxes are drawn
+        await session.until(lambda: graph.list.display)
         assert at(session) == "/layers.20/gate"
 
 

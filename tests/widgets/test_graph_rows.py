@@ -161,3 +161,20 @@ def test_bars_are_as_long_as_the_figures_of_what_is_seen(deep: GraphModel) -> No
     assert line_of(rows, fold).count("█") == 8
     assert line_of(rows, row_of(rows, "/stem")).count("█") == 4
     assert "█" not in line_of(rows, fold, 50)
+
+
+def test_a_type_takes_the_room_that_a_short_name_leaves(tmp_path: Path) -> None:
+    chain = models.CHAIN.replace("[N, 4]", "[1024, 1024, 1024, 4]")
+    short = graph_model(tmp_path, chain)
+    short.set_view(GraphView.RAIL)
+    rows = rows_of(short)
+    last = row_of(rows, "last")
+    kind = short.type_of(short.overview.rails.order[last])
+    assert len(kind) > 48 // 3
+    assert kind in line_of(rows, last, 56)
+    long_name = "n" * 60
+    long = graph_model(tmp_path, chain.replace("[last]", f"[{long_name}]"))
+    long.set_view(GraphView.RAIL)
+    line = line_of(rows_of(long), row_of(rows_of(long), long_name), 56)
+    assert kind not in line
+    assert "n" * 6 in line

@@ -157,15 +157,17 @@ class GraphRows:
         cells = min(self._label_cells, max(0, room // 2))
         pieces: list[Piece] = [(fit(label, cells) + " ", self._style(row))]
         room -= cells + 1
-        right = _fitting(self._right(row, room), room - _NAME_CELLS)
+        name = visible(self.model.name_ends.without(self.seen.names[self._vertex(index)]))
+        work = self.model.work(self._subject_vertex(row))
+        needed = cell_width(name) + (cell_width(work) + 2 if work else 0)
+        right = _fitting(self._right(row, room, needed), room - _NAME_CELLS)
         left = room - sum(cell_width(text) for text, _ in right)
-        name = self.model.name_ends.without(self.seen.names[self._vertex(index)])
-        text = clip(visible(name), left, keep="end")
+        text = clip(name, left, keep="end")
         left -= cell_width(text)
         more = []
         hubs = self._hub_names(index)
         for said, style in (
-            (self.model.work(self._subject_vertex(row)), "dim"),
+            (work, "dim"),
             (f"{glyphs.current().left}{hubs}" if hubs else "", "link"),
         ):
             if said and left > _LEAST_SAID:
@@ -177,20 +179,27 @@ class GraphRows:
             left -= cell_width(weight) + 2
         return [*pieces, (text, ""), *more, (" " * left, ""), *right]
 
-    def _right(self, row: Row, room: int) -> list[Piece]:
-        """Return the columns at the right of a node: finding, type, precision, weights."""
+    def _right(self, row: Row, room: int, needed: int) -> list[Piece]:
+        """Return the columns at the right of a node: finding, type, precision, weights.
+
+        A type is cut to a third of the room, unless the text at the left needs less than the rest.
+        """
         pieces: list[Piece] = []
         vertex = self._subject_vertex(row)
+        figures = self._figures(row, room)
         if self.notes.has_findings:
             glyph, style = self.notes.finding_badge(row.start, row.end)
             pieces.append((f" {glyph}", style))
         if room >= _TYPE_FROM - _LABEL_CELLS:
-            kind = clip(self.model.type_of(vertex), max(12, room // 3))
+            others = sum(cell_width(text) for text, _ in (*pieces, *figures))
+            others += _PRECISION_CELLS if self.notes.has_precisions else 0
+            spare = room - needed - others - 2
+            kind = clip(self.model.type_of(vertex), max(12, room // 3, spare))
             pieces.append((f" {kind}" if kind else "", "dim"))
         if self.notes.has_precisions:
             badge, style = self.model.badge(vertex)
             pieces.append((fit(f" {badge}", _PRECISION_CELLS), style))
-        return [*pieces, *self._figures(row, room)]
+        return [*pieces, *figures]
 
     def _figures(self, row: Row, room: int) -> list[Piece]:
         """Return what the overlay says of a row, else how large its weights are."""

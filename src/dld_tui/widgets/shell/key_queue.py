@@ -254,15 +254,13 @@ class KeyQueue:
 
     def _moved_by(self, event: events.Event) -> Widget | None:
         """Return the list whose cursor an event moves, when that is all that it does."""
-        focused = self._app.focused if isinstance(event, events.Key) else None
+        if not isinstance(event, events.Key) or not self._app._screen_stack:
+            return None
+        focused = self._app.focused
         actions: Container[str] = getattr(focused, "MOVES", ())
-        is_move = (
-            isinstance(event, events.Key)
-            and focused is not None
-            and any(
-                binding.action in actions
-                for binding in focused._bindings.key_to_bindings.get(event.key, ())
-            )
+        is_move = focused is not None and any(
+            binding.action in actions
+            for binding in focused._bindings.key_to_bindings.get(event.key, ())
         )
         return focused if is_move else None
 
