@@ -37,7 +37,8 @@ async def test_the_summary_says_how_busy_the_gpu_is(tmp_path: Path) -> None:
         text = text_of(screen.query_one(SummaryView))
         assert "GPU busy" in text
         assert "launch gaps" in text
-        assert "slowed by records x" in text
+        assert "with records " in text
+        assert "× as long" in text
         assert "kernels alone" in str(timeline(screen).border_title)
         assert "copies" in text
         assert "1 layer" in text

@@ -91,11 +91,10 @@ def speed_lines(summary: GpuSummary) -> list[str]:
     slowed = summary.slowed_by
     if slowed is None:
         return []
-    did = "Kernel records slowed the passes" if slowed >= 1 else "Passes with kernel records took"
     line = (
-        f"{did} {factor(slowed)}: {_ms(summary.recorded_us)} ms in"
-        f" {fmt.plural(summary.passes, 'pass', 'passes')} against {_ms(summary.length_us)} ms"
-        " without records, which busy time and gaps are of"
+        f"Passes with kernel records took {factor(slowed)} as long:"
+        f" {_ms(summary.recorded_us)} ms in {fmt.plural(summary.passes, 'pass', 'passes')} against"
+        f" {_ms(summary.length_us)} ms without records, to which busy time and gaps refer"
     )
     if slowed < _QUICKER:
         line += "; the machine was not steady"
@@ -105,8 +104,8 @@ def speed_lines(summary: GpuSummary) -> list[str]:
 
 
 def factor(ratio: float) -> str:
-    """Return a ratio of two times as people read it: ``x1.13``."""
-    return f"x{ratio:.2f}"
+    """Return a ratio of two times as people read it: ``1.13×``."""
+    return f"{ratio:.2f}×"
 
 
 def _doubts(report: Report, summary: GpuSummary) -> list[str]:

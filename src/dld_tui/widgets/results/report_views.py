@@ -361,7 +361,7 @@ def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
     fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
     recorded: Line = []
     if gpu.slowed_by is not None:
-        recorded = [("slowed by records ", "dim"), (factor(gpu.slowed_by), "")]
+        recorded = [("with records ", "dim"), (f"{factor(gpu.slowed_by)} as long", "")]
     lines: list[Line] = [[]]
     for part in (busy, gaps, copies, kernels, recorded, fallback):
         if not part:
