@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends.accuracy.sides import BuiltRunner, BuiltSide
+from dld_tui.backends.accuracy.runs import BuiltRunner, BuiltSide
 from dld_tui.backends.tensorrt.library import Library, find_library
 from dld_tui.backends.tensorrt.outputs import NO_TENSOR, SHAPE, mark_outputs, reasons_against
 from dld_tui.core.document.document import Document
@@ -66,7 +66,7 @@ def test_the_engine_gets_the_outputs(
         network = made.network
         seen.append([network.get_output(at).name for at in range(network.num_outputs)])
 
-    monkeypatch.setattr("dld_tui.backends.accuracy.sides.mark_outputs", watched)
+    monkeypatch.setattr("dld_tui.backends.accuracy.runs.mark_outputs", watched)
     feeds = [{"x": np.zeros((size, 4), np.float32)} for size in (2, 5)]
     with contextlib.ExitStack() as stack:
         one = side(library, tmp_path, stack)

@@ -23,8 +23,7 @@ from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
-    from dld_tui.backends.accuracy.runs import Comparison
-    from dld_tui.backends.accuracy.sides import Side
+    from dld_tui.backends.accuracy.runs import Comparison, Side
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
@@ -371,17 +370,17 @@ class _Plan:
         self, document: Document, way: SessionSettings | BuildSettings, folder: Path | None = None
     ) -> Side:
         if self._library is not None and isinstance(way, BuildSettings):
-            from dld_tui.backends.accuracy.sides import BuiltSide
+            from dld_tui.backends.accuracy.runs import BuiltSide
 
             return BuiltSide(document, self._library, way)
-        from dld_tui.backends.accuracy.sides import ModelSide
+        from dld_tui.backends.accuracy.runs import ModelSide
         from dld_tui.backends.onnxruntime.session import SessionSettings
 
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
 
     def _engine_side(self, path: Path | None) -> Side:
-        from dld_tui.backends.accuracy.sides import EngineSide
+        from dld_tui.backends.accuracy.runs import EngineSide
 
         assert self._library is not None
         assert path is not None
@@ -409,7 +408,7 @@ def _feeds(request: Request, comparison: Comparison) -> Feeds:
 
 def _remarks(request: Request, *sides: Side) -> Iterator[str]:
     """Yield notes about how ONNX Runtime was requested to run."""
-    from dld_tui.backends.accuracy.sides import ModelSide
+    from dld_tui.backends.accuracy.runs import ModelSide
 
     sessions = [side for side in sides if isinstance(side, ModelSide)]
     on_cpu = [side for side in sessions if side.provider == "CPU"]

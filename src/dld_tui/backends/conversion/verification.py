@@ -25,8 +25,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from dld_tui.backends.accuracy.runs import Comparison, State, types_with
-from dld_tui.backends.accuracy.sides import ModelSide, has_halves
+from dld_tui.backends.accuracy.runs import Comparison, ModelSide, State, has_halves, types_with
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
