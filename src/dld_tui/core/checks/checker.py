@@ -2,7 +2,7 @@
 
 Findings are kept by their subject: a node, a value of a scope, the name of nodes, the order
 of a scope, the model. An edit marks what it touches and what depends on that (see
-:mod:`.invalidation`), and only that is looked at again. All work is done by one generator that
+:mod:`.staleness`), and only that is looked at again. All work is done by one generator that
 yields every few milliseconds, so it can run on an event loop.
 """
 
