@@ -1,1 +1,1 @@
-"""The only rooms that import an inference library; each does it on first use."""
+"""The only package that imports inference libraries, each on first use."""

@@ -1,1 +1,1 @@
-"""What the program knows about models, reports and jobs, with no user interface."""
+"""Models, reports and jobs, without a user interface."""

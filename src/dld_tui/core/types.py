@@ -1,4 +1,4 @@
-"""Names shared by several rooms: of types, and of operator sets."""
+"""Types, and names of operator sets, that several packages share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What this machine has and does: libraries, devices, clocks, sensors, kernels of its GPU."""
+"""This machine: its libraries, devices, clocks, sensors and the kernels of its GPU."""

@@ -1,4 +1,4 @@
-"""What the sensors of a Jetson say during a run: tracks, a live meter, energy, what slowed it down.
+"""Sensors of a Jetson during a run: tracks, a live meter, energy, and causes of slowdowns.
 
 Joules of other machines are counters of theirs: RAPL of the processors, where the kernel allows it
 (for ``root`` only, usually), and that of a GPU. They are of everything that the package or the

@@ -1,4 +1,4 @@
-"""How ONNX Runtime makes a session: what each stage takes, and where it puts nodes."""
+"""Session creation in ONNX Runtime: the time of each stage, and the provider of each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA as running an engine needs it: memory, copies, streams, events and graphs.
+"""The part of CUDA that running an engine needs: memory, copies, streams, events and graphs.
 
 It is the driver's own library, through ctypes: that is there wherever a GPU is, and its functions
 have kept their form since CUDA 11, while cuda-python would be one more package that has to fit

@@ -1,4 +1,4 @@
-"""A context of an engine with memory for all that goes in and out, its inputs filled, ready to run.
+"""Execution contexts of an engine, with memory for inputs and outputs, ready to run.
 
 Everything is enqueued on one stream, so that a pass can be captured as a CUDA graph.
 """

@@ -1,4 +1,4 @@
-"""Find a TensorRT library, load it, and ask it what it has.
+"""Finds and loads a TensorRT library, and collects its features.
 
 A process uses one library. The other TensorRT modules name it ``trt``, which is the module that was
 chosen last, whatever it is called::

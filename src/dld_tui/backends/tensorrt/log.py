@@ -1,4 +1,4 @@
-"""What a TensorRT library says: its log in a file and as events, and the phases of a build."""
+"""The log of a TensorRT library, in a file and as events, and the phases of a build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine computes for given inputs, inner tensors made outputs included.
+"""Outputs of an engine for given inputs, inner tensors included.
 
 What is an output cannot be fused away, so an engine with more outputs may take other kernels than
 one without.

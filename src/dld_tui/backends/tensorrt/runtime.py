@@ -1,4 +1,4 @@
-"""A built engine, loaded: what goes in and out of it, its layers, and its weights put anew.
+"""A loaded engine: its inputs and outputs, its layers, and the refitting of its weights.
 
 Loading an engine runs code that it holds, so a file is loaded only where the user trusts it.
 """

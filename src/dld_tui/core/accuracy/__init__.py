@@ -1,1 +1,1 @@
-"""Whether two runs of a model agree: errors of tensors, tolerances, the first divergence."""
+"""Comparison of two runs of a model: errors of tensors, tolerances, the first divergence."""

@@ -1,4 +1,4 @@
-"""How far a tensor is from a reference, and how far it may be, for all outputs or for some.
+"""Errors of a tensor against a reference, and tolerances for all outputs or for single ones.
 
 The figures are kept when the values are not.
 """

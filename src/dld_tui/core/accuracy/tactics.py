@@ -1,4 +1,4 @@
-"""Which tactics make a result wrong: a search over builds, independent of a library.
+"""A search over builds for the tactics that make a result wrong, independent of a library.
 
 It builds until one build is wrong and one is right, and then narrows down the layers in which the
 two differ, by builds with all tactics chosen. The search is a generator: it yields the next build

@@ -1,4 +1,4 @@
-"""What each operator takes, by its schema or by the local function that it is.
+"""Signatures of operators, from their schemas or from local functions.
 
 The tables of operators are loaded where they are used: `dld inspect` compares no calls.
 """

@@ -1,4 +1,4 @@
-"""What the checker remembers of one scope between edits."""
+"""The checker's state of a scope, which it keeps between edits."""
 
 from __future__ import annotations
 

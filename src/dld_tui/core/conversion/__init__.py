@@ -1,1 +1,1 @@
-"""Modifications of whole models: each makes a copy, and says what is another in it."""
+"""Conversions of whole models: each creates a copy and reports its changes."""

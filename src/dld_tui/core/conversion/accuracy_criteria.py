@@ -1,4 +1,4 @@
-"""How close the results of a conversion must be to the original's, by kind of conversion."""
+"""How close the outputs of a converted model must be to the original's, by kind of conversion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors a static quantization gives QuantizeLinear and DequantizeLinear, and why.
+"""A plan of static quantization: which tensors get QuantizeLinear and DequantizeLinear, and why.
 
 ONNX Runtime's quantizer goes through the nodes in order. Each node requests tensors to be
 quantized, some only if their inputs already are; a tensor that no node requests stays in floating

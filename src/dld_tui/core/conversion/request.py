@@ -1,4 +1,4 @@
-"""What every conversion is asked."""
+"""Settings that all conversions share."""
 
 from __future__ import annotations
 

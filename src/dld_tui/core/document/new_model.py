@@ -1,4 +1,4 @@
-"""What a new model begins with: operator sets, inputs and outputs."""
+"""New models: their operator sets, inputs and outputs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A document back to bytes: serialised, snapshot in small steps, saved atomically.
+"""Serialisation of documents: to bytes, as snapshots in small steps, and saved atomically.
 
-Unlike :func:`~dld_tui.core.document.serialise.skeleton_bytes` it only reads the document, its
-bytes are not canonical (the graph comes as several fields that every parser merges), and it can
-leave out what edits have made doubtful. Payloads stay cut out: it is for tools that read no
-values.
+A snapshot is for tools that read no values. Unlike :func:`skeleton_bytes` it only reads the
+document, its bytes are not canonical (the graph comes as several fields that every parser merges),
+and it can leave out types that edits made doubtful. Payloads stay cut out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A node that is about to be added: what feeds it, its attributes, and who uses it."""
+"""A node that is about to be added: its inputs, attributes and consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder, and the folders below it, hold that this program opens.
+"""The files in a folder and the folders below it that this program can open.
 
 A folder may have 100,000 files, loops of symbolic links, parts that nobody may read, and may be on
 a network: there is a limit to everything, and what was left out is said in a line.

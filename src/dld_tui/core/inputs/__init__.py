@@ -1,1 +1,1 @@
-"""What is fed to a model that is run: shapes, random data, data from files."""
+"""Inputs of model runs: shapes, generated data, data from files."""

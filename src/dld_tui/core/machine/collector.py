@@ -1,4 +1,4 @@
-"""The garbage collector, where it would cost much and find nothing."""
+"""Pauses of the garbage collector where it would cost much and find nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine this is, the state it is in, and which model was run: recorded with measurements."""
+"""Facts that are recorded with measurements: the machine, its state, and the model."""
 
 from __future__ import annotations
 

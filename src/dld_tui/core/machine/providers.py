@@ -1,4 +1,4 @@
-"""Which execution providers ONNX Runtime has here, for forms: before a run, not when it fails."""
+"""The execution providers of the local ONNX Runtime, for forms: before a run, not when it fails."""
 
 from __future__ import annotations
 

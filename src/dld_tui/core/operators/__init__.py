@@ -1,1 +1,1 @@
-"""What is known of operators: signatures, defaults, documentation, categories."""
+"""Operators: signatures, defaults, documentation, categories."""

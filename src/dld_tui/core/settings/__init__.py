@@ -1,1 +1,1 @@
-"""What the program keeps for its user: settings, connections, tools, plugins; where they lie."""
+"""Settings of the user: configuration, saved targets, tools, secrets, plugins, and their paths."""

@@ -1,4 +1,4 @@
-"""Which settings a library does not have, and why."""
+"""The settings that a TensorRT library lacks, and why."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Making, converting, looking at and exchanging the values of tensors, of any size."""
+"""Values of tensors of any size: generated, converted, inspected, read and written as .npy."""

@@ -1,4 +1,4 @@
-"""Whether two tensors hold the same values, and how far they are apart, read in parts.
+"""Comparison of two tensors, read in parts: equality, and the size of differences.
 
 Weights in few bits are compared with the floating point ones that they stand for.
 """

@@ -1,4 +1,4 @@
-"""What an execution provider compiled: the EPContext nodes that ONNX Runtime writes.
+"""EPContext nodes, in which ONNX Runtime stores what an execution provider compiled.
 
 Such a node stands for a part of the model that was compiled before. It holds the result, for
 TensorRT and TensorRT-RTX an engine, or names the file beside the model that does.

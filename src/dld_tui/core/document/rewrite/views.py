@@ -1,4 +1,4 @@
-"""What expressions see of a model: nodes, values and their fields, and computed shapes.
+"""What expressions can read of a model: nodes, values with their fields, and computed shapes.
 
 Exporters write ``x.view(x.size(0), x.size(1), 12, 64)`` as a dozen of nodes around Shape. They are
 followed here, to which size of which value each element of a shape is, so that a rule can ask

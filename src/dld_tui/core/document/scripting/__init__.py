@@ -1,1 +1,1 @@
-"""Edits as lines of text: their arguments, the scripts and the journal that are made of them."""
+"""Edits as lines of text: arguments, scripts and the journal."""

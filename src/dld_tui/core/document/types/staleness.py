@@ -1,4 +1,4 @@
-"""Which types an edit may have made wrong: of the values behind what changed, in bounded steps.
+"""Types that an edit invalidates: those downstream of the change, found in bounded steps.
 
 An edit can invalidate the types of everything computed from the changed values. In a model of
 50,000 nodes that may be nearly all of it, so the marks spread in steps: :meth:`Staleness.changed`
