@@ -26,6 +26,7 @@ from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.file_set import trex_paths, write_trex
+from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.layer_work import peaks_of, unknown_device
 from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
 from dld_tui.core.tensorrt.plan.lint import findings as lint
@@ -269,6 +270,8 @@ def _write_group(group: FindingGroup) -> None:
         write(f"    … {len(others) + 1 - _MOST_HAZARDS} more of the kind: --json has all")
     for mitigation in group.mitigations[:_MOST_HAZARDS]:
         write_wrapped(f"    {visible(mitigation)}", "    ")
+    if group.gain is not None:
+        write_wrapped(f"    {gain_text(group.gain)}", "    ")
     for layer in group.layers[:_MOST_OF_RULE]:
         part = f"  {fmt.percent(layer.percent)} %" if layer.percent is not None else ""
         write(f"      {clip(visible(layer.name), _NAME_CELLS, keep='middle')}{part}")

@@ -22,6 +22,7 @@ from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import (
     LayerVertex,
     PlanGraph,
@@ -508,6 +509,9 @@ def _finding_lines(finding: PlanFinding, width: int) -> list[Line]:
         lines.append([(mark, style), (part, style)])
     if finding.mitigation:
         lines += [[("  ", ""), (part, "")] for part in wrap(finding.mitigation, width - 2)]
+    if finding.gain is not None:
+        text = wrap(gain_text(finding.gain), width - 2)
+        lines += [[("  ", ""), (part, "info")] for part in text]
     return lines
 
 

@@ -132,6 +132,8 @@ def finding_json(finding: PlanFinding) -> JSON:
         "mitigation": finding.mitigation,
         "rewrite": command_of(finding.rules) if finding.rules else None,
         "percent": finding.percent,
+        "gain_percent": None if finding.gain is None else [*finding.gain.percent],
+        "gain_from": None if finding.gain is None else finding.gain.source,
         "layers": list(finding.layers),
     }
 
@@ -209,6 +211,12 @@ def plan_sheets(
         Column("rule", "rule", lambda finding: finding.rule),
         Column("layer", "layer", lambda finding: _layers(finding, names)),
         Column("percent", "%", lambda finding: finding.percent, PERCENT),
+        Column(
+            "gain",
+            "saves at most, %",
+            lambda finding: finding.gain.percent[1] if finding.gain else None,
+            PERCENT,
+        ),
         Column("hazard", "what is wrong", lambda finding: finding.hazard),
         Column("mitigation", "what to do", lambda finding: finding.mitigation),
     )

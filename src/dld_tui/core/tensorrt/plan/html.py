@@ -35,6 +35,7 @@ from dld_tui.core.tables.rendering import html_of
 from dld_tui.core.tables.table import PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.layer_work import (
     Peaks,
@@ -362,6 +363,7 @@ def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
         Column("rule", "rule", lambda group: group.rule, width=20),
         Column("what", "what", lambda group: "; ".join(group.hazards)),
         Column("do", "what to do", lambda group: ". ".join(group.mitigations)),
+        Column("gain", "could save", lambda group: gain_text(group.gain) if group.gain else ""),
         Column("layers", "layers", _named),
     )
     return html_of("finding-table", Table(columns, [*grouped(plan, findings)]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -24,6 +24,7 @@ from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
+from dld_tui.core.tensorrt.plan.gains import GainRange, gain_of_inferences, gain_of_layers
 from dld_tui.core.tensorrt.plan.json_text import text_of
 from dld_tui.core.tensorrt.plan.layer_work import gemm_dims, is_convolution, is_product
 
@@ -55,6 +56,8 @@ class PlanFinding:
     """The layers that a finding about the whole engine is of."""
     rules: tuple[str, ...] = ()
     """Rules of ``dld rewrite`` that do that to the ONNX model where they find places."""
+    gain: GainRange | None = None
+    """How much less time the engine could take; None without times, and where none is saved."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class FindingGroup:
     """The layers that they are about, those that take longest first; each once."""
     percent: float | None
     """Share of the time of these layers; None without a profile."""
+    gain: GainRange | None = None
+    """How much less time the engine could take if all findings are followed."""
 
     @property
     def hazards(self) -> list[str]:
@@ -113,8 +118,22 @@ def _group(same: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> Fi
     percents = [layer.percent for layer in involved if layer.percent is not None]
     return FindingGroup(
         same[0].rule, same[0].level, tuple(same), tuple(involved),
-        sum(percents) if percents else None,
+        sum(percents) if percents else None, _joined_gain(same),
     )  # fmt: skip
+
+
+def _joined_gain(same: Sequence[PlanFinding]) -> GainRange | None:
+    """Return the range of several findings: those about the same layers save them once."""
+    gains = {
+        (finding.layer, finding.layers): finding.gain
+        for finding in same
+        if finding.gain is not None
+    }
+    if not gains:
+        return None
+    most = sum(gain.percent[1] for gain in gains.values())
+    sources = dict.fromkeys(gain.source for gain in gains.values())
+    return GainRange((0.0, min(100.0, most)), "; ".join(sources))
 
 
 FLOATS = frozenset({"fp32", "fp16", "bf16"})
@@ -964,7 +983,28 @@ def findings(
             *plan_findings(plan, links, nodes),
             *layer_findings(links, nodes),
         ]
-        return sorted(unsorted, key=_rank)
+        return sorted(_with_gains(unsorted, plan, links, nodes), key=_rank)
+
+
+def _with_gains(
+    unsorted: Sequence[PlanFinding], plan: EnginePlan, links: Links, nodes: _Nodes
+) -> Iterator[PlanFinding]:
+    layers = {layer.index: layer for layer in (*plan.all_layers, *plan.layers)}
+    places = {layer.index: place for place, layer in enumerate(plan.layers)}
+    for finding in unsorted:
+        own = () if finding.layer is None else (finding.layer,)
+        concerned = dict.fromkeys((*own, *finding.layers))
+        if finding.rule == "attention-not-fused" and finding.layer in places:
+            # One kernel replaces the products, too.
+            around = unfused_attention(plan, links, nodes, places[finding.layer])
+            concerned |= dict.fromkeys(plan.layers[place].index for place in around)
+        if concerned:
+            gain = gain_of_layers(
+                finding.rule, (layers[index] for index in concerned if index in layers), plan
+            )
+        else:
+            gain = gain_of_inferences(finding.rule, plan)
+        yield finding if gain is None else replace(finding, gain=gain)
 
 
 def _rank(finding: PlanFinding) -> tuple[int, bool, float, int]:
