@@ -20,7 +20,8 @@ from dld_tui.screens.workspace.beside import BesidePane
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, wait_for
+from tests.support.tui import until
+from tests.support.workspace import NARROW, WIDE, Session
 
 OTHER = models.CHAIN.replace("[first]", "[begin]").replace("[second]", "[sum]")
 OTHER = OTHER.replace(
@@ -59,13 +60,13 @@ async def two(folder: Path, size: tuple[int, int] = WIDE, more: int = 0) -> Asyn
     paths += [models.write(folder, OTHER, f"there{at}.onnx") for at in range(1 + more)]
     app = DldApp(paths)
     async with app.run_test(size=size) as pilot:
-        await wait_for(pilot, lambda: len(app.pages) == len(paths))
+        await until(pilot, lambda: len(app.pages) == len(paths))
         screens = [page for page in app.pages if isinstance(page, WorkspaceScreen)]
         for screen in screens:
             app.show_page(screen)
-            await wait_for(pilot, partial(getattr, screen, "is_open"))
+            await until(pilot, partial(getattr, screen, "is_open"))
         app.show_page(screens[0])
-        await wait_for(pilot, lambda: app.screen is screens[0] and app.keys.at_rest)
+        await until(pilot, lambda: app.screen is screens[0] and app.keys.at_rest)
         yield Two(app, pilot, screens[0], screens[1])
 
 

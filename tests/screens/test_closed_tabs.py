@@ -21,7 +21,7 @@ from dld_tui.widgets.shell.page import Page
 from tests.support import models
 from tests.support.plans import write_layers
 from tests.support.report_files import make_report
-from tests.support.workspace import wait_for
+from tests.support.tui import until
 
 _LOG = "&&&& RUNNING TensorRT.trtexec [TensorRT v101600] [b1] # trtexec --onnx=tiny.onnx\n"
 
@@ -87,18 +87,18 @@ async def test_a_tab_that_dies_late_is_collected_too(monkeypatch: pytest.MonkeyP
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         app.add_page(held[0])
-        await wait_for(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
         app.close_page(held[0])
-        await wait_for(pilot, lambda: page() is None)
+        await until(pilot, lambda: page() is None)
 
 
 async def _open_and_close(app: DldApp, pilot: Pilot[int], page: Page) -> list[weakref.ref[Any]]:
     app.add_page(page)
-    await wait_for(pilot, lambda: app.keys.at_rest)
+    await until(pilot, lambda: app.keys.at_rest)
     for keys in ("j enter escape", "ctrl+p escape", "tab j 1 question_mark escape"):
         await pilot.press(*keys.split())
-        await wait_for(pilot, lambda: app.keys.at_rest)
-    await wait_for(pilot, lambda: not app.workers)
+        await until(pilot, lambda: app.keys.at_rest)
+    await until(pilot, lambda: not app.workers)
     held = [getattr(page, name, None) for name in ("document", "report", "explorer")]
     app.close_page(page)
     return [weakref.ref(thing) for thing in (page, *held) if thing is not None]

@@ -32,7 +32,8 @@ from dld_tui.widgets.forms.param_form import ChoiceField
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.descriptions import DOCUMENTATION
 from tests.support import models
-from tests.support.workspace import NARROW, Session, opened, wait_for
+from tests.support.tui import until
+from tests.support.workspace import NARROW, Session, opened
 
 COUNT = 6
 
@@ -170,7 +171,7 @@ async def _in_order(pilot: Pilot[Any], page: ListPage[Any], rename: Callable[[],
     page.show_rows()
     assert view.key_at_cursor() == "c3"
     await pilot.press("d", "r")  # the question has the answer "remove"
-    await wait_for(pilot, lambda: pilot.app.screen is page and len(view.order) == COUNT - 2)
+    await until(pilot, lambda: pilot.app.screen is page and len(view.order) == COUNT - 2)
     assert view.key_at_cursor() == "d4"
     assert about.frame.title.endswith("d4")
     rename()
@@ -214,13 +215,13 @@ async def test_jobs_on_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     async with DldApp().run_test(size=NARROW) as pilot:
         page = TargetJobsScreen()
         pilot.app.push_screen(page)
-        await wait_for(pilot, lambda: page.is_mounted and len(page.view.order) == 5)
+        await until(pilot, lambda: page.is_mounted and len(page.view.order) == 5)
         jobs = [job.id for job in page.view.shown_rows()]
         page.view.go_to_key(jobs[2])
         page.view.sort_by("state", descending=True)
         store.forget(jobs[0])  # it was fetched
         page.action_again()
-        await wait_for(pilot, lambda: "not there" in page.view.lines.text(0))
+        await until(pilot, lambda: "not there" in page.view.lines.text(0))
         assert page.view.key_at_cursor() == jobs[2]
         for gone in jobs[1:3]:
             store.forget(gone)
@@ -233,14 +234,14 @@ async def test_the_focus_stays_on_the_setting_that_is_changed() -> None:
     async with DldApp().run_test(size=NARROW) as pilot:
         page = SettingsScreen()
         pilot.app.push_screen(page)
-        await wait_for(pilot, lambda: page.is_mounted and page.focused is not None)
+        await until(pilot, lambda: page.is_mounted and page.focused is not None)
         rows = page.form.rows.values()
         for row in rows:
             page.form.show_page(row.setting.param.page)
-            await wait_for(pilot, partial(getattr, row, "is_mounted"))
+            await until(pilot, partial(getattr, row, "is_mounted"))
             row.field.focus()
             await pilot.press("right" if isinstance(row.field, ChoiceField) else "9")
             assert page.focused is row.field, row.setting.name
         await pilot.press("escape")
-        await wait_for(pilot, lambda: pilot.app.screen is not page)
+        await until(pilot, lambda: pilot.app.screen is not page)
         assert pilot.app.focused is not None

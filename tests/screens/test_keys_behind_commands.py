@@ -23,7 +23,7 @@ from dld_tui.widgets.graph import pane as graph_pane
 from dld_tui.widgets.shell import key_queue
 from tests.support import models, report_screen
 from tests.support.report_files import make_report
-from tests.support.tui import type_at
+from tests.support.tui import type_at, until
 from tests.support.workspace import opened
 
 _LATE_S = 0.1
@@ -123,7 +123,7 @@ async def test_commands_of_a_report_answer_the_keys_behind_them(
         copied: list[str] = []
         monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
         type_at(app, "y", "c", "i", "escape", "y", "c")
-        await report_screen.until(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
         assert len(copied) == 2
         assert app.screen is screen
 
@@ -137,7 +137,7 @@ async def test_keys_behind_a_jump_to_the_model_go_to_the_model(tmp_path: Path) -
         screen.show_pane("layers")
         await pilot.pause()
         type_at(app, "s", "r")
-        await report_screen.until(pilot, lambda: app.keys.at_rest and app.screen is not screen)
+        await until(pilot, lambda: app.keys.at_rest and app.screen is not screen)
         assert not isinstance(app.screen, ReportScreen)
         assert isinstance(app.pages[-1], WorkspaceScreen)
 

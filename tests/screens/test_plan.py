@@ -18,8 +18,7 @@ from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.results.plan import PlanDetails, PlanFindings, SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
-from tests.support.report_screen import until
-from tests.support.tui import flat_text, screen_text
+from tests.support.tui import flat_text, screen_text, until
 
 SMALL, LARGE = (80, 24), (200, 50)
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details")

@@ -19,7 +19,8 @@ from dld_tui.widgets.results.report_views import (
     flat,
 )
 from tests.support.report_files import make_nested_report, make_report
-from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
+from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline
+from tests.support.tui import until
 from tests.support.work import steps_in
 
 

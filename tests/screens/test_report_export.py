@@ -15,7 +15,8 @@ from dld_tui.screens.results.report import load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.lists.styled import Rows
 from tests.support.report_files import make_report
-from tests.support.report_screen import opened, text_of, until
+from tests.support.report_screen import opened, text_of
+from tests.support.tui import until
 
 PROFILE = '[\n  { "count" : 4 }\n, { "name" : "Conv_0", "timeMs" : 8, "averageMs" : 2 }\n]\n'
 TIMES = '[ { "startComputeMs" : 1, "endComputeMs" : 3.5, "computeMs" : 2.5 } ]'

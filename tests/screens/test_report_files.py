@@ -21,7 +21,8 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDia
 from dld_tui.widgets.results.report_views import SummaryView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
-from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline, until
+from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline
+from tests.support.tui import until
 
 
 @pytest.fixture

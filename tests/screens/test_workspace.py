@@ -231,14 +231,14 @@ async def marks_on_a_branch_mark_its_nodes(session: Session) -> None:
 
 async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
     from dld_tui.app import DldApp
-    from tests.support.workspace import wait_for
+    from tests.support.tui import until
 
     app = DldApp()
     async with app.run_test(size=WIDE) as pilot:
         screen = WorkspaceScreen(branches)
         screen.reveal(("choose:then_branch",), "inner")
         app.add_page(screen)
-        await wait_for(pilot, lambda: screen.is_open and screen.explorer.node is not None)
+        await until(pilot, lambda: screen.is_open and screen.explorer.node is not None)
         assert screen.explorer.node is not None
         assert screen.explorer.node.name == "inner"
         screen.reveal((), "absent")
@@ -247,15 +247,15 @@ async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
 
 async def test_a_broken_file_closes_its_tab_and_says_why(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
-    from tests.support.workspace import wait_for
+    from tests.support.tui import until
 
     path = tmp_path / "broken.onnx"
     path.write_bytes(models.parse(models.CHAIN).SerializeToString()[:-9])
     app = DldApp()
     async with app.run_test(size=WIDE) as pilot:
         app.add_page(WorkspaceScreen(path))
-        await wait_for(pilot, lambda: not app.pages)
-        await wait_for(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
+        await until(pilot, lambda: not app.pages)
+        await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
 
 
 HOSTILE = (

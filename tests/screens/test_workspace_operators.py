@@ -222,12 +222,12 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
     from dld_tui.screens.home.new_model import NewModelScreen
     from dld_tui.screens.workspace.page import WorkspaceScreen
-    from tests.support.workspace import wait_for
+    from tests.support.tui import until
 
     app = DldApp()
     async with app.run_test(size=NARROW) as pilot:
         await pilot.press("ctrl+n")
-        await wait_for(pilot, lambda: isinstance(app.screen, NewModelScreen))
+        await until(pilot, lambda: isinstance(app.screen, NewModelScreen))
         form = app.screen
         assert isinstance(form, NewModelScreen)
         fields = {name: row for name, row in form.query_one("ParamForm").rows.items()}  # type: ignore[attr-defined]
@@ -242,10 +242,10 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
         await pilot.pause()
         assert form.command_line == "dld new OUT.onnx --opset 17 --input 'x:float32[N,3]'"
         await pilot.press("f5")
-        await wait_for(pilot, lambda: app.pages)
+        await until(pilot, lambda: app.pages)
         page = app.pages[0]
         assert isinstance(page, WorkspaceScreen)
-        await wait_for(pilot, lambda: page.is_open)
+        await until(pilot, lambda: page.is_open)
         assert page.document.opset_imports == {"": 17}
         assert page.document.main.inputs == ("x",)
 
@@ -270,12 +270,12 @@ async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
 async def test_the_start_page_leads_to_the_operators() -> None:
     from dld_tui.app import DldApp
     from dld_tui.screens.home.help import OperatorsScreen
-    from tests.support.workspace import wait_for
+    from tests.support.tui import until
 
     app = DldApp()
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("f3")
-        await wait_for(pilot, lambda: isinstance(app.screen, OperatorsScreen))
+        await until(pilot, lambda: isinstance(app.screen, OperatorsScreen))
         await pilot.press(*"gelu")
         await pilot.press("f3")
         assert isinstance(app.screen, OperatorsScreen)

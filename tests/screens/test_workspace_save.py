@@ -177,20 +177,21 @@ async def test_profiling_unsaved_edits_asks_first(
 
 async def test_a_new_model_asks_for_its_path(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
-    from tests.support.workspace import WIDE, wait_for
+    from tests.support.tui import until
+    from tests.support.workspace import WIDE
 
     app = DldApp()
     async with app.run_test(size=WIDE) as pilot:
         screen = WorkspaceScreen(None)
         app.add_page(screen)
-        await wait_for(pilot, lambda: screen.is_open)
+        await until(pilot, lambda: screen.is_open)
         assert screen.unsaved()
         saved: list[bool] = []
         screen.save_then(lambda: saved.append(True))
         await pilot.pause()
         app.screen.query_one(Input).value = str(tmp_path / "new.onnx")
         await pilot.press("enter")
-        await wait_for(pilot, lambda: saved)
+        await until(pilot, lambda: saved)
     assert onnx.load(tmp_path / "new.onnx").opset_import[0].version == 20
 
 
@@ -260,7 +261,8 @@ async def test_closing_after_a_crash_keeps_the_journal(chain: Path) -> None:
 async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dld_tui.app import DldApp
     from dld_tui.core.errors import CancelledError
-    from tests.support.workspace import WIDE, wait_for
+    from tests.support.tui import until
+    from tests.support.workspace import WIDE
 
     def slow(path: Path, *, progress: object, cancelled: object, **_: object) -> Document:
         while not cancelled():  # type: ignore[operator]
@@ -272,9 +274,9 @@ async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPat
     async with app.run_test(size=WIDE) as pilot:
         screen = WorkspaceScreen(chain)
         app.add_page(screen)
-        await wait_for(pilot, lambda: "50%" in _text(app))
+        await until(pilot, lambda: "50%" in _text(app))
         await pilot.press("escape")
-        await wait_for(pilot, lambda: not app.pages)
+        await until(pilot, lambda: not app.pages)
 
 
 def _text(app: object) -> str:

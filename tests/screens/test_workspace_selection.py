@@ -12,7 +12,8 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.node_filter import FilterDialog
 from tests.support import models
-from tests.support.workspace import SIZES, Session, opened, wait_for
+from tests.support.tui import until
+from tests.support.workspace import SIZES, Session, opened
 
 SCOPED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -98,10 +99,10 @@ async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
         await mark(session, "/a/one", "/a/two")
         await session.press("y")
         session.app.open_path(chain)
-        await wait_for(session.pilot, lambda: len(session.app.pages) == 2)
+        await until(session.pilot, lambda: len(session.app.pages) == 2)
         other = session.app.pages[1]
         assert isinstance(other, WorkspaceScreen)
-        await wait_for(session.pilot, lambda: other.is_open and other.focused is not None)
+        await until(session.pilot, lambda: other.is_open and other.focused is not None)
         there = Session(session.app, session.pilot, other)
         await there.press("p")
         assert names(there)[-2:] == ["/a/one", "/a/two"]

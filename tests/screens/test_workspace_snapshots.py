@@ -13,7 +13,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, Session, wait_for
+from tests.support.tui import until
+from tests.support.workspace import NARROW, WIDE, Session
 
 pytestmark = pytest.mark.skipif(
     textual.__version__ != "8.2.8", reason="the pictures were taken with Textual 8.2.8"
@@ -24,11 +25,11 @@ async def ready(pilot: Pilot[Any]) -> Session:
     """Wait until the model is open and everything is found."""
     app = pilot.app
     assert isinstance(app, DldApp)
-    await wait_for(pilot, lambda: app.pages)
+    await until(pilot, lambda: app.pages)
     screen = app.pages[0]
     assert isinstance(screen, WorkspaceScreen)
-    await wait_for(pilot, lambda: screen.is_open and screen.focused is not None)
-    await wait_for(pilot, lambda: screen.checks.is_checked)
+    await until(pilot, lambda: screen.is_open and screen.focused is not None)
+    await until(pilot, lambda: screen.checks.is_checked)
     screen.panes.focus("explorer")
     await pilot.pause()
     return Session(app, pilot, screen)

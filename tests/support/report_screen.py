@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,9 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.timeline.timeline import TimelineView
+from tests.support.tui import until
 
 SMALL, LARGE = (80, 24), (200, 50)
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
-    """Wait for a condition; fails after a time."""
-    for _ in range(6000):
-        if holds():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"did not happen in time: {what or holds}")
 
 
 @asynccontextmanager

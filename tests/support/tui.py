@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from textual import events
@@ -113,10 +115,14 @@ def type_at(app: App[Any], *keys: str) -> None:
             app.post_message(events.Key(key, None))
 
 
-async def until(pilot: Pilot[Any], holds: Any, times: int = 3000) -> None:
-    """Wait until a condition holds; fails when it never does."""
-    for _ in range(times):
-        if holds():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("the condition never held")
+LIMIT_S = 60.0
+"""A condition that does not hold after so long fails the test."""
+
+
+async def until(pilot: Pilot[Any], holds: Callable[..., object]) -> None:
+    """Wait until a condition holds, and until the app is at rest; fails after :data:`LIMIT_S`."""
+    limit = monotonic() + LIMIT_S
+    while not holds():
+        assert monotonic() < limit, "the condition never held"
+        await asyncio.sleep(0.005)
+    await pilot.pause()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,8 +16,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.document import Node
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.parameters.edit_bar import EditBar
+from tests.support.tui import until
 
-LIMIT_S = 60.0
 NARROW, WIDE = (80, 24), (200, 50)
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 """Runs a test in both sizes."""
@@ -56,7 +54,7 @@ class Session:
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Wait for a condition; fails after a time."""
-        await wait_for(self.pilot, holds)
+        await until(self.pilot, holds)
 
     async def go(self, name: str) -> Node:
         """Put the explorer's cursor on a node."""
@@ -125,15 +123,6 @@ _KEYS = {
 }  # fmt: skip
 
 
-async def wait_for(pilot: Pilot[Any], holds: Callable[[], Any]) -> None:
-    """Wait for a condition; fails after a time."""
-    limit = monotonic() + LIMIT_S
-    while not holds():
-        assert monotonic() < limit, "waited in vain"
-        await asyncio.sleep(0.005)
-    await pilot.pause()
-
-
 @asynccontextmanager
 async def opened(
     path: Path | str, size: tuple[int, int] = WIDE, pane: str = "explorer"
@@ -141,10 +130,10 @@ async def opened(
     """Open a model, wait until it is there, and go to a pane; "" leaves the keys with the graph."""
     app = DldApp([path])
     async with app.run_test(size=size) as pilot:
-        await wait_for(pilot, lambda: app.pages)
+        await until(pilot, lambda: app.pages)
         screen = app.pages[0]
         assert isinstance(screen, WorkspaceScreen)
-        await wait_for(pilot, lambda: screen.is_open)
+        await until(pilot, lambda: screen.is_open)
         session = Session(app, pilot, screen)
         await session.until(lambda: screen.focused is not None)
         if pane:

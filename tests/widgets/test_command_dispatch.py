@@ -19,8 +19,8 @@ from dld_tui.widgets.shell.command_dispatch import (
     same_facts,
 )
 from tests.support.gpu_reports import make_gpu_report
-from tests.support.report_screen import LARGE, opened, pane, until
-from tests.support.tui import HostApp
+from tests.support.report_screen import LARGE, opened, pane
+from tests.support.tui import HostApp, until
 
 
 class Pane(Commands, Static, can_focus=True):

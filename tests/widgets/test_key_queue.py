@@ -13,8 +13,8 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.shell import key_queue
 from tests.support import models
 from tests.support.pages import TextPage, open_pages
-from tests.support.tui import type_at
-from tests.support.workspace import opened, wait_for
+from tests.support.tui import type_at, until
+from tests.support.workspace import opened
 
 
 async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None
         assert app.screen is page
         app.keys._held_since -= 2 * key_queue._AT_ONCE_S
         type_at(app, "ctrl+q")
-        await wait_for(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         assert app.keys.is_empty or not app.keys._waiting  # what was typed before is forgotten
         going.set()
-        await wait_for(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
         assert app.pages == [page]
 
 
@@ -71,15 +71,15 @@ async def test_when_keys_are_lost_none_behind_them_is_used_and_it_is_told(
         told: list[str] = []
         monkeypatch.setattr(app, "notify", lambda message, **_: told.append(message))
         type_at(app, *["j"] * 100, *["Z"] * 50)
-        await wait_for(pilot, lambda: app.keys._lost == 50)
+        await until(pilot, lambda: app.keys._lost == 50)
         app.keys._waiting.popleft()
         type_at(app, "j")  # there is room, but not for what came after others
-        await wait_for(pilot, lambda: app.keys._lost == 51)
+        await until(pilot, lambda: app.keys._lost == 51)
         going.set()
-        await wait_for(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
         assert told == ["51 keys came too fast and were dropped"]
         type_at(app, "question_mark")
-        await wait_for(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
 async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:
@@ -91,7 +91,7 @@ async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:
         worker = page.run_worker(going.wait(), group="save")
         assert not app.keys.at_rest
         worker._created_time -= 2 * key_queue._PATIENCE_S
-        await wait_for(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
         going.set()
         page.run_worker(asyncio.Event().wait(), group="check")
-        await wait_for(pilot, lambda: app.keys.at_rest)
+        await until(pilot, lambda: app.keys.at_rest)
