@@ -1,4 +1,4 @@
-"""Foreign text cannot reach a terminal raw, and takes exactly the room it is given."""
+"""Untrusted text cannot reach a terminal raw, and takes exactly the room it is given."""
 
 from __future__ import annotations
 

@@ -104,12 +104,12 @@ class Activity:
         return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
-def _own(id: str, title: str, help: str, *, room: str = "", **about: Any) -> Activity:
+def _own(id: str, title: str, help: str, *, package: str = "", **about: Any) -> Activity:
     """Return a built-in activity with the request and run of the module of its name.
 
-    Conversions are in ``convert``, others in `room` if given.
+    Conversions are in ``convert``, others in `package` if given.
     """
-    name = f"{room}.{id}" if room else id.replace("convert_", "convert.", 1)
+    name = f"{package}.{id}" if package else id.replace("convert_", "convert.", 1)
     module = f"dld_tui.activities.{name}"
     about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
@@ -296,7 +296,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "selftest",
         "Self-test",
         "Test all backends of this machine end to end with built-in models.",
-        room="machine",
+        package="machine",
         result="dld_tui.core.machine.health:SelfTest",
         command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
         result_view="dld_tui.screens.results.table:of_selftest",
@@ -467,13 +467,13 @@ ACTIVITIES: tuple[Activity, ...] = (
         "tensorrt_libraries",
         "TensorRT libraries",
         "List the installed TensorRT libraries and their features.",
-        room="machine",
+        package="machine",
     ),
     _own(
         "doctor",
         "Doctor",
         "Check libraries, GPUs and folders.",
-        room="machine",
+        package="machine",
     ),
 )
 """Built-in activities; :func:`activities` adds those of other packages."""

@@ -32,7 +32,7 @@ _LINT_NEEDS = ("polygraphy", "onnx_graphsurgeon", "onnxruntime")
 
 @dataclass(frozen=True)
 class LintEntry:
-    """A finding of the lint. All of it is foreign text."""
+    """A finding of the lint. All of it is untrusted text."""
 
     level: str
     """``exception``, ``warning`` or ``info``."""

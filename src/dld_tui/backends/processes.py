@@ -59,7 +59,7 @@ class ToolEnd(ProcessEnd):
     """How a tool ended."""
 
     output: str
-    """The end of its output. Foreign text."""
+    """The end of its output. Untrusted text."""
 
 
 def run_tool(

@@ -45,7 +45,7 @@ class Phase:
     """A current part of a stage."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     depth: int
     done: float = 0
     total: float | None = None
@@ -67,7 +67,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Log:
-    """A line for people. `text` may come from a library or a host: foreign text."""
+    """A line for people. `text` may come from a library or a host: untrusted text."""
 
     text: str
     level: str = "info"
@@ -137,7 +137,7 @@ class Cancelled:
     """The work was stopped on request; nothing half-written is left."""
 
     left: str = optional("")
-    """Completed work that is kept, for display. Foreign text."""
+    """Completed work that is kept, for display. Untrusted text."""
 
 
 Event: TypeAlias = "Started | Progress | Log | Metric | Part | Finished | Failed | Cancelled"

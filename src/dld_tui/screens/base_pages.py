@@ -113,7 +113,7 @@ class ListPage(Page, Generic[Row]):
 
 
 def labelled(pairs: Iterable[tuple[str, str]]) -> list[Line]:
-    """Return names and foreign texts as the lines of the pane below a list."""
+    """Return names and untrusted texts as the lines of the pane below a list."""
     return [[(fit(label, LABEL), "dim"), (visible(text), "")] for label, text in pairs]
 
 

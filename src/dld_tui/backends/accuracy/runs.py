@@ -91,7 +91,7 @@ class Runner(Protocol):
 
     @property
     def outputs(self) -> list[str]:
-        """The names of the outputs. Foreign text."""
+        """The names of the outputs. Untrusted text."""
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
         """Return the tensors that it cannot compute, each with the reason."""
@@ -266,7 +266,7 @@ class BuiltRunner:
 
     @property
     def outputs(self) -> list[str]:
-        """The names of the model's outputs. Foreign text."""
+        """The names of the model's outputs. Untrusted text."""
         return [*self._side.document.main.outputs]
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
@@ -406,7 +406,7 @@ class EngineRunner:
 
     @property
     def outputs(self) -> list[str]:
-        """The names of its outputs. Foreign text."""
+        """The names of its outputs. Untrusted text."""
         return [binding.name for binding in self._run.engine.outputs]
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
@@ -614,7 +614,7 @@ class Comparison:
             )
             self._stack = stack.pop_all()
         self.not_compared: dict[str, str] = {}
-        """Tensors of the reference without a counterpart, with the reason. Foreign text."""
+        """Tensors of the reference without a counterpart, with the reason. Untrusted text."""
         self.retyped: dict[str, tuple[str, str]] = {}
         """Types of outputs that differ, as the reference and the other have them."""
         self.sources = carried_over(

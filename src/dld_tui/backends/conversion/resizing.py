@@ -74,7 +74,7 @@ class ResizedCopy:
     notes: list[str]
     dimensions: list[ResizedDimension]
     changed: list[str]
-    """Nodes with constants that held an old size, one sentence each. Foreign text."""
+    """Nodes with constants that held an old size, one sentence each. Untrusted text."""
     verified: VerificationSummary
 
 

@@ -57,11 +57,11 @@ class ToolAnswer:
     """What became of running a tool."""
 
     printed: str = ""
-    """Its standard output, whole. Foreign text."""
+    """Its standard output, whole. Untrusted text."""
     problem: str = ""
     """Empty when all went well; else :data:`ABSENT`, :data:`NO_RIGHTS` or :data:`FAILED`."""
     why: str = ""
-    """Its own words on the problem, in one line. Foreign text."""
+    """Its own words on the problem, in one line. Untrusted text."""
 
 
 Tool = Callable[[Sequence[str]], ToolAnswer]

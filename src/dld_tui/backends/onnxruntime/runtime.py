@@ -258,7 +258,7 @@ class ProviderDevice:
 
     @property
     def text(self) -> str:
-        """For people; free of foreign text."""
+        """For people; free of untrusted text."""
         about = f" ({visible(self.about)})" if self.about else ""
         return f"{visible(self.provider)}: {visible(self.vendor)} {visible(self.kind)}{about}"
 

@@ -124,7 +124,7 @@ class TensorRunner:
 
     @property
     def outputs(self) -> list[str]:
-        """The names of the model's own outputs. Foreign text."""
+        """The names of the model's own outputs. Untrusted text."""
         return [info.name for info in self._model.graph.output]
 
     @property

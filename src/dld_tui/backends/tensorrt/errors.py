@@ -133,7 +133,7 @@ def build_error(errors: Sequence[str], where: str, library: str) -> DldError:
     """Return the error of a build that gave no engine.
 
     Args:
-        errors: What the library said at level error, the oldest first. Foreign texts.
+        errors: What the library said at level error, the oldest first. Untrusted texts.
         where: The model.
         library: Its name and version.
     """
@@ -216,7 +216,7 @@ def parser_error(
 
     Args:
         problems: Of the parser.
-        log_lines: What it said at level error. Foreign texts.
+        log_lines: What it said at level error. Untrusted texts.
         library: Its name and version.
     """
     model = document.path or Path("the model")
@@ -333,7 +333,7 @@ def loading_problem(
     """Return why an engine was not loaded.
 
     Args:
-        errors: What the library said. Foreign text.
+        errors: What the library said. Untrusted text.
         header: What the engine says of itself.
         library: Which one it is, such as ``TensorRT 10.13.0``.
         device: Of the machine, such as ``compute capability 9.0``; empty when unknown.

@@ -53,7 +53,7 @@ class BuildLog:
     def __init__(self, path: Path | None, say: Callable[[Log], None], verbose: bool = False):
         self.path = path
         self.errors: deque[str] = deque(maxlen=_SEVERITIES_KEPT)
-        """The last errors. Foreign text."""
+        """The last errors. Untrusted text."""
         self.warnings = 0
         self.tail: deque[str] = deque(maxlen=_TAIL)
         """The last lines that are not verbose."""

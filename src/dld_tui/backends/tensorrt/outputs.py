@@ -49,7 +49,7 @@ def reasons_against(
     Args:
         library: What would build it.
         settings: Of the build.
-        names: Tensors of the main graph. Foreign text.
+        names: Tensors of the main graph. Untrusted text.
 
     Raises:
         ActivityError: The model cannot be parsed; names the node.

@@ -216,7 +216,7 @@ class LayerPass:
     """By the clock of the system."""
     duration_ns: int
     layers: list[tuple[str, float]]
-    """(name, milliseconds) in the order of execution. Names are foreign text and may repeat."""
+    """(name, milliseconds) in the order of execution. Names are untrusted text and may repeat."""
 
 
 def layer_passes(execution: Execution, passes: int) -> list[LayerPass]:

@@ -52,7 +52,7 @@ class Binding:
     """An input or output of an engine."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     is_input: bool
     dtype: str
     """By ONNX's name, such as ``float32``."""

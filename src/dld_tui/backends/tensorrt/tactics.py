@@ -141,9 +141,9 @@ class Selection:
     offers: dict[str, tuple[Tactic, ...]] = field(default_factory=dict)
     taken: dict[str, Tactic] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    """Layers to which the tactic that was asked for is not offered. Foreign text."""
+    """Layers to which the tactic that was asked for is not offered. Untrusted text."""
     unknown: list[str] = field(default_factory=list)
-    """Layers that the choices do not name. Foreign text."""
+    """Layers that the choices do not name. Untrusted text."""
     error: BaseException | None = None
     """What went wrong in a call of the library, through which it must not be raised."""
 

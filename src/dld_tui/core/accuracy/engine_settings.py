@@ -91,7 +91,7 @@ class EngineSettings:
 def settings_text(settings: BuildSettings) -> str:
     """Return the settings that differ from the defaults, as ``fp16, optimization-level 5``.
 
-    Values may be foreign text.
+    Values may be untrusted text.
     """
     parts = []
     for setting in settings_of(EngineSettings):

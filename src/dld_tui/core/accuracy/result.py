@@ -48,7 +48,7 @@ def as_type(value: Any, dtype: Any) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """One tensor. All names are foreign text."""
+    """One tensor. All names are untrusted text."""
 
     name: str
     other: str
@@ -299,7 +299,7 @@ def side_text(side: RunSide) -> str:
 
 
 def verdict(row: Row) -> str:
-    """Return the problem of a tensor; ``ok`` without one. Foreign text."""
+    """Return the problem of a tensor; ``ok`` without one. Untrusted text."""
     return row.problem or "ok"
 
 

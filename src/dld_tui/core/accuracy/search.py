@@ -303,7 +303,7 @@ class PrecisionEdit:
     edit: str
     """The name of the edit."""
     nodes: tuple[tuple[tuple[str, ...], str], ...]
-    """(scope, reference) pairs. Foreign text."""
+    """(scope, reference) pairs. Untrusted text."""
     precision: str
 
 
@@ -330,7 +330,7 @@ class PrecisionReport:
     lowered: int | None
     """Nodes in the precision."""
     errors: Mapping[str, TensorError]
-    """By output. Names are foreign text."""
+    """By output. Names are untrusted text."""
     trials: int
     seconds: float
     estimate: SearchEstimate

@@ -113,18 +113,18 @@ class Build:
 
     verdict: str
     problem: str = ""
-    """Why it is not good. Foreign text."""
+    """Why it is not good. Untrusted text."""
     choices: Choices = field(default_factory=dict)
     """What the library took in the end."""
     offers: Offers = field(default_factory=dict)
     """The alternatives, if the library lists them."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Names of layers for people, where they are known by something else. Foreign text."""
+    """Names of layers for people, where they are known by something else. Untrusted text."""
     wrong_runs: int = 0
     """Runs of the engine, with the same inputs, in which the result was wrong."""
     runs: int = 1
     missing: tuple[str, ...] = ()
-    """Layers that did not get the requested tactic. Foreign text."""
+    """Layers that did not get the requested tactic. Untrusted text."""
     seconds: float = 0.0
 
     @property
@@ -355,7 +355,7 @@ def verdict_text(data: TacticReport) -> str:
 
 
 def counts_text(data: TacticReport) -> str:
-    """Return how many builds there were, and how they ended. Foreign text."""
+    """Return how many builds there were, and how they ended. Untrusted text."""
     return (
         f"{fmt.plural(data.builds, 'build')} with {data.library} in"
         f" {fmt.duration(data.seconds)}: {data.good} right, {data.bad} wrong,"
@@ -364,7 +364,7 @@ def counts_text(data: TacticReport) -> str:
 
 
 def avoiding_command(data: TacticReport, model: Path) -> str:
-    """Return the command that builds without the tactics; empty without a result. Foreign text."""
+    """Return the command that builds without the tactics, or "". Untrusted text."""
     if not data.avoid:
         return ""
     file = shlex.quote(str(data.avoid))

@@ -150,7 +150,7 @@ class Finding:
     """None when it is about the whole model."""
     node: Node | None = None
     value: str | None = None
-    """The value, initializer, input or output that it is about. Foreign text."""
+    """The value, initializer, input or output that it is about. Untrusted text."""
     repair: Repair | None = None
     rules: tuple[str, ...] = ()
     """Rules of ``dld rewrite`` that do away with it, in the whole model."""

@@ -518,7 +518,7 @@ class Comparison:
 
     @cached_property
     def titles(self) -> list[str]:
-        """Distinct display names of the reports: foreign text."""
+        """Distinct display names of the reports: untrusted text."""
         return distinct_names(
             [subject.title for subject in self.subjects],
             [subject.path for subject in self.subjects],
@@ -656,7 +656,7 @@ class Comparison:
         return Row(key, tuple(cells))
 
     def explanation(self) -> list[str]:
-        """Return where the time went, in lines without colour; foreign text in them is visible."""
+        """Return where the time went, in lines without colour; untrusted text is visible."""
         if self._explanation is None:
             others = (index for index in range(len(self.subjects)) if index != self.base)
             self._explanation = [line for index in others for line in _Pair(self, index).lines()]

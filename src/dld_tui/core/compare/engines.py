@@ -31,7 +31,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A row whose layers have another precision or tactic than those of the base. Foreign text."""
+    """A row whose layers differ in precision or tactic from those of the base. Untrusted text."""
 
     node: str
     """The ONNX nodes of the row, or its layer where none are known."""

@@ -43,13 +43,13 @@ def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
 
 
 def described(subject: Comparable) -> str:
-    """Return where a report is and what made it: foreign text."""
+    """Return where a report is and what made it: untrusted text."""
     path, maker = place_and_maker(subject)
     return f"{path} · {maker}" if maker else path
 
 
 def place_and_maker(subject: Comparable) -> tuple[str, str]:
-    """Return the path of a report, and what made it: foreign text."""
+    """Return the path of a report, and what made it: untrusted text."""
     facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
     return near(subject.path), " · ".join(str(fact) for fact in facts if fact)
 

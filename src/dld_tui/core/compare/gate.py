@@ -341,7 +341,7 @@ class GateRow:
     """One comparison."""
 
     key: str
-    """``end to end``, or a node: foreign text."""
+    """``end to end``, or a node: untrusted text."""
     base_ms: float
     """Median of the runs."""
     new_ms: float
@@ -363,7 +363,7 @@ class GateResult:
     """What a gate says. Fields may be added, never renamed."""
 
     base: str
-    """Foreign text, as `new`."""
+    """Untrusted text, as `new`."""
     new: str
     runs: int
     """Of each."""
@@ -385,7 +385,7 @@ class GateResult:
     """How much of the time others had the processor; then all times end to end are processor times
     of the calling thread. None where they are not."""
     stopped: str = ""
-    """Why there are fewer runs than needed, or than asked for; foreign text in parts."""
+    """Why there are fewer runs than needed, or than asked for; untrusted text in parts."""
 
     @property
     def is_regression(self) -> bool:
@@ -567,7 +567,7 @@ def markdown(result: GateResult) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return foreign text so that it is no markup in a cell or in code."""
+    """Return untrusted text so that it is no markup in a cell or in code."""
     shown = visible(text)
     for sign in "\\`|<>*_[]":
         shown = shown.replace(sign, {"`": "'", "|": "¦"}.get(sign, sign))

@@ -22,7 +22,7 @@ class Comparable(Protocol):
 
     @property
     def title(self) -> str:
-        """A short name: foreign text."""
+        """A short name: untrusted text."""
 
     @property
     def path(self) -> str:
@@ -146,7 +146,7 @@ class Row:
     """One line of a comparison."""
 
     key: str
-    """Layer, node, operator, …: foreign text."""
+    """Layer, node, operator, …: untrusted text."""
     cells: tuple[Cell, ...]
     """One a report, in order."""
     match: str = ""

@@ -63,7 +63,7 @@ class WeightLoss:
     """A weight with values that the narrow type does not hold."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     count: int
     """All elements."""
     overflow: int
@@ -81,7 +81,7 @@ class StoredWeight:
     scope: Scope
     """Where it is defined."""
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     node: Node | None
     """The Constant that makes it; None for an initializer."""
     target: str
@@ -461,7 +461,7 @@ class Fp16Model:
     casts: int = 0
     """Casts added, less those removed."""
     kept: Counter[str] = field(default_factory=Counter)
-    """Nodes that keep their type, counted by reason. Foreign text."""
+    """Nodes that keep their type, counted by reason. Untrusted text."""
     weights: int = 0
     losses: list[WeightLoss] = field(default_factory=list)
     """Of the weights with values out of range."""

@@ -560,7 +560,7 @@ class OpsetChanges:
     initializers: int = 0
     """Added initializers."""
     unconverted: list[str] = field(default_factory=list)
-    """What could not be converted, one sentence each. Foreign text."""
+    """What could not be converted, one sentence each. Untrusted text."""
 
 
 def known_versions() -> range:

@@ -40,7 +40,7 @@ class TensorRequest:
     """``activation``, ``weight``, ``bias``, or ``same``: an activation with the scale of another
     tensor."""
     tensor: str
-    """Foreign text."""
+    """Untrusted text."""
     of: str = ""
     """Of ``same`` the tensor that gives the scale, of ``bias`` the activation."""
     weight: str = ""
@@ -52,7 +52,7 @@ class Rule:
     """The requests of a node."""
 
     node: str
-    """Its name. Foreign text."""
+    """Its name. Untrusted text."""
     needs: tuple[str, ...]
     """Tensors that decide which requests apply."""
     when_quantized: tuple[TensorRequest, ...]
@@ -65,10 +65,10 @@ class Point:
     """A tensor that gets QuantizeLinear and DequantizeLinear."""
 
     tensor: str
-    """Foreign text."""
+    """Untrusted text."""
     kind: str
     nodes: tuple[str, ...]
-    """The names of the nodes that request it. Foreign text."""
+    """The names of the nodes that request it. Untrusted text."""
 
 
 def point_lines(points: Sequence[Point]) -> list[str]:

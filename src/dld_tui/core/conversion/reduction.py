@@ -45,14 +45,14 @@ class Reduction:
     nodes_after: int
     nodes: list[str]
     """The remaining nodes, by their refs in the original model; refs of nodes in bodies and
-    functions follow the steps to these. Foreign text."""
+    functions follow the steps to these. Untrusted text."""
     tried: int
     """Models that were checked."""
     known: int
     """Further models whose answer was known from an earlier search that was stopped."""
     seconds: float
     said: str
-    """The end of what the check printed of the smallest model. Foreign text."""
+    """The end of what the check printed of the smallest model. Untrusted text."""
 
 
 def minimize(count: int) -> Search:

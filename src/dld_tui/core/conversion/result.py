@@ -96,7 +96,7 @@ class NotCompared:
     """The values of a result were not compared with the original's."""
 
     skipped: str
-    """Why not. Foreign text."""
+    """Why not. Untrusted text."""
     is_wrong = False
 
 
@@ -112,12 +112,12 @@ class ComparedValues:
     repaired: list[FailingNode] = field(default_factory=list)
     """Nodes that kept their type, so that the values are right."""
     advice: str = ""
-    """What can be done about the first node. Foreign text."""
+    """What can be done about the first node. Untrusted text."""
     inputs: Literal["random", "files"] = "random"
     sets: int = 1
     """Of inputs."""
     guess: list[str] = field(default_factory=list)
-    """The guessed shapes of inputs. Foreign text."""
+    """The guessed shapes of inputs. Untrusted text."""
     skipped: str = ""
 
     @property
@@ -145,9 +145,9 @@ class ConversionResult:
     before: ModelFigures
     after: ModelFigures
     notes: list[str]
-    """What was not converted, and the like. Foreign text."""
+    """What was not converted, and the like. Untrusted text."""
     remarks: list[str]
-    """Remarks on writing the file. Foreign text."""
+    """Remarks on writing the file. Untrusted text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,7 @@ class OwnHalfModel(HalfModel):
     weights: int
     """That were converted."""
     kept: dict[str, int]
-    """Nodes that kept their type, counted by reason. Foreign text."""
+    """Nodes that kept their type, counted by reason. Untrusted text."""
     inlined: int
     """Calls of functions."""
     to: str
@@ -227,7 +227,7 @@ class ConvertedOpset(VerifiedResult):
     initializers: int
     """That were added."""
     unconverted: list[str]
-    """What could not be converted, one sentence each. Foreign text."""
+    """What could not be converted, one sentence each. Untrusted text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +235,7 @@ class ResizedDimension:
     """A dimension that was made dynamic, fixed, or got another size."""
 
     key: str
-    """Foreign text."""
+    """Untrusted text."""
     axes: dict[str, int]
     """By input."""
     from_: int | str | None
@@ -249,7 +249,7 @@ class ResizedModel(VerifiedResult):
 
     dimensions: list[ResizedDimension]
     changed: list[str]
-    """Nodes with constants that held an old size, one sentence each. Foreign text."""
+    """Nodes with constants that held an old size, one sentence each. Untrusted text."""
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class SimplifierTrial:
     nodes: int | None
     """None where it failed."""
     problem: str | None
-    """Why it was not taken. Foreign text."""
+    """Why it was not taken. Untrusted text."""
 
 
 @dataclass(frozen=True, kw_only=True)

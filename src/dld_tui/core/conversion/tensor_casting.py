@@ -50,7 +50,7 @@ class Candidate:
 
     scope: Scope
     name: str
-    """Of the initializer, or of the value that a node makes. Foreign text."""
+    """Of the initializer, or of the value that a node makes. Untrusted text."""
     kind: str
     """``initializer``, ``constant`` (a tensor of a Constant) or ``list`` (numbers of one)."""
     tensor: Tensor

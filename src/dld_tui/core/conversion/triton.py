@@ -43,7 +43,7 @@ _USUAL_BATCH = 4
 
 @dataclass(frozen=True)
 class ServedTensor:
-    """An input or output. Its name is foreign text."""
+    """An input or output. Its name is untrusted text."""
 
     name: str
     dtype: str | None

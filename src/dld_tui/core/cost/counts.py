@@ -49,7 +49,7 @@ class Polynomial:
         return self.text(str)
 
     def text(self, number: Callable[[int], str]) -> str:
-        """Return it for people, the highest powers first. Foreign text: names are of the model."""
+        """Return it for people, highest powers first. Untrusted text: names are of the model."""
         ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0]))
         return " + ".join(_product(names, factor, number) for names, factor in ordered)
 
@@ -96,7 +96,7 @@ def add_up(counts: Iterable[Count]) -> Count:
 
 
 def symbol(name: str) -> Polynomial:
-    """Return a dimension of which only the name is known. Foreign text."""
+    """Return a dimension of which only the name is known. Untrusted text."""
     return Polynomial({(name,): 1})
 
 
@@ -119,10 +119,10 @@ def size_at(count: Count | None, size: int) -> int | None:
 
 
 def count_text(count: Count) -> str:
-    """Return a count for people, in three digits. Foreign text where it is symbolic."""
+    """Return a count for people, in three digits. Untrusted text where it is symbolic."""
     return count.text(fmt.short_count) if isinstance(count, Polynomial) else fmt.short_count(count)
 
 
 def size_text(count: Count) -> str:
-    """Return bytes for people. Foreign text where they are symbolic."""
+    """Return bytes for people. Untrusted text where they are symbolic."""
     return f"{count.text(fmt.short_count)} B" if isinstance(count, Polynomial) else fmt.size(count)

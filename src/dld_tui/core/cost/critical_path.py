@@ -29,7 +29,7 @@ class OnPath:
     """A node of the critical path."""
 
     node: str
-    """Foreign text."""
+    """Untrusted text."""
     op_type: str
     ms: float
 
@@ -39,7 +39,7 @@ class Cut:
     """Where a model could be split for two devices that work on one item after another."""
 
     after: str
-    """The last node of the first part: foreign text."""
+    """The last node of the first part: untrusted text."""
     bytes: int
     """Of the tensors that cross, an item."""
     tensors: tuple[str, ...]

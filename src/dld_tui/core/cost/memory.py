@@ -49,13 +49,13 @@ class Alive:
     """A tensor that is in memory at the peak."""
 
     name: str
-    """Foreign text, as the nodes."""
+    """Untrusted text, as the nodes."""
     bytes: int
     producer: str
     last_consumer: str
     """Empty for an output of the model, and for what nobody reads: both stay to the end."""
     kept_for: str = ""
-    """The tensor that gets its memory later, where nobody reads it any more. Foreign text."""
+    """The tensor that gets its memory later, where nobody reads it any more. Untrusted text."""
     is_output: bool = False
 
 
@@ -64,7 +64,7 @@ class Step:
     """The memory while a node runs."""
 
     node: str
-    """Its reference: foreign text."""
+    """Its reference: untrusted text."""
     bytes: int
     """Of activations."""
 
@@ -80,7 +80,7 @@ class MemoryPlan:
     peak: int
     """Bytes of activations at the peak."""
     at: str
-    """The node that runs then: foreign text."""
+    """The node that runs then: untrusted text."""
     alive: tuple[Alive, ...]
     """The tensors of the main graph then, the largest first; their bytes and `inside` add up."""
     inside: int
@@ -91,14 +91,14 @@ class MemoryPlan:
     graph: str = ""
     """Whose graph it is; empty for that of the file."""
     shapes: tuple[str, ...] = ()
-    """Of the inputs, as ``x:1x3x224x224``, where they were chosen. Foreign text."""
+    """Of the inputs, as ``x:1x3x224x224``, where they were chosen. Untrusted text."""
     scratch: int | None = None
     """Bytes by which the scratch memory of a kernel raises the peak, which may be at another node
     then. None where it was not planned."""
     scratch_at: str = ""
-    """The node that runs at the peak with scratch memory: foreign text."""
+    """The node that runs at the peak with scratch memory: untrusted text."""
     scratch_unknown: tuple[str, ...] = ()
-    """Nodes whose scratch memory is not known, and counts as nothing. Foreign text."""
+    """Nodes whose scratch memory is not known, and counts as nothing. Untrusted text."""
     threads: int = 0
     """That an operator may use, on which scratch memory depends."""
 

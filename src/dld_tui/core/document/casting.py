@@ -54,9 +54,9 @@ class Cast:
 
     scope: Scope
     source: str
-    """The value that goes in. Foreign text."""
+    """The value that goes in. Untrusted text."""
     target: str
-    """The value that comes out. Foreign text, or a new name."""
+    """The value that comes out. Untrusted text, or a new name."""
     before: str
     """Element type that goes in; empty when it is not known."""
     dtype: str
@@ -99,7 +99,7 @@ class Refusal:
 
     node: Node
     precision: str
-    """Foreign text."""
+    """Untrusted text."""
     reason: str
 
 
@@ -111,11 +111,11 @@ class CastPlan:
     relinks: list[Relink] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Doubts, one sentence each. Foreign text."""
+    """Doubts, one sentence each. Untrusted text."""
 
 
 def precisions_of(document: Document) -> dict[Node, str]:
-    """Return the nodes of all scopes that are set to a precision, with that. Foreign text."""
+    """Return the nodes of all scopes that are set to a precision, with that. Untrusted text."""
     return {
         node: precision
         for scope in document.scopes()

@@ -212,7 +212,7 @@ class Document:
 
     @property
     def opset_imports(self) -> dict[str, int]:
-        """Operator set versions by domain, ``""`` being ai.onnx. Foreign text."""
+        """Operator set versions by domain, ``""`` being ai.onnx. Untrusted text."""
         imports = {text_of(entry.domain): int(entry.version) for entry in self.model.opset_import}
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
@@ -220,7 +220,7 @@ class Document:
 
     @property
     def title(self) -> str:
-        """A short name for tabs. Foreign text."""
+        """A short name for tabs. Untrusted text."""
         return self.path.name if self.path is not None else "new model"
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 FunctionKey: TypeAlias = "tuple[str, str, str]"
-"""Domain, name and overload of a function. Foreign text."""
+"""Domain, name and overload of a function. Untrusted text."""
 
 
 def key_of(function: Scope) -> FunctionKey:
@@ -33,7 +33,7 @@ def call_of(node: Node) -> FunctionKey:
 
 
 def shown_key(key: FunctionKey) -> str:
-    """Return ``domain.name`` or ``domain.name:overload``, for people. Foreign text."""
+    """Return ``domain.name`` or ``domain.name:overload``, for people. Untrusted text."""
     domain, name, overload = key
     return f"{domain or 'ai.onnx'}.{name}" + (f":{overload}" if overload else "")
 

@@ -49,7 +49,7 @@ PRECISIONS = (
 
 
 def precision_of(node: Node) -> str:
-    """Return the precision that a layer is set to; empty when none is. Foreign text."""
+    """Return the precision that a layer is set to; empty when none is. Untrusted text."""
     for entry in reversed(node.metadata_entries):
         if entry.key == PRECISION_KEY:
             return text_of(entry.value)

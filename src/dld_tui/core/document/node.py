@@ -108,7 +108,7 @@ class Attribute:
 
     @property
     def name(self) -> str:
-        """The attribute's name. Foreign text."""
+        """The attribute's name. Untrusted text."""
         return text_of(self.proto.name)
 
     @property
@@ -195,17 +195,17 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The node's name; may be empty, and need not be unique. Foreign text."""
+        """The node's name; may be empty, and need not be unique. Untrusted text."""
         return text_of(self.proto.name)
 
     @property
     def op_type(self) -> str:
-        """The operator, e.g. ``Conv``. Foreign text."""
+        """The operator, e.g. ``Conv``. Untrusted text."""
         return text_of(self.proto.op_type)
 
     @property
     def domain(self) -> str:
-        """The operator set, ``""`` for ai.onnx. Foreign text."""
+        """The operator set, ``""`` for ai.onnx. Untrusted text."""
         return plain_domain(text_of(self.proto.domain))
 
     @property
@@ -215,7 +215,7 @@ class Node:
 
     @property
     def doc_string(self) -> str:
-        """Documentation. Foreign text."""
+        """Documentation. Untrusted text."""
         return text_of(self.proto.doc_string)
 
     @property
@@ -399,7 +399,7 @@ def permutation(node: Node) -> list[int] | None:
 
 
 class SomeLinks(NamedTuple):
-    """What some nodes are linked to. All foreign text."""
+    """What some nodes are linked to. All untrusted text."""
 
     nodes: Sequence[Node]
     outputs: list[str]
@@ -451,7 +451,7 @@ def texts_of_nodes(nodes: Sequence[Node], field: str) -> list[str]:
 class NodeTexts:
     """What nodes were called and linked to when it was made; edits do not change it.
 
-    All foreign text. To be kept: each name of a value is one object.
+    All untrusted text. To be kept: each name of a value is one object.
 
     Args:
         nodes: The nodes.

@@ -48,7 +48,7 @@ class BlockedWeight:
 
     @property
     def name(self) -> str:
-        """The name of the tensor of the levels. Foreign text."""
+        """The name of the tensor of the levels. Untrusted text."""
         return self.levels.name
 
     @property

@@ -281,7 +281,7 @@ class PayloadOwner(Protocol):
 
     @property
     def title(self) -> str:
-        """A short name. Foreign text."""
+        """A short name. Untrusted text."""
 
 
 # --- references ----------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class ScopeOwner(PayloadOwner, Protocol):
 
     @property
     def opset_imports(self) -> dict[str, int]:
-        """Operator set versions by domain, ``""`` being ai.onnx. Foreign text."""
+        """Operator set versions by domain, ``""`` being ai.onnx. Untrusted text."""
 
     def scopes(self) -> Iterator[Scope]:
         """Yield every scope."""
@@ -145,7 +145,7 @@ class Scope:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The steps from the main graph, whose path is ``()``. Foreign text."""
+        """The steps from the main graph, whose path is ``()``. Untrusted text."""
         parent = self.parent
         if parent is not None:
             return (*parent.path, self.step)
@@ -165,7 +165,7 @@ class Scope:
 
     @property
     def title(self) -> str:
-        """A short name for breadcrumbs: ``main``, ``then_branch``, a function's. Foreign text."""
+        """A short name for breadcrumbs: ``main``, ``then_branch``, a function's. Untrusted text."""
         if self.owner is not None:
             return self.attribute if self.position is None else f"{self.attribute}[{self.position}]"
         return text_of(self.proto.name) if self.is_function else "main"
@@ -366,7 +366,7 @@ class Scope:
         return list(self._names.get(name))
 
     def shared_names(self) -> list[str]:
-        """Return the names that several nodes have, or had at some time. Foreign text."""
+        """Return the names that several nodes have, or had at some time. Untrusted text."""
         return self._names.shared()
 
     # --- following values -----------------------------------------------------------------------
@@ -542,7 +542,7 @@ class ShownTypes:
         return known
 
     def aliases(self, scope: Scope) -> Mapping[str, str]:
-        """Return the short names of a scope's long dimensions. Foreign text."""
+        """Return the short names of a scope's long dimensions. Untrusted text."""
         from dld_tui.core.document.types.value_types import aliases_in
 
         if scope not in self._aliases and not self.is_held:

@@ -20,7 +20,7 @@ _EXTERNAL = onnx.TensorProto.EXTERNAL
 
 @dataclass(frozen=True)
 class GraphTensor:
-    """An input or output of the model. Foreign text."""
+    """An input or output of the model. Untrusted text."""
 
     name: str
     type: ValueType | None
@@ -41,7 +41,7 @@ class GraphTensor:
 
 @dataclass(frozen=True)
 class FunctionSummary:
-    """A local function. Foreign text."""
+    """A local function. Untrusted text."""
 
     domain: str
     name: str
@@ -66,7 +66,7 @@ class ConstantWeights:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """The figures of ``dld inspect``. Names are foreign text."""
+    """The figures of ``dld inspect``. Names are untrusted text."""
 
     path: str
     ir_version: int
@@ -240,7 +240,7 @@ def _function(scope: Scope) -> FunctionSummary:
 
 @dataclass(frozen=True)
 class OpsetImport:
-    """One imported operator set. The domain is foreign text."""
+    """One imported operator set. The domain is untrusted text."""
 
     domain: str
     """``""`` for ai.onnx."""

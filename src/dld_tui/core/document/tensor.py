@@ -77,7 +77,7 @@ class Tensor:
 
     @property
     def name(self) -> str:
-        """The name, empty for most tensors in attributes. Foreign text."""
+        """The name, empty for most tensors in attributes. Untrusted text."""
         return text_of(self.proto.name)
 
     @property
@@ -119,7 +119,7 @@ class Tensor:
 
     @property
     def external_entries(self) -> dict[str, str]:
-        """``location``, ``offset``, ``length`` … of external data. Foreign text.
+        """``location``, ``offset``, ``length`` … of external data. Untrusted text.
 
         Of a pending one only the location, as far as it is known before it is written.
         """

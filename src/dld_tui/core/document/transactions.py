@@ -236,7 +236,7 @@ class Transaction:
     arguments: dict[str, JSON]
     """Its arguments, as a script has them."""
     title: str = ""
-    """What it did, for people, e.g. ``rename conv1 to conv2``. Holds foreign text."""
+    """What it did, for people, e.g. ``rename conv1 to conv2``. Holds untrusted text."""
     primitives: list[Primitive] = field(default_factory=list)
 
     def do(self, primitive: Primitive) -> None:

@@ -90,7 +90,7 @@ class Wiring:
     scope: Scope
     operator: PaletteOperator
     source: str = ""
-    """A value near the cursor; foreign text."""
+    """A value near the cursor; untrusted text."""
     name: str = ""
     inserts: bool = False
     """Whether users of the source get the node's first output."""
@@ -248,7 +248,7 @@ class Wiring:
     # --- the edit -------------------------------------------------------------------------------
 
     def missing(self) -> list[str]:
-        """Return what must still be chosen. Foreign text."""
+        """Return what must still be chosen. Untrusted text."""
         missing_inputs = []
         for at in range(self.slots):
             formal = self.formal(at)

@@ -89,7 +89,7 @@ def is_external(tensor: onnx.TensorProto) -> bool:
 
 
 def entries_of(tensor: onnx.TensorProto) -> dict[str, str]:
-    """Return the ``external_data`` entries. Foreign text."""
+    """Return the ``external_data`` entries. Untrusted text."""
     return {_text(entry.key): _text(entry.value) for entry in tensor.external_data}
 
 

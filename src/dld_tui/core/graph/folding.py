@@ -326,7 +326,7 @@ class Fold:
     def title(self) -> str:
         """The scope without what all rows share, ``layers.1 … layers.89`` for a repeat.
 
-        Empty without. Foreign text.
+        Empty without. Untrusted text.
         """
         if self._repeat is not None:
             first_part = self.children[0].title.partition(_RANGE)[0]
@@ -381,7 +381,7 @@ class Fold:
 
     @cached_property
     def operators(self) -> Counter[str]:
-        """How often each operator comes in it; in one time of a repeat. Foreign text."""
+        """How often each operator comes in it; in one time of a repeat. Untrusted text."""
         graph = self._folder.graph
         inside = self.children[0].vertices if self._repeat is not None else self.vertices
         plain = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)

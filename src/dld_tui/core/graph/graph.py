@@ -42,7 +42,7 @@ class Net(NamedTuple):
     """A tensor with where it comes from and where it goes."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     source: int
     targets: tuple[int, ...]
     """Each vertex once, in the order of first use."""
@@ -55,9 +55,9 @@ class Graph:
     """Vertices, numbered from 0 in the order of the file, and nets between them."""
 
     labels: list[str] = field(default_factory=list)
-    """Operator type, or another label of the vertex. Foreign text."""
+    """Operator type, or another label of the vertex. Untrusted text."""
     names: list[str] = field(default_factory=list)
-    """Foreign text."""
+    """Untrusted text."""
     kinds: list[str] = field(default_factory=list)
     """Of :class:`Kind`."""
     classes: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Graph:
     nets: list[Net] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     """Where in a hierarchy each vertex is, as ``/model/layers.3/MatMul``; empty where the names
-    say it. Foreign text."""
+    say it. Untrusted text."""
 
     def __len__(self) -> int:
         return len(self.labels)

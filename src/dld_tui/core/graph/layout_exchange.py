@@ -103,7 +103,7 @@ def _unpack(data: bytes) -> list[bytes]:
 
 
 def _text_bytes(data: Any) -> bytes:
-    """Return JSON data as bytes; any foreign text is restored exactly."""
+    """Return JSON data as bytes; any untrusted text is restored exactly."""
     return json.dumps(data).encode("ascii")
 
 

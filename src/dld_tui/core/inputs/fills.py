@@ -46,7 +46,7 @@ class Fill:
     kind: str
     """``uniform``, ``constant``, ``counting``, ``mask``, ``listed``, ``words`` or ``none``."""
     reason: str
-    """Why these values. Foreign text."""
+    """Why these values. Untrusted text."""
     low: float = 0.0
     """The least value, the constant, where counting begins, or how many positions the last row of
     a mask shows."""

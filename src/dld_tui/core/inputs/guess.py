@@ -78,11 +78,11 @@ class InputGuess:
     """What one input is fed with."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     dtype: str
     shape: Shape
     reasons: tuple[str, ...]
-    """Why each dimension has its size; empty for one that the model fixes. Foreign text."""
+    """Why each dimension has its size; empty for one that the model fixes. Untrusted text."""
     fill: Fill
     """Its values."""
     free: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class InputGuess:
 
     @property
     def option(self) -> str:
-        """The shape as the option ``--shape`` takes it. Foreign text."""
+        """The shape as the option ``--shape`` takes it. Untrusted text."""
         return f"{self.name}:{shape_text(self.shape)}"
 
     @property

@@ -105,7 +105,7 @@ class InputSpec:
     """An input of a model that must be fed."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     dtype: str
     """Element type such as ``float32``."""
     dims: tuple[int | str | None, ...] | None

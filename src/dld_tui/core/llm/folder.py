@@ -31,7 +31,7 @@ _TOKENIZER = (
 
 @dataclass(frozen=True)
 class Stage:
-    """One of several models that a decoder runs one after the other. All names are foreign text."""
+    """One of several models that a decoder runs in sequence. All names are untrusted text."""
 
     file: str
     inputs: tuple[str, ...]
@@ -246,7 +246,7 @@ def _models(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class FolderContents:
-    """What is in the folder of a language model. Names are foreign text."""
+    """What is in the folder of a language model. Names are untrusted text."""
 
     decoder: str
     """The model that commands take when the folder is named."""

@@ -263,7 +263,7 @@ class ModelIdentity:
     """Identifies the model file that was measured or built."""
 
     path: str
-    """Absolute. Foreign text."""
+    """Absolute. Untrusted text."""
     bytes: int
     mtime_ns: int
     sha256: str | None

@@ -36,7 +36,7 @@ class Check:
     name: str
     state: str
     found: str
-    """Its version or state, or why it does not work. Foreign text."""
+    """Its version or state, or why it does not work. Untrusted text."""
     fix: str = ""
     """The command that mends it, or what to do."""
 
@@ -196,11 +196,11 @@ class Step:
     status: str
     seconds: float
     detail: str
-    """A figure of the result, or why there is none. Foreign text."""
+    """A figure of the result, or why there is none. Untrusted text."""
     fix: str = ""
-    """What to do. Foreign text."""
+    """What to do. Untrusted text."""
     log: str = ""
-    """The traceback or the library's last lines. Foreign text."""
+    """The traceback or the library's last lines. Untrusted text."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class PowerMode:
 
     id: int
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     gpu_cap: float | None = None
     memory_cap: float | None = None
     cpu_caps: Mapping[str, float] = field(default_factory=dict)

@@ -77,7 +77,7 @@ class Origin(Enum):
 
 @dataclass(frozen=True)
 class PaletteOperator:
-    """One operator of the palette. Names of functions and custom ones are foreign text."""
+    """One operator of the palette. Names of functions and custom ones are untrusted text."""
 
     name: str
     domain: str
@@ -124,7 +124,7 @@ class PaletteOperator:
 
     @cached_property
     def summary(self) -> str:
-        """One line of documentation. Foreign text for functions."""
+        """One line of documentation. Untrusted text for functions."""
         if self.origin is Origin.CUSTOM:
             return "Custom operator of this model."
         text = self.schema.summary
@@ -236,7 +236,7 @@ def warm_up() -> None:
 
 
 def domain_title(domain: str) -> str:
-    """Return a domain for people: ``ai.onnx`` for the nameless one. Foreign text."""
+    """Return a domain for people: ``ai.onnx`` for the nameless one. Untrusted text."""
     return domain or "ai.onnx"
 
 

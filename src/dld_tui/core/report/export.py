@@ -83,7 +83,7 @@ class Span:
     start_us: float
     duration_us: float
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     style: str
     """A class of the page: h0 to h4 by cost, s0 to s3, or quiet."""
     depth: int = 0

@@ -40,7 +40,7 @@ class Activity(NamedTuple):
 
     kind: GpuKind
     name: str
-    """Demangled name of a kernel, direction of a copy. Foreign text."""
+    """Demangled name of a kernel, direction of a copy. Untrusted text."""
     start_ns: int
     end_ns: int
     correlation: int
@@ -57,7 +57,7 @@ class NamedRange(NamedTuple):
     """A part of the program's work on the CPU that it named (NVTX)."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     start_ns: int
     end_ns: int
 

@@ -1,4 +1,4 @@
-"""The frame of an HTML page, and all that turns foreign text and numbers into HTML.
+"""The frame of an HTML page, and all that turns untrusted text and numbers into HTML.
 
 A page is one file: it makes no request, and has no script or style but our own, which are small and
 named by their hash in its policy.
@@ -176,8 +176,8 @@ def page(
     """Return a page. The same arguments give the same bytes.
 
     Args:
-        title: Foreign text.
-        subtitle: Lines under the title; foreign text.
+        title: Untrusted text.
+        subtitle: Lines under the title; untrusted text.
         top: HTML above the sections.
         sections: Those without a body are left out.
         style: Rules of our own for something in a section; nothing of it may be foreign.
@@ -257,7 +257,7 @@ class Bar:
     """A row of bars, one a series."""
 
     label: str
-    """Foreign text."""
+    """Untrusted text."""
     values: tuple[float | None, ...]
     shown: tuple[str, ...]
     """The values as people read them."""

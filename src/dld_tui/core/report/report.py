@@ -997,7 +997,7 @@ class Profile(NamedTuple):
 
     layers: Sequence[Layer]
     title: str
-    """The name of its file: foreign text."""
+    """The name of its file: untrusted text."""
 
 
 def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:

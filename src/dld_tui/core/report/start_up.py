@@ -20,7 +20,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """A node with its provider. Names are foreign text."""
+    """A node with its provider. Names are untrusted text."""
 
     node: str
     op_type: str

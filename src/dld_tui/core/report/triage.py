@@ -241,7 +241,7 @@ _NOISY_COV_PERCENT = 20.0
 
 
 def triage(report: Report) -> list[str]:
-    """Return the lines, without colour; all foreign text in them is made visible."""
+    """Return the lines, without colour; all untrusted text in them is made visible."""
     lines = [_latency_line(report)]
     if report.status == "partial":
         lines.append("Partial: the run was stopped or is still going on.")

@@ -110,7 +110,7 @@ def added_settings() -> dict[str, Setting]:
 
 
 def unavailable_settings() -> dict[str, str]:
-    """Return why settings of other packages cannot be used, by name and package. Foreign text."""
+    """Return why settings of other packages cannot be used, by name and package. Untrusted text."""
     known = added_settings()
     return {
         f"{plugin.name} ({plugin.package})": plugin.problem or "a name of ours, or no default"

@@ -176,7 +176,7 @@ def added_tools() -> dict[str, Tool]:
 
 
 def unavailable_tools() -> list[str]:
-    """Return a line for each tool of another package that cannot be used. Foreign text."""
+    """Return a line for each tool of another package that cannot be used. Untrusted text."""
     lines = []
     for plugin in plugins("tools", Tool):
         wrong = [plugin.problem] if plugin.value is None else problems(plugin.value)

@@ -44,7 +44,7 @@ def ensure(folder: Path) -> Path:
 
 
 def short(path: Path | str) -> str:
-    """Return a path with the home folder written as ``~``; the text is still foreign text."""
+    """Return a path with the home folder written as ``~``; the text is still untrusted text."""
     text = str(path)
     home = str(Path.home())
     if text == home or text.startswith(home + os.sep):
@@ -55,7 +55,7 @@ def short(path: Path | str) -> str:
 def near(path: Path | str) -> str:
     """Return a path from the working directory when it is below that, else as :func:`short` does.
 
-    The text is still foreign text.
+    The text is still untrusted text.
     """
     here = str(Path.cwd())
     text = str(path)

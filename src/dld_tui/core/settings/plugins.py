@@ -27,10 +27,10 @@ class Plugin(Generic[T]):
 
     name: str
     package: str
-    """The distribution that declares it. Foreign text."""
+    """The distribution that declares it. Untrusted text."""
     value: T | None
     problem: str = ""
-    """Why it cannot be used; empty when it can. Foreign text."""
+    """Why it cannot be used; empty when it can. Untrusted text."""
 
 
 def plugins(group: str, kind: type[T]) -> tuple[Plugin[T], ...]:

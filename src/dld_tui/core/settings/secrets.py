@@ -190,6 +190,6 @@ class Step:
     state: str
     """:data:`GOOD`, :data:`WEAK` or :data:`BAD`."""
     found: str
-    """The result; foreign text."""
+    """The result; untrusted text."""
     fix: str = ""
     """How to fix it; empty if there is nothing to fix."""

@@ -19,7 +19,7 @@ from dld_tui.core.report.schema import as_text
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import cell_width, clip, fit, visible
 
-# --- the one place where CSV is written: foreign text is made visible, and is never a formula ----
+# --- the one place where CSV is written: untrusted text is made visible, never a formula ----------
 
 _FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
 """The beginning of a formula for a spreadsheet; some ignore blanks before it."""
@@ -291,7 +291,7 @@ _OPTIONS = {
 def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
     """Return a workbook: titles of columns in bold in a row that stays, numbers as numbers.
 
-    Foreign text is made visible and never a formula: cells hold it as text.
+    Untrusted text is made visible and never a formula: cells hold it as text.
 
     Args:
         tables: The name of each sheet, cut to what a name can be, and its table. A table with more

@@ -163,7 +163,7 @@ class Column(Generic[Row]):
         return self.least if self.width is None else self.width
 
     def shown_text(self, row: Row) -> str:
-        """Return the text of a row for people: foreign text, to be escaped before it is shown."""
+        """Return the text of a row for people: untrusted text, to be escaped before it is shown."""
         return self.unit.shown(self.value(row)) if self.text is None else self.text(row)
 
     def order_of(self, row: Row) -> Any:

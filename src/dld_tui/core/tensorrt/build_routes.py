@@ -273,7 +273,7 @@ def trial_table(result: RouteSearch) -> Table[RouteTrial]:
 
 
 def search_lines(result: RouteSearch) -> list[str]:
-    """Return the result of a search, one sentence per line. Free of foreign text."""
+    """Return the result of a search, one sentence per line. Free of untrusted text."""
     tuner = f"{result.library}, tuner {visible(result.tuner)}"
     if not result.trials:
         return [f"{tuner}: {len(result.knobs)} knobs; give some with --routes to search them"]

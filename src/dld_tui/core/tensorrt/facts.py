@@ -35,7 +35,7 @@ class LibraryFacts:
     """The module it is imported as."""
     version: str = ""
     path: str = ""
-    """The folder of the module. Foreign text, as all texts here."""
+    """The folder of the module. Untrusted text, as all texts here."""
     world: str = ""
     """:data:`WEAK` or :data:`STRONG`; empty when unknown."""
     flags: frozenset[str] = frozenset()

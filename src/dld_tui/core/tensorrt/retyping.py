@@ -51,7 +51,7 @@ class CastLoss:
     """The effect of a cast on the values of a weight."""
 
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     dtype: str
     overflow: int
     """Elements out of range."""
@@ -85,7 +85,7 @@ class CastFigures:
     inlined_calls: int
     refused: list[RefusedPrecision]
     notes: list[str]
-    """Foreign text."""
+    """Untrusted text."""
 
 
 @dataclass

@@ -56,13 +56,13 @@ class Tactic:
     inputs: tuple[TensorForm, ...] = ()
     outputs: tuple[TensorForm, ...] = ()
     name: str = field(default="", compare=False)
-    """The kernel, if known. Foreign text."""
+    """The kernel, if known. Untrusted text."""
     ms: float | None = field(default=None, compare=False)
     """Its measured time."""
 
     @property
     def shown(self) -> str:
-        """Return for example ``sm80_xmma_gemm (0x665ded9abbf88)``. Foreign text."""
+        """Return for example ``sm80_xmma_gemm (0x665ded9abbf88)``. Untrusted text."""
         number = f"{self.tactic & 0xFFFFFFFFFFFFFFFF:#x}"
         family = f"{self.implementation & 0xFFFFFFFFFFFFFFFF:#x}:" if self.implementation else ""
         types = ""
@@ -169,7 +169,7 @@ class MeasuredTactics:
     """One layer of a log."""
 
     layer: str
-    """As the library names it. Foreign text."""
+    """As the library names it. Untrusted text."""
     tactics: list[Tactic] = field(default_factory=list)
 
 

@@ -365,7 +365,7 @@ class ParsedCommand(NamedTuple):
     """Settings by name, as in :class:`RunSettings`; those that the command does not set are
     missing."""
     notes: tuple[str, ...]
-    """Notes about options that were left out, one sentence each. Foreign text."""
+    """Notes about options that were left out, one sentence each. Untrusted text."""
 
 
 class CommandWords(NamedTuple):
@@ -683,7 +683,7 @@ class OptionChange:
     """What became of one option."""
 
     option: str
-    """Foreign text."""
+    """Untrusted text."""
     status: str
     """``kept``, ``changed``, ``renamed``, ``removed``, ``default``, ``newer`` or ``unknown``."""
     text: str

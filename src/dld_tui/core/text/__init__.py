@@ -1,4 +1,4 @@
-"""Foreign text: names, paths, log lines and messages that come from files and hosts.
+"""Untrusted text: names, paths, log lines and messages that come from files and hosts.
 
 Such text is never markup and never reaches a terminal raw. Everything that is shown passes through
 :func:`visible` first.

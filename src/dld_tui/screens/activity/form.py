@@ -387,7 +387,7 @@ def library_folder(form: ParamForm) -> str:
 
 
 def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libraries) -> str:
-    """Return the equal command of trtexec; empty while a setting cannot be read. Foreign text."""
+    """Return the equal command of trtexec; empty while a setting cannot be read. Untrusted text."""
     choice = str(values.get("library") or AUTO)
     facts = libraries.chosen(choice)
     version = trtexec_version(choice)
@@ -676,7 +676,7 @@ class ActivityScreen(Page):
 
     @property
     def trtexec_command(self) -> str:
-        """The command of trtexec that does the same. Foreign text."""
+        """The command of trtexec that does the same. Untrusted text."""
         if self.libraries is None or not self.has_trtexec:
             return ""
         values = self.query_one(ParamForm).values()

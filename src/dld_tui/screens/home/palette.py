@@ -251,7 +251,7 @@ class ContextMenu(Dialog[Entry]):
     """Gives the entry to run, or None.
 
     Args:
-        title: What is under the cursor: foreign text.
+        title: What is under the cursor: untrusted text.
         entries: The commands, in order.
         at: Where on the screen the cursor is.
     """
@@ -367,7 +367,7 @@ def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> boo
         app: The app.
         screen: The screen below, whose focused widget has the cursor.
         place: What is under the cursor: a key of ``commands.model.PLACES``.
-        title: What it is called: foreign text.
+        title: What it is called: untrusted text.
     """
     entries = [entry for entry in entries_for(screen) if fits(entry.command, place)]
     if entries:

@@ -116,7 +116,7 @@ def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture
 
     Args:
         pane: The pane; it shows a graph.
-        title: What the picture is called: foreign text.
+        title: What the picture is called: untrusted text.
         as_rows: Whether rows are wanted as text, where the pane shows rows.
 
     Raises:

@@ -91,10 +91,10 @@ class MetadataRow:
     """``part``, ``field``, ``doc``, ``entry``, ``type`` or ``annotation``; ``note``."""
     label: str
     value: str
-    """Foreign text; of an entry or doc string all of it."""
+    """Untrusted text; of an entry or doc string all of it."""
     part: Part
     key: str = ""
-    """The entry's key, the field, or the value's name. Foreign text."""
+    """The entry's key, the field, or the value's name. Untrusted text."""
 
     @property
     def is_text(self) -> bool:
@@ -390,7 +390,7 @@ class RangeRow:
 
     profile: int
     name: str
-    """Foreign text."""
+    """Untrusted text."""
     dims: Dims | None
     range: Range | None
 

@@ -73,7 +73,7 @@ class ConversionDialog(Dialog[bool]):
     KEYS = "Enter open the result  Esc close"
 
     def __init__(self, lines: Sequence[str], name: str) -> None:
-        """Show lines; `name` is the file's, foreign text."""
+        """Show lines; `name` is the file's, untrusted text."""
         super().__init__()
         self.lines = lines
         self.name_of_file = name

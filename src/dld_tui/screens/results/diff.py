@@ -209,7 +209,7 @@ def row_status(row: DiffRow) -> str:
 
 
 def sides(row: DiffRow) -> tuple[str, str]:
-    """Return what a row says of the old and of the new model. Foreign text."""
+    """Return what a row says of the old and of the new model. Untrusted text."""
     if row.kind in ("scope", "noise"):
         return row.title, ""
     if row.kind == "same":
@@ -248,7 +248,7 @@ def _abouts(change: Change) -> tuple[str, str]:
 
 
 def node_text(node: Node | None) -> str:
-    """Return a node with its name, inputs and outputs, or nothing. Foreign text."""
+    """Return a node with its name, inputs and outputs, or nothing. Untrusted text."""
     if node is None:
         return ""
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
@@ -327,7 +327,7 @@ class DiffView(LineView):
     )
 
     def __init__(self, old: str, new: str, *, empty: str = "") -> None:
-        """Make the view of two models; `old` and `new` name them and are foreign text."""
+        """Make the view of two models; `old` and `new` name them and are untrusted text."""
         super().__init__(empty=empty)
         self.models = visible(old), visible(new)
         self.header_rows = 1

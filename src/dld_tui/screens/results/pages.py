@@ -248,7 +248,7 @@ class ModelState:
 
     page: Page
     title: str
-    """Its name in results, such as ``model.onnx as edited``. Foreign text."""
+    """Its name in results, such as ``model.onnx as edited``. Untrusted text."""
     document: weakref.ref[Document]
     last: Transaction | None
     """The last edit that is in it; None when there is none."""
@@ -291,7 +291,7 @@ class ModelState:
 
 
 def model_name(document: Document) -> str:
-    """Return the file name of a model. Foreign text."""
+    """Return the file name of a model. Untrusted text."""
     path = document.path
     return path.name if path is not None else "new.onnx"
 

@@ -41,7 +41,7 @@ class TensorPlace:
 
     scope: Scope
     name: str = ""
-    """The initializer's name. Foreign text."""
+    """The initializer's name. Untrusted text."""
     node: Node | None = None
     attribute: str = ""
 

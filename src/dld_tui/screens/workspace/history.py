@@ -235,7 +235,7 @@ class PageEdits:
         """Run something long on a thread, with a line of progress; Esc stops it.
 
         Args:
-            title: What it is: foreign text.
+            title: What it is: untrusted text.
             task: Called on the thread.
             done: Called on the event loop afterwards, with the error when there was one.
         """

@@ -72,7 +72,7 @@ class Cursor:
     def value(self) -> str:
         """The value under the cursor; in the list of nodes what the node makes first.
 
-        Foreign text.
+        Untrusted text.
         """
         if self.link is not None:
             return self.link.value

@@ -54,7 +54,7 @@ class ConnectionLostError(LinkError):
 def from_network(
     error: BaseException, where: str, host: str, stage: str, words: str = ""
 ) -> LinkError:
-    """Return our error for an exception of a connection attempt; foreign text stays foreign.
+    """Return our error for an exception of a connection attempt; untrusted text stays foreign.
 
     Args:
         error: The exception.

@@ -296,7 +296,7 @@ class Proxy:
             theirs.close()
 
     def last_words(self) -> str:
-        """Return the last line of its standard error; foreign text."""
+        """Return the last line of its standard error; untrusted text."""
         if self._errors.closed:
             return ""
         size = os.fstat(self._errors.fileno()).st_size

@@ -338,7 +338,7 @@ def histogram_marks(shape: Histogram, kind: Kind = "bars", style: str = "bar") -
 
 
 def legend(named: Sequence[tuple[str, str]], width: int) -> Line:
-    """Return names, foreign text, each after a swatch in its style."""
+    """Return names, untrusted text, each after a swatch in its style."""
     line: Line = []
     room = max(width // max(len(named), 1) - 4, 8)
     for name, style in named:

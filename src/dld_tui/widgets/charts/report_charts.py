@@ -175,7 +175,7 @@ def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) 
     """Return the distributions of several runs over each other, each as a share of its run.
 
     Args:
-        runs: The name of each, foreign text, and its latencies in milliseconds.
+        runs: The name of each, untrusted text, and its latencies in milliseconds.
         width: The cells that there are.
     """
     known = [(name, values) for name, values in runs if values]

@@ -312,7 +312,7 @@ class SecretDialog(Dialog[str]):
     """Gives what was typed, or None when it was closed.
 
     Args:
-        question: What is asked for: foreign text.
+        question: What is asked for: untrusted text.
     """
 
     KEYS = "Enter accept  Esc cancel"
@@ -361,7 +361,7 @@ class TextDialog(Dialog[str]):
     """Gives the text as it was left, or None.
 
     Args:
-        title: What is edited: foreign text.
+        title: What is edited: untrusted text.
         text: The text to begin with.
         check: Raises what is wrong with what was typed. The text is then shown and given as it is.
         note: What to say below the text.

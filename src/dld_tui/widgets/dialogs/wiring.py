@@ -428,7 +428,7 @@ class ValuePicker(SearchDialog[str]):
 
     Args:
         scope: Where the value is to be used; the values of the scopes around it are offered too.
-        title: What is asked: foreign text.
+        title: What is asked: untrusted text.
         wanted: Returns why a type does not fit, None when it does. Such values are greyed and come
             last, but can be chosen.
         exclude: Names that are not offered.
@@ -583,7 +583,7 @@ class TerminalPicker(SearchDialog[Terminal]):
 
     Args:
         node: The node.
-        title: What is asked: foreign text.
+        title: What is asked: untrusted text.
         side: ``input`` or ``output`` for one side only.
         value_type: Inputs that do not take a value of this type are greyed; they can be chosen.
     """
@@ -658,7 +658,7 @@ class NodePicker(SearchDialog[Node]):
 
     Args:
         scope: Where to look.
-        title: What is asked: foreign text.
+        title: What is asked: untrusted text.
         first: Nodes that stand first until something is typed.
         exclude: A node that is not offered.
     """

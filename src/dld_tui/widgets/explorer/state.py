@@ -72,16 +72,16 @@ class Entry:
         self.named = bool(name)
         """False when the label is an output's name because the node has none."""
         self.output = outputs[0] if outputs and outputs[0] else next(filter(None, outputs), "")
-        """What it makes first. Foreign text."""
+        """What it makes first. Untrusted text."""
         self.label = visible(name or self.output)
         self.kind = operator.kind
-        """Operator set and type, as the filter wants them. Foreign text."""
+        """Operator set and type, as the filter wants them. Untrusted text."""
         self.op_type = operator.shown
         self.constant = operator.is_constant
         self.bodies = len(node.children)
         """How many attributes hold subgraphs."""
         self.precision = precision_of(node) if node.scope.annotated else ""
-        """The TensorRT precision that it is set to. Foreign text."""
+        """The TensorRT precision that it is set to. Untrusted text."""
         # Last: a thread that works them out from the old label looks at the label afterwards.
         self._haystack: str | None = None
         self._sort_name: str | None = None

@@ -1,4 +1,4 @@
-"""A text field that draws foreign text safely, and whose cursor does not blink; one for queries."""
+"""A text field that draws untrusted text safely, without a blinking cursor; one for queries."""
 
 from __future__ import annotations
 

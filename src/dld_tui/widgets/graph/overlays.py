@@ -247,7 +247,7 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
     Args:
         model: The graph.
         times: By what its vertices stand for, and what is inside of that.
-        title: Where they come from. Foreign text.
+        title: Where they come from. Untrusted text.
     """
     own = model.row_times(times)
     overlay = TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own)

@@ -96,12 +96,12 @@ class ViewedGraph:
 
     @property
     def place(self) -> str:
-        """Where in a model it is, for the title; empty at the top. Foreign text."""
+        """Where in a model it is, for the title; empty at the top. Untrusted text."""
         return ""
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Where in a model it is, one step each; nothing at the top. Foreign text."""
+        """Where in a model it is, one step each; nothing at the top. Untrusted text."""
         return ()
 
     def named_type(self, name: str) -> str:
@@ -146,7 +146,7 @@ class ViewedGraph:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """Short names of long dimensions. Foreign text."""
+        """Short names of long dimensions. Untrusted text."""
         return {}
 
     def subject(self, vertex: int) -> Hashable:
@@ -178,7 +178,7 @@ class ViewedGraph:
         return ""
 
     def weight(self, vertex: int) -> str:
-        """Return the type of the weight of a vertex; empty without one. Foreign text."""
+        """Return the type of the weight of a vertex; empty without one. Untrusted text."""
         return ""
 
     def port(self, vertex: int, tensor: str) -> str:
@@ -523,7 +523,7 @@ class GraphModel(ViewedGraph):
 
     @cached_property
     def aliases(self) -> dict[str, str]:
-        """Short names of the long dimensions of inputs and outputs. Foreign text."""
+        """Short names of the long dimensions of inputs and outputs. Untrusted text."""
         return aliases_in(self.scope)
 
     def work(self, vertex: int) -> str:

@@ -66,7 +66,7 @@ class ParameterRow:
     name_of: str = ""
     """What `r` renames: ``node`` or ``value``."""
     copied: str = ""
-    """What `y` copies: the name in full. Foreign text."""
+    """What `y` copies: the name in full. Untrusted text."""
     tensor: Tensor | None = None
 
     def text(self) -> str:
@@ -285,7 +285,7 @@ def metadata_rows(metadata: Mapping[str, str]) -> Iterator[ParameterRow]:
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return foreign text as visible lines of at most `width` cells, its own line breaks kept."""
+    """Return untrusted text as visible lines of at most `width` cells, its own line breaks kept."""
     lines = wrap(text[:_MAX_TEXT], max(10, width))
     return lines if len(text) <= _MAX_TEXT else [*lines, f"… {len(text):,} characters"]
 
@@ -847,7 +847,7 @@ class Terminal:
     side: str
     """``input`` or ``output``."""
     value: str
-    """What is connected; ``""`` when nothing is. Foreign text."""
+    """What is connected; ``""`` when nothing is. Untrusted text."""
     node: Node | None = None
     index: int = 0
     user: Node | None = None

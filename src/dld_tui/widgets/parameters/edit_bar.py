@@ -41,7 +41,7 @@ class EditBar(Vertical):
     """Mount it at the end of a pane; it takes the keys and gives them back when done.
 
     Args:
-        label: What is edited: foreign text.
+        label: What is edited: untrusted text.
         value: The text to begin with.
         accept: Called with the text on Enter; a DldError that it raises is shown and the bar stays.
         placeholder: Shown while the field is empty.

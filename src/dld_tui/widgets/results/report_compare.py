@@ -102,7 +102,7 @@ class CompareAbout(ChartView):
     )
     comparison: Comparison | None = None
     runs: Sequence[tuple[str, Sequence[float]]] = ()
-    """The title of each run, foreign text, and its latencies in milliseconds."""
+    """The title of each run, untrusted text, and its latencies in milliseconds."""
     has_chart = False
     """The latencies are shown instead of the text."""
     _width = 0

@@ -115,7 +115,7 @@ class EndedJob:
 
     number: int
     title: str
-    """Foreign text, as all texts here."""
+    """Untrusted text, as all texts here."""
     end: str
     """``done``, ``stopped`` or ``failed``."""
     time: str

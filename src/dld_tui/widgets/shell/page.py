@@ -343,12 +343,12 @@ class Page(Front, Screen[None]):
     """
 
     tab_title: str = ""
-    """The name of the open thing: foreign text."""
+    """The name of the open thing: untrusted text."""
     tab_status: str = ""
     """Shown at the right of the tabs, e.g. the target."""
     tab_dirty: bool = False
     tab_place: str = ""
-    """What a page is about that shows no file, such as a folder: foreign text."""
+    """What a page is about that shows no file, such as a folder: untrusted text."""
     mode: str = ""
     """The name the app gives it."""
     path: Path | None = None

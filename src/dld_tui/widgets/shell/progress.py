@@ -270,7 +270,7 @@ class Work:
         """Run something long on a thread.
 
         Args:
-            title: What it is: foreign text.
+            title: What it is: untrusted text.
             task: Called on the thread.
             done: Called on the event loop afterwards, with the error when there was one.
             panel: Shows how far it is; by default one row above the keys.

@@ -429,7 +429,7 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             elements: What is read.
             dtype: ONNX's name of the element type.
             shape: Its dimensions.
-            problem: Why it cannot be read: foreign text, shown in place of the elements.
+            problem: Why it cannot be read: untrusted text, shown in place of the elements.
         """
         self.problem = problem
         shape = (0,) if problem else shape

@@ -26,7 +26,7 @@ class InitializerRow:
 
     scope: Scope
     name: str
-    """Its name, or that of the Constant node's output. Foreign text."""
+    """Its name, or that of the Constant node's output. Untrusted text."""
     kind: str
     """``dense``, ``sparse`` or ``constant``."""
     tensor: Tensor
@@ -48,7 +48,7 @@ class InitializerRow:
 
     @property
     def where(self) -> str:
-        """Where its values are: foreign text."""
+        """Where its values are: untrusted text."""
         if self.kind == SPARSE:
             return "sparse"
         if self.kind == CONSTANT:
@@ -133,7 +133,7 @@ _STYLES = {"float16": "prec-fp16", "bfloat16": "prec-bf16", "int8": "prec-int8"}
 
 
 def text_of(row: InitializerRow) -> str:
-    """Return what search and filter see of a row: foreign text."""
+    """Return what search and filter see of a row: untrusted text."""
     shape = fmt.shape(row.shape)
     return " ".join((row.name, row.tensor.dtype, shape, row.where, " ".join(row.scope.path)))
 

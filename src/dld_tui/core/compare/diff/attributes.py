@@ -248,7 +248,7 @@ def nodes_text(count: int) -> str:
 
 
 def attribute_text(attribute: Attribute, limit: int = _LONG) -> str:
-    """Return the value of an attribute on one line, cut after `limit` cells. Foreign text."""
+    """Return the value of an attribute on one line, cut after `limit` cells. Untrusted text."""
     if attribute.reference is not None:
         return f"@{attribute.reference}"
     value, kind = attribute.value, attribute.kind

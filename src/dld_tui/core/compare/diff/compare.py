@@ -52,7 +52,7 @@ _COMPARED_FIELDS = frozenset(("input", "output", "name", "op_type", "domain", "o
 
 
 def signature(side: Side, index: int) -> str:
-    """Return a node as text: ``Conv(x, w) -> y``. Foreign text."""
+    """Return a node as text: ``Conv(x, w) -> y``. Untrusted text."""
     ins, outs = _listed(side.ins[index]), _listed(side.outs[index])
     return f"{side.operators[index]}({ins}) -> {outs or '–'}"
 
@@ -159,7 +159,7 @@ def _has_more(proto: Any) -> bool:
 
 
 def source(side: Side, name: str) -> str:
-    """Return the producer of a value: the ref of a node, or words. Foreign text."""
+    """Return the producer of a value: the ref of a node, or words. Untrusted text."""
     place = side.producers.get(name)
     if place is not None:
         return side.ref(place[0])

@@ -18,7 +18,7 @@ KINDS = ("model", "graph", "function", "input", "output", "node", "initializer",
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One differing field of an item that both models have. Foreign text."""
+    """One differing field of an item that both models have. Untrusted text."""
 
     name: str
     """``op_type``, ``attribute alpha``, ``input 2``, ``shape``, ``metadata author`` …"""
@@ -35,7 +35,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One item that differs. Foreign text."""
+    """One item that differs. Untrusted text."""
 
     kind: str
     """One of :data:`KINDS`."""
@@ -79,7 +79,7 @@ class ModelDiff:
     """All that differs between two models."""
 
     old: str
-    """The path or title of the old model. Foreign text."""
+    """The path or title of the old model. Untrusted text."""
     new: str
     changes: list[Change] = field(default_factory=list)
     """Of the model as a whole: versions, producer, operator sets, metadata, functions."""

@@ -167,7 +167,7 @@ class Side:
         return self._types
 
     def type_text(self, name: str) -> str:
-        """Return the declared type of a value, or nothing. Foreign text."""
+        """Return the declared type of a value, or nothing. Untrusted text."""
         proto = self.types.get(name)
         value_type = value_type_of(proto) if proto is not None else None
         return value_type.text if value_type is not None else ""

@@ -301,7 +301,7 @@ _PART = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class WeightNoise:
-    """The error of one weight in few bits. Foreign text."""
+    """The error of one weight in few bits. Untrusted text."""
 
     scope: tuple[str, ...]
     node: str

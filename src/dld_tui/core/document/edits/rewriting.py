@@ -68,7 +68,7 @@ class RewriteResult:
     counts: dict[str, int] = field(default_factory=dict)
     """Hits that were replaced, by rule."""
     refused: dict[str, int] = field(default_factory=dict)
-    """Hits that were not, by the reason. Foreign text."""
+    """Hits that were not, by the reason. Untrusted text."""
     hits: list[tuple[str, tuple[str, ...], list[str], list[str]]] = field(default_factory=list)
     """Rule, scope, and lines of removed and added nodes; filled in on request."""
 
@@ -427,7 +427,7 @@ def _is_current(hit: Hit) -> bool:
 
 
 def line_of(node: Node) -> str:
-    """Return a node as a line: its operator, inputs and outputs. Foreign text."""
+    """Return a node as a line: its operator, inputs and outputs. Untrusted text."""
     return _line(node.proto)
 
 

@@ -57,7 +57,7 @@ class Target:
     scope: Scope
     tensor: Tensor
     title: str
-    """What to call it in messages. Foreign text, escaped."""
+    """What to call it in messages. Untrusted text, escaped."""
     position: int
     """Its place in the list of initializers or of attributes."""
     node: Node | None = None

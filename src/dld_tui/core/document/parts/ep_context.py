@@ -46,7 +46,7 @@ class EpContext:
 
     @property
     def line(self) -> str:
-        """For people; free of foreign text."""
+        """For people; free of untrusted text."""
         size = "with another node" if self.bytes is None else fmt.size(self.bytes)
         if self.file:
             size = f"{visible(self.file)}, {'not there' if self.bytes is None else size}"

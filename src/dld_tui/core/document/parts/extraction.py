@@ -230,9 +230,9 @@ class Extraction:
     document: Document
     """Not saved yet; close it before the one that it came from."""
     untyped: list[str] = field(default_factory=list)
-    """Inputs and outputs of unknown type. Foreign text."""
+    """Inputs and outputs of unknown type. Untrusted text."""
     remarks: list[str] = field(default_factory=list)
-    """For the user. Foreign text."""
+    """For the user. Untrusted text."""
 
 
 def extract_nodes(document: Document, nodes: Sequence[Node]) -> Extraction:

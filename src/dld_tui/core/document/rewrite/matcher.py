@@ -65,7 +65,7 @@ class Hit:
     """Names of the model's values by those of the pattern; ``""`` for one that is left out."""
     attributes: Mapping[str, Any]
     problem: str = ""
-    """Why it cannot be replaced. Holds foreign text."""
+    """Why it cannot be replaced. Holds untrusted text."""
 
     @property
     def scope(self) -> Scope:

@@ -37,7 +37,7 @@ MADE_ON = "made_on"
 
 @dataclass(frozen=True)
 class Relocated:
-    """Something that a line names, which the target has under another name. Foreign text."""
+    """Something that a line names, which the target has under another name. Untrusted text."""
 
     kind: str
     """``node`` or ``value``."""
@@ -63,7 +63,7 @@ class ReplayResult:
 
     applied: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
-    """Numbers of entries (from 1) and why each no longer applies. Foreign text."""
+    """Numbers of entries (from 1) and why each no longer applies. Untrusted text."""
     relocated: list[tuple[int, Relocated]] = field(default_factory=list)
     """Numbers of applied entries, and what they refer to under another name here."""
 

@@ -96,12 +96,12 @@ class ValueType:
 
     @property
     def text(self) -> str:
-        """Return e.g. ``float32[N, 3, 224, 224]`` or ``sequence(int64[?])``. Foreign text."""
+        """Return e.g. ``float32[N, 3, 224, 224]`` or ``sequence(int64[?])``. Untrusted text."""
         return self._text(self.dtype or "?", fmt.shape(self.dims))
 
     @property
     def short(self) -> str:
-        """Return for example ``f32[N,3,224,224]``. Foreign text."""
+        """Return for example ``f32[N,3,224,224]``. Untrusted text."""
         dtype = _SHORT.get(self.dtype or "?", self.dtype or "?")
         return self._text(dtype, fmt.shape(self.dims).replace(", ", ","))
 
@@ -355,7 +355,7 @@ class _Typed(Protocol):
 def aliases_in(scope: _Typed) -> dict[str, str]:
     """Return the short names of the long dimensions of a graph's inputs and outputs.
 
-    Both are foreign text.
+    Both are untrusted text.
     """
     known = (scope.value_type(name) for name in (*scope.inputs, *scope.outputs))
     dims = (dim for value_type in known if value_type is not None for dim in value_type.dims or ())

@@ -44,7 +44,7 @@ class Content:
     types: TypeOf | None = None
     """Tells the types of tensors that have no label in the graph."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Short names of long dimensions: foreign text."""
+    """Short names of long dimensions: untrusted text."""
     cuts: Sequence[tuple[int, int]] = ()
     """How many links of each vertex are not drawn, above and below; empty for none."""
     notes: dict[int, list[str]] = field(default_factory=dict)
@@ -179,7 +179,7 @@ def folded_content(overview: Overview, title: str = "") -> Content:
 
 
 def fold_label(row: Row) -> str:
-    """Return the label of a closed fold. Foreign text."""
+    """Return the label of a closed fold. Untrusted text."""
     fold = row.fold
     assert fold is not None  # the callers have looked
     if fold.title:

@@ -199,7 +199,7 @@ def html_of(svg: str, title: str, heats: Mapping[int, float]) -> str:
 
     Args:
         svg: The picture, its boxes numbered.
-        title: Of the page. Foreign text.
+        title: Of the page. Untrusted text.
         heats: The share that a box has of the largest value, by its number.
     """
     switch = (

@@ -26,7 +26,7 @@ whose weights are not listed. ``unknown``: needed, of unknown size."""
 
 @dataclass(frozen=True, slots=True)
 class EngineTensor:
-    """A tensor at the border of a layer or of the engine. Names are foreign text."""
+    """A tensor at the border of a layer or of the engine. Names are untrusted text."""
 
     name: str
     dims: tuple[int, ...] | None

@@ -353,7 +353,7 @@ def device_of(metadata: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def device_name(device: Mapping[str, JSON]) -> str:
-    """Return the device's name; empty when it is not known. Foreign text."""
+    """Return the device's name; empty when it is not known. Untrusted text."""
     return text_of(first(device, *_NAME_KEYS))
 
 

@@ -251,7 +251,7 @@ def layer_of_line(line: str) -> dict[str, JSON] | None:
     return layer
 
 
-# Foreign text of any length goes through these, so nothing in them searches twice.
+# Untrusted text of any length goes through these, so nothing in them searches twice.
 def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
     """Return the tensors of a list, and the text without it; None if there is no such list."""
     before, separator, after = text.partition(f", {name}: [")
@@ -686,7 +686,7 @@ def is_pointwise(layer: EngineLayer) -> bool:
 
 
 def operations(layer: EngineLayer) -> tuple[str, ...]:
-    """Return the operations inside a layer, as its attributes or its name say. Foreign text."""
+    """Return the operations inside a layer, as its attributes or its name say. Untrusted text."""
     for key in ("Operations", "Instructions"):
         listed = layer.attributes.get(key)
         if isinstance(listed, list):

@@ -47,7 +47,7 @@ class PlanFinding:
     level: str
     """One of `LEVELS`."""
     hazard: str
-    """The problem. May contain foreign text."""
+    """The problem. May contain untrusted text."""
     mitigation: str
     """What to do about it."""
     percent: float | None

@@ -297,7 +297,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Entry:
-    """One ONNX node of a metadata text. Foreign text."""
+    """One ONNX node of a metadata text. Untrusted text."""
 
     name: str
     frames: tuple[Frame, ...] = ()
@@ -355,7 +355,7 @@ NODE_OF = "node_of_"
 
 @dataclass(frozen=True)
 class NodeRef:
-    """An ONNX node that a layer computes. Foreign text."""
+    """An ONNX node that a layer computes. Untrusted text."""
 
     name: str
     """`Node.name`; for a node without one, ``node_of_`` and its first output."""
@@ -397,7 +397,7 @@ class LayerNodes:
     truncated: bool = False
     """The metadata was cut, so there may be more nodes."""
     missing: tuple[str, ...] = ()
-    """Names that the model does not have. Foreign text."""
+    """Names that the model does not have. Untrusted text."""
 
 
 @dataclass(frozen=True)
@@ -721,7 +721,7 @@ _DEEPEST = 32
 
 @dataclass(frozen=True)
 class NodeTime:
-    """The time of one ONNX node. Foreign text."""
+    """The time of one ONNX node. Untrusted text."""
 
     name: str
     """`NodeRef.label`; `NO_NODE` for the layers that no node is known of."""

@@ -68,7 +68,7 @@ def fallback_reasons(messages: Iterable[str]) -> dict[str, str]:
     """Return why layers fell back to the GPU, by the name that the log has.
 
     Args:
-        messages: Warnings and errors of a build log. Foreign text.
+        messages: Warnings and errors of a build log. Untrusted text.
     """
     by_layer: dict[str, tuple[int, str]] = {}
     for message in messages:
@@ -188,7 +188,7 @@ class PlanGroup:
     """Layers of one key."""
 
     key: str
-    """Foreign text."""
+    """Untrusted text."""
     count: int
     time_ms: float | None
     """None if no layer of the group has a time."""
@@ -350,7 +350,7 @@ NAMES = 13
 
 
 def summary_lines(plan: EnginePlan) -> Iterator[str]:
-    """Yield the summary as lines of a name in :data:`NAMES` and a value. Foreign text."""
+    """Yield the summary as lines of a name in :data:`NAMES` and a value. Untrusted text."""
     summary = summary_of(plan)
     yield f"plan         {plan.path}"
     device = device_name(plan.device)

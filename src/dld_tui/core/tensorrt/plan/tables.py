@@ -373,7 +373,7 @@ def group_table(plan: EnginePlan, by: str, text: str = "") -> Table[PlanGroup]:
 
 
 def tensor_text(tensors: Sequence[EngineTensor]) -> str:
-    """Return tensors in short, e.g. ``fp16[1,64,56,56]``. Free of foreign text."""
+    """Return tensors in short, e.g. ``fp16[1,64,56,56]``. Free of untrusted text."""
     return ", ".join(
         f"{tensor.dtype or '?'}{fmt.shape(tensor.dims).replace(' ', '')}" for tensor in tensors
     )
