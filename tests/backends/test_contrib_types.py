@@ -36,3 +36,12 @@ def test_weights_in_files_of_a_branch_keep_nothing_from_being_inferred() -> None
     assert info.name == "a"
     assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [1, 4]
     assert model.SerializeToString() == before
+
+
+def test_operators_of_ai_onnx_ml_without_inference_have_element_types() -> None:
+    model = parse("""<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 1]>
+    g (float[2, 3] x) => (float[2, 3] y)
+    { s = ai.onnx.ml.Scaler<offset=[0.5], scale=[2.0]>(x) y = Exp(s) }""")
+    (known,) = contrib_types(model)
+    assert (known.name, known.type.tensor_type.elem_type) == ("s", onnx.TensorProto.FLOAT)
+    assert not known.type.tensor_type.HasField("shape")

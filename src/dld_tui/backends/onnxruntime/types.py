@@ -1,4 +1,7 @@
-"""Types that ONNX Runtime infers of what its own operators make; onnx knows none of these."""
+"""Types that ONNX Runtime infers, of outputs of operators for which onnx infers none.
+
+These are its own operators, and some of ai.onnx.ml, such as Scaler and TreeEnsembleRegressor.
+"""
 
 from __future__ import annotations
 
@@ -82,19 +85,38 @@ def _make_inputs_of_stored(main: onnx.GraphProto) -> None:
                 graph.initializer.remove(tensor)
 
 
+def _has_inference(domain: str, op_type: str, version: int | None) -> bool:
+    """Return whether onnx infers the outputs of an operator."""
+    from onnx import defs
+
+    if op_type not in onnx_operators().get(domain, ()):
+        return False
+    try:
+        schema = defs.get_schema(op_type, version or 0, domain)
+    except defs.SchemaError:
+        return True  # the version has no such operator, which ONNX Runtime does not know either
+    return (
+        schema.has_type_and_shape_inference_function
+        or schema.has_function
+        or schema.has_context_dependent_function
+    )
+
+
 def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
-    """Return the values without a shape that nodes make which onnx has no schema for.
+    """Return the values without a shape that nodes make for which onnx has no inference.
 
     The element type of those that are True is known.
     """
     graph = model.graph
-    domains = {domain: frozenset(names) for domain, names in onnx_operators().items()}
-    outputs = [
-        name
-        for node in graph.node
-        if text_of(node.op_type) not in domains.get(plain_domain(text_of(node.domain)), ())
-        for name in filter(None, map(text_of, node.output))
-    ]
+    versions = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+    inferred: dict[tuple[str, str], bool] = {}
+    outputs = []
+    for node in graph.node:
+        key = plain_domain(text_of(node.domain)), text_of(node.op_type)
+        if key not in inferred:
+            inferred[key] = _has_inference(*key, versions.get(key[0]))
+        if not inferred[key]:
+            outputs += [name for name in map(text_of, node.output) if name]
     without_shape: dict[str, bool] = {}
     if outputs:
         kinds = {text_of(info.name): info.type for info in (*graph.value_info, *graph.output)}
