@@ -303,3 +303,58 @@ def test_a_call_of_a_function_has_all_its_outputs(tmp_path: Path) -> None:
     for outputs, count in (("y, z", 0), (", y", 0), ("y", 1)):
         document = opened(tmp_path, models.parse(text.format(outputs)))
         assert len(findings_of(document, "arity")) == count
+
+
+BROKEN_SPARSE: dict[str, tuple[list[int], list[int], list[int], list[int], str]] = {
+    "indices": ([4], [2], [1], [0], "indices are [1] for 2 values"),
+    "axes": ([2, 2], [2], [2, 1], [0, 1], "indices are [2, 1] for 2 values"),
+    "rank": ([4], [1, 2], [2], [0, 1], "values are [1, 2]"),
+    "outside": ([4], [2], [2], [0, 4], "an index is outside of [4]"),
+    "outside an axis": ([2, 3], [1], [1, 2], [2, 0], "an index is outside of [2, 3]"),
+    "negative": ([4], [1], [1], [-1], "an index is outside of [4]"),
+    "dimension": ([-4], [1], [1], [0], "negative dimension"),
+    "order": ([4], [2], [2], [1, 0], "not in ascending order"),
+    "twice": ([4], [2], [2], [1, 1], "not in ascending order"),
+    "scalar": ([], [1], [1], [0], "rejects dimensions []"),
+    "nothing": ([0, 3], [0], [0], [], "rejects dimensions [0, 3]"),
+    "good": ([4], [2], [2], [0, 3], ""),
+    "good axes": ([2, 3], [2], [2, 2], [0, 1, 1, 0], ""),
+    "empty": ([4], [0], [0], [], ""),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_SPARSE)
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_sparse_tensors(tmp_path: Path, name: str, is_constant: bool) -> None:
+    """Errors are what ONNX Runtime rejects, warnings what onnx's checker rejects besides."""
+    dims, value_dims, index_dims, places, message = BROKEN_SPARSE[name]
+    sparse = onnx.SparseTensorProto(dims=dims)
+    count = len(places) // (index_dims[1] if index_dims[1:] else 1)
+    count = value_dims[0] * (value_dims[1] if value_dims[1:] else 1) if value_dims else count
+    sparse.values.CopyFrom(oh.make_tensor("w", 1, value_dims, [1.0] * count))
+    sparse.indices.CopyFrom(oh.make_tensor("", 7, index_dims, places))
+    made = models.parse(models.CHAIN)
+    if is_constant:
+        made.graph.node.append(oh.make_node("Constant", [], ["k"], sparse_value=sparse))
+    else:
+        sparse.values.name = "k"
+        made.graph.sparse_initializer.append(sparse)
+    made.graph.node.append(oh.make_node("Relu", ["k"], ["l"]))
+    made.graph.output.append(info("l"))
+    found = findings_of(opened(tmp_path, made), "tensor-data")
+    assert [message in f.message for f in found] == ([True] if message else [])
+    is_warning = name in ("order", "twice", "scalar", "nothing")
+    assert {f.level for f in found} == (
+        {"warning" if is_warning else "error"} if message else set()
+    )
+
+
+def test_a_sparse_output(tmp_path: Path) -> None:
+    made = models.parse(models.CHAIN)
+    values = oh.make_tensor("k", 1, [1], [1.0])
+    made.graph.sparse_initializer.append(
+        oh.make_sparse_tensor(values, oh.make_tensor("", 7, [1], [0]), [2, 2])
+    )
+    made.graph.output.append(info("k"))
+    (finding,) = findings_of(opened(tmp_path, made), "tensor-data")
+    assert "an output of the graph" in finding.message

@@ -241,6 +241,8 @@ def attribute_problems(node: Node, name: str) -> list[Finding]:
     """Return the problems of the tensor in an attribute of a node."""
     attribute = node.attribute(name)
     value = attribute.value if attribute is not None else None
+    if isinstance(value, onnx.SparseTensorProto):
+        return check_sparse(value, node.scope, node)
     tensors = value if isinstance(value, list) else [value]
     return [
         finding
@@ -303,15 +305,57 @@ def _problems(
     return findings
 
 
-def check_sparse(proto: onnx.SparseTensorProto, scope: Scope) -> list[Finding]:
-    """Return the problems of a sparse initializer."""
-    name = text_of(proto.values.name)
-    subject = f"Sparse tensor {name_of(name)}"
-    findings = _problems(Tensor(proto.values, scope.document), subject, scope, None, name)
-    if not findings and proto.indices.data_type != onnx.TensorProto.INT64:
-        text = f"{subject}: its indices are not int64"
-        findings.append(make_finding("tensor-data", text, scope, value=name))
+def check_sparse(
+    proto: onnx.SparseTensorProto, scope: Scope, node: Node | None = None
+) -> list[Finding]:
+    """Return the problems of a sparse initializer, or of a sparse tensor in an attribute."""
+    name = None if node is not None else text_of(proto.values.name)
+    subject = "Sparse tensor" if name is None else f"Sparse tensor {name_of(name)}"
+    findings = _problems(Tensor(proto.values, scope.document), subject, scope, node, name)
+    if not findings:
+        findings = _problems(
+            Tensor(proto.indices, scope.document), f"{subject}: indices", scope, node, name
+        )
+    if findings:
+        return findings
+    problem, level = _sparse_problem(proto, scope)
+    if not problem and name is not None and name in scope.outputs:
+        problem = "it is an output of the graph: ONNX Runtime returns it sparse, or fails"
+        level = "warning"
+    if problem:
+        text = f"{subject}: {problem}"
+        findings.append(make_finding("tensor-data", text, scope, node, value=name, level=level))
     return findings
+
+
+MOST_INDICES = 1 << 16
+"""Indices of a sparse tensor that are read for a check."""
+
+
+def _sparse_problem(proto: onnx.SparseTensorProto, scope: Scope) -> tuple[str, Level | None]:
+    """Return what is wrong with a sparse tensor; the tensors in it are readable."""
+    dims, values, indices = list(proto.dims), list(proto.values.dims), list(proto.indices.dims)
+    if proto.indices.data_type != onnx.TensorProto.INT64:
+        return "its indices are not int64", None
+    if any(dim < 0 for dim in dims):
+        return f"{_dims(tuple(dims))} has a negative dimension", None
+    if len(values) != 1:
+        return f"its values are {_dims(tuple(values))}, they must have one dimension", None
+    if indices not in (values, [*values, len(dims)]):
+        return f"its indices are {_dims(tuple(indices))} for {fmt.plural(values[0], 'value')}", None
+    if not dims or 0 in dims:
+        return f"onnx's checker rejects dimensions {_dims(tuple(dims))}", "warning"
+    tensor = Tensor(proto.indices, scope.document)
+    if tensor.is_external or tensor.element_count > MOST_INDICES:
+        return "", None
+    sizes = dims if len(indices) == 2 else [math.prod(dims)]
+    places = tensor.read().reshape(values[0], len(sizes))
+    if ((places < 0) | (places >= sizes)).any():
+        return f"an index is outside of {_dims(tuple(dims))}", None
+    order = [tuple(place) for place in places.tolist()]
+    if order != sorted(set(order)):
+        return "its indices are not in ascending order, which onnx's checker rejects", "warning"
+    return "", None
 
 
 _TYPED_LISTS = ("input", "output", "value_info")

@@ -227,9 +227,17 @@ def test_what_cannot_be_sparse_or_external_is_refused(tmp_path: Path) -> None:
     document = opened(tmp_path)
     add(document, "four", dtype="int4")
     add(document, "one", dims=[])
+    add(document, "out")
+    document.apply("add_output", scope=[], name="out")
     strings: JSON = {"kind": "values", "values": ["a", "b"]}
     add(document, "text", dtype="string", fill=strings)
-    for name, why in [("four", "int4"), ("one", "a scalar"), ("text", "string"), ("no", "no init")]:
+    for name, why in [
+        ("four", "int4"),
+        ("one", "a scalar"),
+        ("out", "an output of the graph"),
+        ("text", "string"),
+        ("no", "no init"),
+    ]:
         with pytest.raises(EditError, match=why):
             document.apply("to_sparse", scope=[], names=[name])
     with pytest.raises(EditError, match="strings, which cannot be external"):

@@ -359,6 +359,10 @@ def to_sparse(
     for name in strings(names, "names"):
         target = initializer_at(home, name)
         tensor = target.tensor
+        if name in home.outputs:
+            raise EditError(
+                f"{quoted(name)} is an output of the graph, which would return a sparse tensor"
+            )
         _require_sparse_type(target)
         sparse = _sparse(document, tensor)
         transaction.replace(home, "initializer", tensor.proto)
