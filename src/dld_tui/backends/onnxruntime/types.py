@@ -85,21 +85,23 @@ def _make_inputs_of_stored(main: onnx.GraphProto) -> None:
                 graph.initializer.remove(tensor)
 
 
+_ML = "ai.onnx.ml"
+"""The one domain of ONNX with operators that have neither inference nor a definition."""
+
+
 def _has_inference(domain: str, op_type: str, version: int | None) -> bool:
     """Return whether onnx infers the outputs of an operator."""
     from onnx import defs
 
     if op_type not in onnx_operators().get(domain, ()):
         return False
+    if domain != _ML:
+        return True
     try:
         schema = defs.get_schema(op_type, version or 0, domain)
     except defs.SchemaError:
         return True  # the version has no such operator, which ONNX Runtime does not know either
-    return (
-        schema.has_type_and_shape_inference_function
-        or schema.has_function
-        or schema.has_context_dependent_function
-    )
+    return bool(schema.has_type_and_shape_inference_function)
 
 
 def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
