@@ -10,7 +10,7 @@ from dld_tui.activities.check_full import Result
 from dld_tui.cli.models.check import full_findings
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document import Document
-from dld_tui.core.document.locations import Remark
+from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import UnavailableError
 from tests.activities.test_check_full import UNSORTED
 from tests.support import models
@@ -53,7 +53,7 @@ def test_polygraphy_that_is_asked_for_and_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
-    told = ToolFinding("info", "polygraphy:missing", Remark(message))
+    told = ToolFinding("info", "polygraphy:missing", LocatedMessage(message))
     monkeypatch.setattr("dld_tui.cli.jobs.activity.run_activity", lambda *_: Result([told]))
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path)

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.activities.check_full import Result
 from dld_tui.core.checks.findings import ToolFinding
-from dld_tui.core.document.locations import Remark
+from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files import model_set as file_view
 from dld_tui.core.files.model_set import external_view
@@ -100,7 +100,7 @@ async def test_edits_meanwhile_make_places_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(monkeypatch)
-    held.result = Result([ToolFinding("error", "onnx:checker", Remark("bad", [], 0))])
+    held.result = Result([ToolFinding("error", "onnx:checker", LocatedMessage("bad", [], 0))])
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("f7")
         await session.until(lambda: held.requests)

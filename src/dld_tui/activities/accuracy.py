@@ -240,7 +240,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
-    from dld_tui.backends.accuracy.runs import Comparison, State, comparison_remarks, grouped
+    from dld_tui.backends.accuracy.runs import Comparison, State, comparison_notes, grouped
     from dld_tui.core.accuracy.result import Result
 
     is_loose = request.round != "none" or reference.is_loose or other.is_loose
@@ -266,7 +266,7 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
             error.hint = error.hint or next(iter(remarks), None)  # shapes that were guessed
             raise
         remarks += _remarks(request, reference, other)
-        remarks += comparison_remarks(comparison, tensors=request.tensors)
+        remarks += comparison_notes(comparison, tensors=request.tensors)
         result = Result(tuple(state.rows), tuple(remarks))
         inputs = [spec.text for spec in comparison.inputs]
     yield Finished(

@@ -167,7 +167,7 @@ def _check(
     if end.status == model_checkers.COMPLAINS and report.exists():
         text = report.read_text(encoding="utf-8", errors="surrogateescape")
         rule = "onnx:shape-inference" if "InferenceError]" in text else "onnx:checker"
-        remarks = labels.remarks(text.replace(str(path), "the model"))
+        remarks = labels.messages(text.replace(str(path), "the model"))
         return [ToolFinding("error", rule, remark) for remark in remarks]
     return _odd_end("onnx", end, limit_s) if end.status != 0 else []
 
@@ -176,12 +176,12 @@ def _lint(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[ToolFinding]]:
     from dld_tui.backends import model_checkers
-    from dld_tui.core.document.locations import Remark
+    from dld_tui.core.document.locations import LocatedMessage
 
     absent = model_checkers.missing_for_lint()
     if absent:
         message = f"{' and '.join(absent)} not installed: {model_checkers.INSTALL_LINT}"
-        return [ToolFinding("info", "polygraphy:missing", Remark(message))]
+        return [ToolFinding("info", "polygraphy:missing", LocatedMessage(message))]
     shapes = _guessed_shapes(path)
     main = f"{model_checkers.__name__}:lint_with_polygraphy"
     end = yield from _tool("Polygraphy lint", main, path, report, limit_s, shapes)
@@ -191,25 +191,31 @@ def _lint(
     findings: list[ToolFinding] = []
     for entry in entries:
         level = _LEVELS.get(entry.level, "info")
-        for remark in labels.remarks(entry.message, *entry.nodes):
+        for remark in labels.messages(entry.message, *entry.nodes):
             findings.append(ToolFinding(level, f"polygraphy:{entry.source}", remark))
     return findings
 
 
 def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
-    from dld_tui.core.document.locations import Remark
+    from dld_tui.core.document.locations import LocatedMessage
     from dld_tui.core.text import clip, visible
 
     if end.timed_out:
         return [
-            ToolFinding("warning", f"{tool}:time-limit", Remark(f"stopped after {limit_s:g} s"))
+            ToolFinding(
+                "warning", f"{tool}:time-limit", LocatedMessage(f"stopped after {limit_s:g} s")
+            )
         ]
     if end.crashed is not None:
-        return [ToolFinding("error", f"{tool}:crash", Remark(f"the check crashed ({end.crashed})"))]
+        return [
+            ToolFinding(
+                "error", f"{tool}:crash", LocatedMessage(f"the check crashed ({end.crashed})")
+            )
+        ]
     lines = [line for line in end.output.splitlines() if line.strip() and _VERDICT not in line]
     last = lines[-1] if lines else "without a word"
     message = clip(visible(" ".join(last.split())), 400)
-    return [ToolFinding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]
+    return [ToolFinding("error", f"{tool}:failed", LocatedMessage(f"the check failed: {message}"))]
 
 
 def _without_repeats(findings: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:

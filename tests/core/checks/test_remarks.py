@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-from dld_tui.core.checks.findings import ToolFinding, findings_of, remark_finding
+from dld_tui.core.checks.findings import ToolFinding, findings_of, located_finding
 from dld_tui.core.document import Document
-from dld_tui.core.document.locations import Remark
+from dld_tui.core.document.locations import LocatedMessage
 from tests.support import models
 
 
 def test_a_remark_leads_to_its_node() -> None:
     document = Document(models.parse(models.BRANCHES))
-    finding = remark_finding(
-        document, "warning", "onnx:checker", Remark("odd", [1, "then_branch", 0], 1)
+    finding = located_finding(
+        document, "warning", "onnx:checker", LocatedMessage("odd", [1, "then_branch", 0], 1)
     )
     assert finding.node is document.main.children()[0].nodes[1]
     assert finding.scope is document.main.children()[0]
@@ -19,9 +19,9 @@ def test_a_remark_leads_to_its_node() -> None:
 def test_remarks_without_a_place_or_with_one_that_is_gone() -> None:
     document = Document(models.parse(models.CHAIN))
     entries = [
-        ToolFinding("exception", "x:y", Remark("m")),
-        ToolFinding("error", "x:y", Remark("m", [7, "b", 0], 0)),
-        ToolFinding("error", "x:y", Remark("m", [], 99)),
+        ToolFinding("exception", "x:y", LocatedMessage("m")),
+        ToolFinding("error", "x:y", LocatedMessage("m", [7, "b", 0], 0)),
+        ToolFinding("error", "x:y", LocatedMessage("m", [], 99)),
     ]
     found = findings_of(document, entries)
     assert [(f.level, f.scope, f.node) for f in found] == [

@@ -4,7 +4,7 @@ import onnx
 import pytest
 
 from dld_tui.core.codec import decode, encode
-from dld_tui.core.document.locations import Labels, Remark, label
+from dld_tui.core.document.locations import Labels, LocatedMessage, label
 from tests.support import models
 
 WRONG = """
@@ -32,13 +32,13 @@ def complaint(model: onnx.ModelProto) -> str:
 def test_every_complaint_of_inference_leads_to_its_node() -> None:
     model = models.parse(WRONG)
     labels = Labels(model)
-    remarks = labels.remarks(complaint(model))
+    messages = labels.messages(complaint(model))
 
-    places = [(remark.place, remark.index) for remark in remarks]
+    places = [(remark.place, remark.index) for remark in messages]
     assert ([], 1) in places  # the Relu without a name
     assert ([2, "then_branch", 0], 0) in places
-    assert all("node name" not in remark.message for remark in remarks)
-    assert all(not remark.message.startswith("[") for remark in remarks)
+    assert all("node name" not in remark.message for remark in messages)
+    assert all(not remark.message.startswith("[") for remark in messages)
     # What follows from an input that nothing makes is not told again, nor is the If itself.
     assert ([], 3) not in places
     assert ([], 2) not in places
@@ -50,29 +50,31 @@ def test_real_names_are_shown_and_foreign_text_is_escaped() -> None:
     labels = Labels(model)
 
     assert model.graph.node[1].name == label(1)
-    (remark,) = labels.remarks(f"Bad node spec. Name: {label(1)} OpType: Add")
-    assert remark == Remark("Add: Bad node spec. Name: se\\x1bcond OpType: Add", [], 1)
+    (remark,) = labels.messages(f"Bad node spec. Name: {label(1)} OpType: Add")
+    assert remark == LocatedMessage("Add: Bad node spec. Name: se\\x1bcond OpType: Add", [], 1)
     assert labels.find(label(1)) == ([], 1, "se\x1bcond")
     assert labels.find("second") is None
-    assert decode(Remark, encode(remark)) == remark
+    assert decode(LocatedMessage, encode(remark)) == remark
 
 
 def test_a_message_without_a_node_is_kept_in_short() -> None:
     labels = Labels(models.parse(models.CHAIN))
-    (remark,) = labels.remarks("[TypeInferenceError] no opset import\n" + "x" * 10_000)
+    (remark,) = labels.messages("[TypeInferenceError] no opset import\n" + "x" * 10_000)
     assert remark.place is None
     assert remark.message.startswith("no opset import x")
     assert len(remark.message) <= 400
-    (other,) = labels.remarks("of <n99999>")
-    assert other == Remark("of ?")
+    (other,) = labels.messages("of <n99999>")
+    assert other == LocatedMessage("of ?")
 
 
 def test_the_innermost_node_of_a_complaint_of_the_checker() -> None:
     labels = Labels(models.parse(models.BRANCHES))
     text = f"unsorted, input of node: name: {label(2)}\n\n==> Context: Bad node {label(1)}"
-    (remark,) = labels.remarks(text)
-    assert remark == Remark("Abs: unsorted, input of node: name: shadow", [1, "else_branch", 0], 0)
-    (remark,) = labels.remarks(f"unknown operator\n\n==> Context: Bad node {label(1)}")
-    assert remark == Remark("If: unknown operator", [], 1)
-    (remark,) = labels.remarks("does nothing", label(0))
-    assert remark == Remark("Relu: does nothing", [], 0)
+    (remark,) = labels.messages(text)
+    assert remark == LocatedMessage(
+        "Abs: unsorted, input of node: name: shadow", [1, "else_branch", 0], 0
+    )
+    (remark,) = labels.messages(f"unknown operator\n\n==> Context: Bad node {label(1)}")
+    assert remark == LocatedMessage("If: unknown operator", [], 1)
+    (remark,) = labels.messages("does nothing", label(0))
+    assert remark == LocatedMessage("Relu: does nothing", [], 0)

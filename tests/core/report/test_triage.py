@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.triage import remarks, triage
+from dld_tui.core.report.triage import notes_of, triage
 from tests.support.profiles import start_report, write_report
 
 
@@ -83,4 +83,4 @@ def test_what_the_medians_leave_out_is_said_in_text_and_on_the_screen(tmp_path: 
     said = "The medians of the layers sum to only 4.000 ms"
     assert sum(line.startswith(said) for line in lines_of(path)) == 1
     with Report.open(path) as report:
-        assert sum(note.text.startswith(said) for note in remarks(report)) == 1
+        assert sum(note.text.startswith(said) for note in notes_of(report)) == 1

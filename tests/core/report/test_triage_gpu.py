@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.report.records import GpuEvent, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.triage import remarks, triage
+from dld_tui.core.report.triage import notes_of, triage
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 
 
@@ -121,7 +121,7 @@ def test_what_was_not_measured_is_said_once_with_its_reason(tmp_path: Path) -> N
     assert "GPU not measured: no driver" in text
     assert text.count("needs the group debug\\x1b[2J") == 1
     with Report.open(path) as report:
-        levels = {note.text: note.level for note in remarks(report)}
+        levels = {note.text: note.level for note in notes_of(report)}
     assert levels["GPU not measured: no driver"] == "warning"
 
 

@@ -432,7 +432,7 @@ _MARKED = (
 )
 
 
-def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str]:
+def comparison_notes(comparison: Comparison, *, tensors: bool) -> Iterator[str]:
     """Yield what to say of two runs, fit for a terminal.
 
     Args:

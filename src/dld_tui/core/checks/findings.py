@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import Remark, node_at, scope_at
+from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.document.scope import Scope
@@ -244,7 +244,7 @@ class Prediction:
     """One thing that a runtime will refuse."""
 
     rule: str
-    remark: Remark
+    remark: LocatedMessage
 
 
 @dataclass(frozen=True)
@@ -255,10 +255,10 @@ class ToolFinding:
     """``error``, ``warning`` or ``info``."""
     rule: str
     """Such as ``onnx:checker`` and ``polygraphy:onnxruntime``."""
-    remark: Remark
+    remark: LocatedMessage
 
 
-def remark_finding(document: Document, level: str, rule: str, remark: Remark) -> Finding:
+def located_finding(document: Document, level: str, rule: str, remark: LocatedMessage) -> Finding:
     """Return a remark as a finding.
 
     Args:
@@ -276,7 +276,7 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
 
 def findings_of(document: Document, reported: Iterable[ToolFinding]) -> list[Finding]:
     """Return the reports of other tools as findings."""
-    return [remark_finding(document, item.level, item.rule, item.remark) for item in reported]
+    return [located_finding(document, item.level, item.rule, item.remark) for item in reported]
 
 
 def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
@@ -288,7 +288,7 @@ def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Find
 def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:
     """Return predictions as findings on the model that they were made for."""
     return [
-        remark_finding(document, RULES.get(error.rule, "error"), error.rule, error.remark)
+        located_finding(document, RULES.get(error.rule, "error"), error.rule, error.remark)
         for error in errors
     ]
 

@@ -31,7 +31,7 @@ from dld_tui.core.checks.findings import (
 from dld_tui.core.checks.kernel_rules import check_kernel
 from dld_tui.core.checks.operands import Problems, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import Labels, Remark, bodies
+from dld_tui.core.document.locations import Labels, LocatedMessage, bodies
 from dld_tui.core.document.types.inference import Inference, TypeSource, infer
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import text_of
@@ -239,7 +239,7 @@ def add_types(inference: Inference) -> None:
             return
         inference.model.graph.value_info.extend(added)
         again = infer(inference.model, inference)
-        inference.model, inference.remarks = again.model, again.remarks
+        inference.model, inference.messages = again.model, again.messages
 
 
 def _new_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -419,7 +419,7 @@ _NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
 def _told_by(inference: Inference) -> list[Prediction]:
     return [
         Prediction(INFERENCE, remark)
-        for remark in inference.remarks
+        for remark in inference.messages
         if not all(part in remark.message for part in _NEWER)
     ]
 
@@ -472,7 +472,7 @@ def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
         if newest is not None and version > newest:
             name = domain or "ai.onnx"
             problems.append(f"Opset {version} of {name}: {title()} takes {newest} at most")
-    return [Prediction("runtime-version", Remark(text)) for text in problems]
+    return [Prediction("runtime-version", LocatedMessage(text)) for text in problems]
 
 
 def _check_calls(inference: Inference, known: list[Prediction]) -> list[Prediction]:
@@ -586,13 +586,13 @@ def _no_kernel(labels: Labels, call: Call) -> Prediction:
     return Prediction("no-kernel", _remark(labels, call, text))
 
 
-def _remark(labels: Labels, call: Call, message: str) -> Remark:
+def _remark(labels: Labels, call: Call, message: str) -> LocatedMessage:
     place = labels.place_in(text_of(call.node.name))
     text = f"{name_of(call.op_type)}: {message}"
-    return Remark(text) if place is None else Remark(text, place[0], place[1])
+    return LocatedMessage(text) if place is None else LocatedMessage(text, place[0], place[1])
 
 
-def _place(remark: Remark) -> str:
+def _place(remark: LocatedMessage) -> str:
     return f"{remark.place} {remark.index}"
 
 

@@ -21,8 +21,8 @@ from dld_tui.core.tables.table import BAR, FLAG, MS, NOTE, PERCENT, RATIO, Colum
 from dld_tui.core.types import JSON
 
 
-def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
-    """Return a short remark about a row.
+def row_note(row: Row, target: int, base: int, *, counted: bool = False) -> str:
+    """Return a short note on a row.
 
     Args:
         target: The report whose difference is shown.
@@ -127,7 +127,7 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         *(column for at in others for column in difference(at)),
         Column("bar", "", lambda row: abs(row.cells[target].delta_ms or 0.0), BAR, 12,
                align="left", priority=4, sortable=False, style=style),
-        Column("remark", "", lambda row: remark(row, target, base, counted=by == "layer"), NOTE,
+        Column("remark", "", lambda row: row_note(row, target, base, counted=by == "layer"), NOTE,
                11, sortable=False, style=style),
         Column("match", "match", lambda row: row.match, NOTE),
         Column("estimate", "estimate", lambda row: row.estimate, FLAG),

@@ -458,7 +458,7 @@ def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> 
         op_type = max(fitting, key=len, default=operator_and_versions)
         why = f"{visible(op_type)} is not an operator of ai.onnx"
         return ConversionError(why + _nodes(model, op_type))
-    remark = labels.remarks(_ASSERTION.sub("", _SOURCE.sub("", text)))[0]
+    remark = labels.messages(_ASSERTION.sub("", _SOURCE.sub("", text)))[0]
     return ConversionError(f"the converter stopped: {remark.message}")
 
 

@@ -106,7 +106,7 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Remark:
+class LocatedMessage:
     """What onnx says, and of which node: fit to be sent to another process."""
 
     message: str
@@ -148,37 +148,37 @@ class Labels:
             return None
         return self._nodes[int(labels[-1])][:2]
 
-    def remarks(self, text: str, *named: str) -> list[Remark]:
-        """Return the remarks in a message of onnx, one for each node that it mentions.
+    def messages(self, text: str, *named: str) -> list[LocatedMessage]:
+        """Return a message of onnx as one message for each node that it mentions.
 
         Args:
             text: The message.
             named: Labels of nodes that it is about when it names none itself.
         """
         entries = list(_ENTRY.finditer(text))
-        remarks = []
+        messages = []
         ends = [*(entry.start() for entry in entries[1:]), len(text)]
         for entry, end in zip(entries, ends, strict=False):
             message = text[entry.end() : end]
             # An entry may only lead to those of a subgraph, or follow from another one.
             if _SUMMARY not in message and _CONSEQUENCE not in message:
-                remarks.append(self._remark(message, int(entry.group(1))))
+                messages.append(self._message(message, int(entry.group(1))))
         if entries:
-            return remarks
+            return messages
         message, _, context = text.partition(_CONTEXT)  # which is of the outermost node
         for place in (message, " ".join(named), context):
             if labels := _LABEL.findall(place):
-                return [self._remark(message, int(labels[-1]))]
-        return [self._remark(text, None)]
+                return [self._message(message, int(labels[-1]))]
+        return [self._message(text, None)]
 
-    def _remark(self, text: str, number: int | None) -> Remark:
+    def _message(self, text: str, number: int | None) -> LocatedMessage:
         shown_text = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)
         shown_text = visible(" ".join(_KIND.sub("", shown_text).split()))
         message = clip(shown_text, _LONGEST, keep="start")
         if number is None or number >= len(self._nodes):
-            return Remark(message)
+            return LocatedMessage(message)
         place, index, _, op_type = self._nodes[number]
-        return Remark(f"{visible(op_type)}: {message}", place, index)
+        return LocatedMessage(f"{visible(op_type)}: {message}", place, index)
 
     def _shown(self, number: int) -> str:
         if number >= len(self._nodes):

@@ -56,7 +56,7 @@ from dld_tui.core.report.records import Counter, GpuEvent, Group, Layer, PassEve
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.report.story import advice_json
-from dld_tui.core.report.triage import coverage_lines, remarks
+from dld_tui.core.report.triage import coverage_lines, notes_of
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.types import JSON
@@ -228,7 +228,7 @@ def report_page(report: Report) -> str:
             "What to look at",
             paragraphs(
                 [
-                    *((n.text, n.level) for n in remarks(report)),
+                    *((n.text, n.level) for n in notes_of(report)),
                     *((line, "info") for line in coverage_lines(report)),
                 ]
             ),

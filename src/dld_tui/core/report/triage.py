@@ -257,7 +257,7 @@ def triage(report: Report) -> list[str]:
     return lines
 
 
-def remarks(report: Report) -> list[Note]:
+def notes_of(report: Report) -> list[Note]:
     """Return the notes beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
     if report.by_pass is not None and report.by_pass.total_ms is not None:

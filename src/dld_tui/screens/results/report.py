@@ -28,7 +28,7 @@ from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report, open_report, times_by_node
 from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
-from dld_tui.core.report.triage import remarks
+from dld_tui.core.report.triage import notes_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -165,7 +165,7 @@ def complete(report: Report) -> Loaded:
     median = report.median_pass
     return Loaded(
         report,
-        tuple(Advice(note.text, note.level) for note in remarks(report)),
+        tuple(Advice(note.text, note.level) for note in notes_of(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
         tuple(group_layers(with_costs(report.layers), "type", report.cost_by_pass)),
         report.model_problem(),

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dld_tui.core.document.locations import (
     Labels,
+    LocatedMessage,
     Place,
-    Remark,
     bodies,
     bodies_of,
     label_number,
@@ -88,7 +88,7 @@ class Inference:
     model: onnx.ModelProto
     """A copy with ``value_info`` for all values that onnx can tell of; labels as node names."""
     labels: Labels
-    remarks: list[Remark]
+    messages: list[LocatedMessage]
     """Remarks on conflicts in the model."""
     failed: bool = False
     """Whether inference rejected the whole model: the copy has no additional types."""
@@ -338,21 +338,23 @@ def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
         sort_nodes(model.graph)
     op_type = _unreadable(model)
     if op_type is not None:
-        return Inference(model, labels, [Remark(f"{op_type}: its input is not known")], failed=True)
-    remarks: list[Remark] = []
+        return Inference(
+            model, labels, [LocatedMessage(f"{op_type}: its input is not known")], failed=True
+        )
+    messages: list[LocatedMessage] = []
     for _ in range(_MOST_CONFLICTS):
         try:
             return Inference(_inferred(model, strict=True), labels, [])
         # The seam: C++ errors of several classes without a common base.
         except Exception as error:  # noqa: BLE001
-            remarks = labels.remarks(str(error))
-        if not _forget_conflicts(model, remarks):
+            messages = labels.messages(str(error))
+        if not _forget_conflicts(model, messages):
             break
-    remarks = [remark for remark in remarks if _DECLARED not in remark.message]
+    messages = [remark for remark in messages if _DECLARED not in remark.message]
     try:  # only the strict way tells its errors, and then nothing else
-        return Inference(_inferred(model, strict=False), labels, remarks)
+        return Inference(_inferred(model, strict=False), labels, messages)
     except Exception as error:  # noqa: BLE001
-        return Inference(model, labels, remarks or labels.remarks(str(error)), failed=True)
+        return Inference(model, labels, messages or labels.messages(str(error)), failed=True)
 
 
 _READ = frozenset({"EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
@@ -497,10 +499,10 @@ def _inferred(model: onnx.ModelProto, *, strict: bool) -> onnx.ModelProto:
     return shape_inference.infer_shapes(model, check_type=False, strict_mode=strict, data_prop=True)
 
 
-def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
+def _forget_conflicts(model: onnx.ModelProto, messages: list[LocatedMessage]) -> bool:
     """Leave out declared shapes that are not what nodes make; return whether there were some."""
     wrong = [
-        remark for remark in remarks if _DECLARED in remark.message and remark.place is not None
+        remark for remark in messages if _DECLARED in remark.message and remark.place is not None
     ]
     if not wrong:
         return False
@@ -525,7 +527,7 @@ def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
 
 def infer_types(
     model: onnx.ModelProto, path: Path | None, extra_types: TypeSource | None = None
-) -> tuple[onnx.ModelProto, list[Remark]]:
+) -> tuple[onnx.ModelProto, list[LocatedMessage]]:
     """Return a copy of a model with ``value_info`` for all values that onnx can tell of.
 
     Args:
@@ -534,15 +536,15 @@ def infer_types(
         extra_types: As for :func:`infer`.
 
     Returns:
-        The copy, and remarks on conflicts in the model.
+        The copy, and messages on conflicts in the model.
 
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
     """
     inference = infer(model, extra_types=extra_types)
     if not inference.failed:
-        return inference.model, inference.remarks
-    why = inference.remarks[0].message if inference.remarks else "the model is inconsistent"
+        return inference.model, inference.messages
+    why = inference.messages[0].message if inference.messages else "the model is inconsistent"
     raise ActivityError(
         f"shape inference stopped: {why}", where=None if path is None else str(path)
     )
