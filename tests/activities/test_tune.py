@@ -312,7 +312,7 @@ def test_the_log_compares_what_is_slower_with_the_best_in_the_same_rounds(
     path = write(tmp_path, DEEP, "deep.onnx")
     request = Request(model=path, output=tmp_path / "o.tune.json", budget=60.0, only=("threads-1",))
     lines = [event.text for event in run(request) if isinstance(event, Log)]
-    assert "1 thread: slower, 1.70 x the best latency" in lines
+    assert "1 thread: slower, 1.70× the best latency" in lines
 
 
 def test_a_gain_that_a_gate_would_allow_is_not_claimed(
