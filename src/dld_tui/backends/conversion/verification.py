@@ -26,6 +26,12 @@ import onnx
 from onnx import helper
 
 from dld_tui.backends.accuracy.runs import Comparison, ModelSide, State, has_halves, types_with
+from dld_tui.backends.conversion.routing import (
+    Routes,
+    comparable_routes,
+    routers_of,
+    token_shape,
+)
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
@@ -82,7 +88,7 @@ from dld_tui.core.inputs.guess import (
     guess_inputs,
     specs_for,
 )
-from dld_tui.core.inputs.shapes import numpy_dtype, parse_shapes
+from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.text import visible
 
@@ -232,9 +238,8 @@ _REFERENCE_SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 _TWO_NOISES_DB = 6.0
 """Original and result have the noise of such kernels each, together twice the power, and the noise
 of a small tensor varies as much again."""
-_WRONG_KERNEL = (
-    "compared with float zero points, since ONNX Runtime's CPU kernel is wrong with packed ones"
-)
+_MOVED = "that goes to other experts, whose scores are nearly equal"
+_WRONG_KERNEL = "as ONNX Runtime's CPU kernel is wrong with packed ones"
 _BUDGET = 100 << 20
 """Bytes of values that are held at a time."""
 
@@ -310,6 +315,7 @@ class ValueCheck:
         )
         self._folder = original.path.parent if original.path is not None else None
         self._closing = contextlib.ExitStack()
+        self._moved = 0
         self.document = copy_of(original)
         """The original, its calls of local functions replaced as a conversion does it."""
         try:
@@ -333,8 +339,11 @@ class ValueCheck:
         """What was guessed of the inputs."""
         remarks = self.feeds.remarks
         if self._avoided:
-            nodes = fmt.plural(self._avoided, "node")
-            remarks = [*remarks, f"{nodes} MatMulNBits with g_idx: {_WRONG_KERNEL}"]
+            nodes = fmt.plural(self._avoided, "MatMulNBits node")
+            remarks = [*remarks, f"float zero points for {nodes} with g_idx, {_WRONG_KERNEL}"]
+        if self._moved:
+            sequences = fmt.plural(self._moved, "sequence")
+            remarks = [*remarks, f"only the tokens of {sequences} before the first one {_MOVED}"]
         return remarks
 
     def close(self) -> None:
@@ -342,8 +351,8 @@ class ValueCheck:
         self._closing.close()
         self.document.close()
 
-    def _runner(self) -> TensorRunner:
-        return TensorRunner(self.document, _REFERENCE_SETTINGS, folder=self._folder)
+    def _runner(self, document: Document | None = None) -> TensorRunner:
+        return TensorRunner(document or self.document, _REFERENCE_SETTINGS, folder=self._folder)
 
     def _side(self, document: Document) -> ModelSide:
         return ModelSide(document, _REFERENCE_SETTINGS, self._folder)
@@ -401,6 +410,8 @@ class ValueCheck:
         rows += self._of_containers(runnable, settings)
         if any(row.problem for row in rows) and not self._strict:
             rows = self._without_kernel_noise(runnable, rows)
+        if any(row.problem for row in rows) and not self._strict:
+            rows = self._without_other_routes(runnable, rows)
         return Verdict([row for row in rows if row.name not in self._random])
 
     def _without_kernel_noise(self, runnable: Document, rows: list[Row]) -> list[Row]:
@@ -415,8 +426,10 @@ class ValueCheck:
             return rows
         with contextlib.closing(copy_of(runnable)) as exact:
             compute_in_floats(exact)
-            right = {row.name for row in self._compared(exact, tensors=False, is_exact=True)
-                     if not row.problem}  # fmt: skip
+            exact_rows = self._compared(exact, tensors=False, is_exact=True)
+            if any(row.problem for row in exact_rows):
+                exact_rows = self._without_other_routes(exact, exact_rows, self._exact)
+        right = {row.name for row in exact_rows if not row.problem}
         return [
             replace(row, problem="")
             if row.name in right
@@ -425,6 +438,58 @@ class ValueCheck:
             else row
             for row in rows
         ]  # fmt: skip
+
+    def _without_other_routes(
+        self, runnable: Document, rows: list[Row], reference: Document | None = None
+    ) -> list[Row]:
+        """Return rows without problems of tokens that nearly equal scores send to other experts."""
+        routers = routers_of(self.document)
+        shapes = [token_shape(self.document, feed) for feed in self.feeds.sets]
+        if not routers or None in shapes:
+            return rows
+        wrong = [row.name for row in rows if row.problem]
+        names = [*dict.fromkeys([*wrong, *(router.scores for router in routers)])]
+        moved, kept = 0, list[Row]()
+        with self._runner(reference) as mine, self._runner(runnable) as theirs:
+            for feed, tokens in zip(self.feeds.sets, shapes, strict=True):
+                assert tokens is not None
+                try:
+                    original = mine.values(names, feed)
+                    result = theirs.values(names, _given(theirs, feed))
+                except DldError:  # it has no such tensors
+                    return rows
+                routes = comparable_routes(
+                    self.document, routers, tokens, original, result, self._criteria.quiet_db
+                )
+                if routes is None:
+                    return rows
+                moved += sum(first < routes.length for first in routes.first)
+                kept = merged(kept, [*self._kept_rows(routes, wrong, original, result)])
+        good = {row.name for row in kept if not row.problem}
+        if not good.issuperset(wrong):
+            return rows
+        self._moved = moved
+        return [replace(row, problem="") for row in rows]
+
+    def _kept_rows(
+        self,
+        routes: Routes,
+        names: Sequence[str],
+        original: Mapping[str, AnyArray | None],
+        result: Mapping[str, AnyArray | None],
+    ) -> Iterator[Row]:
+        for name in names:
+            values = [
+                None if value is None else routes.kept(name, value)
+                for value in (original.get(name), result.get(name))
+            ]
+            if values[0] is None or values[1] is None:
+                continue
+            tolerance = self._tolerances.of(name)
+            error = compare(values[0], values[1], tolerance)
+            problem = tolerance.problem(error) or ""
+            row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
+            yield self._criteria.judged(row)
 
     @cached_property
     def _exact(self) -> Document | None:
@@ -985,7 +1050,7 @@ def _pass(
     return lambda: session.tensors(names, values)
 
 
-def _given(session: Session, feed: Mapping[str, Any]) -> dict[str, Any]:
+def _given(session: Session | TensorRunner, feed: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a session takes of a set of inputs, in its types."""
     dtypes = {spec.name: spec.dtype for spec in session.inputs}
     return {name: _as_type(value, dtypes[name]) for name, value in feed.items() if name in dtypes}
