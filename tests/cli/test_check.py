@@ -18,15 +18,16 @@ broken (float[N] x) => (float[N] y)
 """
 
 
-def test_a_good_model_is_silent(dld: Dld, tmp_path: Path) -> None:
+def test_a_good_model_has_no_findings(dld: Dld, tmp_path: Path) -> None:
     outcome = dld("check", models.write(tmp_path, models.FUNCTIONS))
-    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "no findings\n")
 
 
 def test_findings_are_lines_and_status_one(dld: Dld, tmp_path: Path) -> None:
     outcome = dld("check", models.write(tmp_path, BROKEN))
     assert outcome.status == 1
     lines = outcome.out.splitlines()
+    assert outcome.err == "2 errors, 1 info\n"
     assert [line.split()[:3] for line in lines] == [
         ["error", "undefined-input", "bad:"],
         ["error", "unknown-operator", "bad:"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 from dld_tui.activities.check_full import LIMIT_S, Request
 from dld_tui.cli.models.inference import predicted
 from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import (
@@ -180,6 +182,10 @@ def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None
     if not as_json:
         for finding in findings:
             write(finding_line(finding))
+        counts = Counter(finding.level for finding in findings)
+        many = {"error": "errors", "warning": "warnings", "info": "info"}
+        texts = [fmt.plural(counts[level], level, many[level]) for level in ORDER if counts[level]]
+        narrate(", ".join(texts) or "no findings")
         return
     data: dict[str, JSON] = {
         "findings": [finding.to_json() for finding in findings],
