@@ -67,7 +67,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
             timeout=120,
         )
         assert done.returncode == 0, (line, done.stderr)
-        assert done.stderr == "", line
+        assert done.stderr in ("", "no findings\n"), line
 
 
 def test_every_command_is_documented() -> None:
