@@ -546,7 +546,7 @@ def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iter
     if on_tensor_cores(layer.tactic) is False:
         advice = "Use fp16, bf16, fp8 or int8, with dimensions that are multiples of 8 or 16"
         if layer.precision == "fp32":
-            advice = f"Allow TF32, or a type of fewer bits. {advice}"
+            advice = f"Allow TF32 or a lower precision. {advice}"
         hazard = f"A matrix product in {layer.precision or 'an unknown type'}"
         yield (
             "gemm-off-tensor-cores", "warning",
@@ -769,13 +769,13 @@ def _all_fp32(plan: EnginePlan) -> Iterator[PlanFinding]:
     precision_option = text_of(options.get("Precision")) if isinstance(options, dict) else ""
     allowed = [name for name in ("FP16", "BF16", "INT8", "FP8") if name in precision_option.upper()]
     advice = (
-        "Allow a type of fewer bits when building; on strongly typed TensorRT the model itself has"
-        " to say it"
+        "Allow a lower precision in the build; in a strongly typed network, the types of the model"
+        " decide"
     )
     if allowed:
         advice = (
-            f"The build allowed {' and '.join(allowed)} and the builder did not take it: it found"
-            " FP32 faster, or has no such kernel for these layers; a verbose build log tells"
+            f"The build allowed {' and '.join(allowed)}, but the builder chose FP32: it was faster,"
+            " or there is no other kernel for these layers. A verbose build log shows which"
         )
     yield PlanFinding(
         None,
