@@ -223,7 +223,7 @@ def test_an_engine_that_could_have_been_smaller_and_was_not() -> None:
     found = said(*layers, metadata=options)["runs-in-fp32"]
     assert "1 of them on Tensor Cores as TF32" in found.hazard
     assert "The build allowed FP16" in found.mitigation
-    assert "Allow a type" in said(*layers)["runs-in-fp32"].mitigation
+    assert "Allow a lower precision" in said(*layers)["runs-in-fp32"].mitigation
 
 
 @pytest.mark.parametrize("of", ["int8", "fp8", "fp4", "int4"])
