@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import texts_of_nodes
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import ValueType
@@ -161,7 +162,9 @@ def summarise(
     """
     scopes = list(document.scopes())
     if op_types is None:
-        op_types = Counter(text_of(node.proto.op_type) for scope in scopes for node in scope.nodes)
+        op_types = Counter()
+        for scope in scopes:
+            op_types.update(texts_of_nodes(scope.nodes, "op_type"))
     weights = _Weights(document, scopes)
     model = document.model
     producer = f"{text_of(model.producer_name)} {text_of(model.producer_version)}"
@@ -183,15 +186,17 @@ def summarise(
         external_files=sorted(weights.external_files),
         external_bytes=weights.external_bytes,
         unsized=weights.unsized,
-        constants=_constant_weights(document) if constants else None,
+        constants=_constant_weights(scopes if op_types.get("Constant") else ())
+        if constants
+        else None,
     )
 
 
-def _constant_weights(document: Document) -> ConstantWeights:
+def _constant_weights(scopes: Iterable[Scope]) -> ConstantWeights:
     """Return the sums over all `Constant` nodes, whose messages are read for it."""
     tensors = [
         tensor
-        for scope in document.scopes()
+        for scope in scopes
         for node in scope.nodes_of_type("Constant")
         if (tensor := node.tensor("value")) is not None
     ]
