@@ -192,7 +192,7 @@ async def the_two_change_places(session: Two) -> None:
     await session.until(lambda: session.other.beside.pane is not None)
     await session.until(lambda: session.app.screen is session.other)
     assert session.other.beside.pane is not None
-    assert session.other.beside.pane.other is session.screen
+    assert session.other.beside.pane.other.page is session.screen
     assert session.screen.beside.pane is None
     assert session.other.explorer.node is node
 
@@ -267,4 +267,4 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
         show_view(session.app, of_reduction(result, {"model": str(session.screen.path)}))
         await session.until(lambda: session.screen.beside.pane)
         assert session.app.screen is session.screen
-        assert session.pane.other.path == small
+        assert session.pane.other.page.path == small

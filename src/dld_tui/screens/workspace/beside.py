@@ -1,4 +1,4 @@
-"""Another open model beside the one of a tab: its layers, and the details of the selected one.
+"""Another open model beside the one of a tab: its nodes, and the details of the selected one.
 
 The pane only looks, and copies: no key in it changes either model. While the cursors are coupled,
 each of the two goes to the node that a comparison says belongs together with the other one's.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -40,7 +40,6 @@ from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
     from dld_tui.core.document.parts.fragment import Fragment
-    from dld_tui.screens.workspace.page import WorkspaceScreen
 
 COLUMNS, ROWS = 120, 40
 """Side by side from so many columns on, else one below the other from so many rows on."""
@@ -80,14 +79,14 @@ class BesidePane(Commands, Vertical):
 
     Args:
         beside: The controller of the model that has the tab.
-        other: The open model that is shown beside it.
-        model: The layers of that.
+        other: The controller of the open model that is shown beside it.
+        model: The nodes of that.
     """
 
     SCOPE = "beside"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("beside")
 
-    def __init__(self, beside: Beside, other: WorkspaceScreen, model: ExplorerModel) -> None:
+    def __init__(self, beside: Beside, other: Beside, model: ExplorerModel) -> None:
         super().__init__()
         self.beside = beside
         self.other = other
@@ -106,10 +105,10 @@ class BesidePane(Commands, Vertical):
     def on_mount(self) -> None:
         """Follow the edits of the other model; begin where its own tab is."""
         self.document.on_change.append(self._document_changed)
-        self.parameters.summary = self.other.parameters.summary
+        self.parameters.summary = self.other.panes.parameters.summary
         self._say_title()
         self.show_if_it_fits()
-        self.go_to(self.other.explorer.node)
+        self.go_to(self.other.panes.explorer.node)
         self.explorer.list.focus()
 
     def on_unmount(self) -> None:
@@ -258,11 +257,11 @@ class BesidePane(Commands, Vertical):
         """Show this model in its own tab, at the same node, with the present one beside it."""
         node, other = self.explorer.node, self.other
         self.action_close()
-        host(self).show_page(other)
+        host(self).show_page(other.page)
         if node is not None and is_alive(node):
             other.navigation.go_to(node)
-        if other.beside.pane is None:
-            other.beside.show_page(self.beside.page)
+        if other.pane is None:
+            other.show_page(self.beside.page)
 
     def action_leave(self) -> None:
         self.beside.panes.focus_first()
@@ -341,6 +340,12 @@ class BesidePane(Commands, Vertical):
         event.stop()
 
 
+class _OpenModel(Protocol):
+    """The page of an open model."""
+
+    beside: Beside
+
+
 @dataclass(eq=False)
 class Beside(Controller):
     """Shows another open model beside this one."""
@@ -366,7 +371,7 @@ class Beside(Controller):
 
     def tab_closed(self, page: Page) -> None:
         """Take the pane of a model away whose tab was closed."""
-        if self.pane is not None and self.pane.other is page:
+        if self.pane is not None and self.pane.other.page is page:
             self.pane.action_close()
 
     def show(self) -> None:
@@ -415,8 +420,8 @@ class Beside(Controller):
         self.ask_which("Beside", f"Which open model?{more}", options)
 
     def show_page(self, page: Page) -> None:
-        """Show an open model; its layers are listed on a thread."""
-        other = cast("WorkspaceScreen", page)
+        """Show an open model; its nodes are listed on a thread."""
+        other = cast("_OpenModel", page).beside
         models: list[ExplorerModel] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
@@ -425,9 +430,9 @@ class Beside(Controller):
             models.append(model)
 
         def ended(error: DldError | None) -> None:
-            if error is None and other.is_attached and self.pane is None:
+            if error is None and other.page.is_attached and self.pane is None:
                 self.pane = BesidePane(self, other, models[0])
                 self.page.query_one(Split).mount(self.pane)
                 self.page.facts_changed()
 
-        self.work.run(f"Listing {visible(other.tab_title)}", task, ended)
+        self.work.run(f"Listing {visible(page.tab_title)}", task, ended)
