@@ -40,11 +40,10 @@ from dld_tui.widgets.shell.command_dispatch import (
     hint,
     use_keys,
 )
-from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.themes import THEMES, KeptStylesheet
-from dld_tui.widgets.tasks import on_thread, task
+from dld_tui.widgets.tasks import EndedJob, on_thread, task
 
 if TYPE_CHECKING:
     from textual.driver import Driver

@@ -15,7 +15,7 @@ from dld_tui.screens.activity import jobs as job_module
 from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen, LogView
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.shell.host import EndedJob
+from dld_tui.widgets.tasks import EndedJob
 from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
 from tests.support.work import steps_in
 

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
-from dld_tui.widgets.shell.host import offer_rules
+from dld_tui.widgets.shell.page import offer_rules
 from tests.support import models
 from tests.support.workspace import opened
 

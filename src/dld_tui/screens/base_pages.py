@@ -19,8 +19,7 @@ from dld_tui.widgets.lists.styled import ListSource
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 
 LABEL = 18
 """Cells of the names in the pane below a list."""

@@ -31,7 +31,7 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.command_dispatch import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:

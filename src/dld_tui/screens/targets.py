@@ -41,7 +41,7 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:

@@ -10,14 +10,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
+import time
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
 from enum import Enum
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
@@ -443,3 +455,51 @@ class JobRun:
             job = self._job
         if job is not None and not job.leave():
             job.close()
+
+
+_RESULT_FILES = ("report", "engine", "output", "path", "script")
+"""Keys of results that are files, the one to open first."""
+_MOST_LOG = 2000
+
+
+@dataclass(frozen=True)
+class EndedJob:
+    """What stays of a job when its page has closed."""
+
+    number: int
+    title: str
+    """Untrusted text, as all texts here."""
+    end: str
+    """``done``, ``stopped`` or ``failed``."""
+    time: str
+    """Of the day, when it ended."""
+    result: tuple[tuple[str, str], ...]
+    """Names and values; of tables the number of rows."""
+    files: tuple[str, ...]
+    log: tuple[str, ...]
+
+    @classmethod
+    def of(cls, title: str, end: str, result: Mapping[str, JSON], log: Sequence[str]) -> EndedJob:
+        """Return what stays of a job."""
+        shown = [
+            (name.replace("_", " "), _shown(value))
+            for name, value in result.items()
+            if value not in (None, "", [], {})
+        ]
+        files = [value for name in _RESULT_FILES if isinstance(value := result.get(name), str)]
+        clock = time.strftime("%H:%M:%S")
+        number = next(_NUMBERS)
+        return cls(number, title, end, clock, tuple(shown), tuple(files), tuple(log[-_MOST_LOG:]))
+
+
+_NUMBERS = itertools.count(1)
+
+
+def _shown(value: JSON) -> str:
+    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
+        return fmt.plural(len(value), "row")
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_shown(item)}" for name, item in value.items())
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)

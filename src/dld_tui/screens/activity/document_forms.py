@@ -31,8 +31,7 @@ from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem, TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, FieldRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task
 
 Items: TypeAlias = "Callable[[Mapping[str, JSON]], Iterator[PickItem]]"

@@ -46,8 +46,7 @@ from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.host import Host, host
-from dld_tui.widgets.shell.page import Front, Page
+from dld_tui.widgets.shell.page import Front, Host, Page, host
 from dld_tui.widgets.tasks import on_thread, task
 
 _SECTION = "presets"

@@ -31,11 +31,10 @@ from dld_tui.widgets.lists.styled import LogSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.host import EndedJob, host
-from dld_tui.widgets.shell.host import host as host_of
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
+from dld_tui.widgets.shell.page import host as host_of
 from dld_tui.widgets.shell.progress import ProgressRows
-from dld_tui.widgets.tasks import JobRun, task
+from dld_tui.widgets.tasks import EndedJob, JobRun, task
 
 _DRAW_S = 1.0
 """A chart and its figures are 300 bytes, more where the scale changes: no more often than this."""

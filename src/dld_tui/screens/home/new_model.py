@@ -20,7 +20,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 
 class NewModelScreen(FormPage):

@@ -39,8 +39,7 @@ from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, shown_too
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphView
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.progress import Work
 
 

@@ -53,8 +53,7 @@ from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHea
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import NodeErrors
+from dld_tui.widgets.shell.page import NodeErrors, host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document

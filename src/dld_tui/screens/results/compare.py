@@ -35,8 +35,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.host import Host, host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Host, Page, host
 from dld_tui.widgets.tasks import on_thread, task, with_progress
 
 _SCOPES = ("report", "plan")

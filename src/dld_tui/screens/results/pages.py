@@ -21,8 +21,7 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_thread, with_progress
 
 if TYPE_CHECKING:

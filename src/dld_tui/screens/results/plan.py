@@ -62,7 +62,7 @@ from dld_tui.widgets.results.plan import (
 )
 from dld_tui.widgets.results.report_views import ChartPane
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.host import host, offer_rules
+from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables")

@@ -49,7 +49,7 @@ from dld_tui.widgets.results.report_views import (
 )
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.host import host, offer_rules
+from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, span_lines

@@ -36,8 +36,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
-from dld_tui.widgets.shell.host import Host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Host, Page
 
 _LEAST_TABLE = 10
 """Rows of the screen that the table keeps."""

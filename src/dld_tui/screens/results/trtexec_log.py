@@ -26,8 +26,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task
 
 _LEVEL = re.compile(r"\[([WEF])\] ")

@@ -18,7 +18,7 @@ from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHea
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.command_dispatch import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
 LABEL = 9

@@ -42,8 +42,7 @@ from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
 from dld_tui.widgets.tensors.grid import (
     MOST_DIGITS,

@@ -32,8 +32,7 @@ from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.state import Cursor
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import NodeErrors
+from dld_tui.widgets.shell.page import NodeErrors, host
 
 if TYPE_CHECKING:
     from dld_tui.activities.run_tool import Result

@@ -35,8 +35,7 @@ from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, binding_of, bindings_for
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 
 if TYPE_CHECKING:
     from dld_tui.core.document.parts.fragment import Fragment

@@ -23,7 +23,7 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.shell.command_dispatch import holding
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

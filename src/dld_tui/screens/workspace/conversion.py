@@ -18,7 +18,7 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs, Watch, model_view
 from dld_tui.widgets.shell.command_dispatch import hint
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
     from dld_tui.activities.registry import Modification

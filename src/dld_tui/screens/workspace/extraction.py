@@ -18,7 +18,7 @@ from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.explorer.state import below
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope

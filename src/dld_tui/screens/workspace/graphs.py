@@ -30,8 +30,7 @@ from dld_tui.widgets.graph.overlays import Overlay, memory_overlay
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphModel
 from dld_tui.widgets.lists.line_view import MarksChanged
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.widgets.shell.command_dispatch import hint
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
 

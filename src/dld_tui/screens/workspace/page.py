@@ -49,8 +49,7 @@ from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.command_dispatch import bindings_for
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.progress import Work, WorkPanel
 from dld_tui.widgets.tasks import on_thread
 

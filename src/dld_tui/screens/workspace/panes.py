@@ -22,7 +22,7 @@ from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.frame import CHOICE, Framed
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
     from dld_tui.widgets.parameters.edit_bar import EditBar

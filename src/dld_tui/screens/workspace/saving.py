@@ -16,7 +16,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.state import Cursor
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.state import all_nodes, matching_nodes, name_separator
 from dld_tui.widgets.shell.command_dispatch import hint
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Transaction

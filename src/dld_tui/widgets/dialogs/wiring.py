@@ -37,7 +37,7 @@ from dld_tui.widgets.parameters.descriptions import Terminal, terminals_of
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 
 _LABEL = 24
 _ADD = "add"

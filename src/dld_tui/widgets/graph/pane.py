@@ -33,7 +33,7 @@ from dld_tui.widgets.lists.styled import compiled
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for, hint, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:

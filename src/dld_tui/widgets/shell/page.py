@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from textual import events
 from textual.app import ComposeResult
@@ -19,17 +19,19 @@ from textual.widget import Widget
 
 from dld_tui.commands import COMMANDS, Command
 from dld_tui.commands.key_names import key_name
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import JSON
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import is_greyed, run_command, same_facts
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.tasks import Tasks
+from dld_tui.widgets.tasks import EndedJob, Tasks
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
+    from dld_tui.core.document.parts.fragment import Fragment
     from dld_tui.core.settings.custom_tools import Tool
-    from dld_tui.core.types import JSON
 
 
 MOST = 5
@@ -214,7 +216,6 @@ def _shown(labels: list[str], current: int, room: int) -> tuple[int, int, int]:
 
 
 if TYPE_CHECKING:
-    from textual.screen import Screen
     from textual.timer import Timer
 
     _Base = Screen[Any]
@@ -509,3 +510,98 @@ class Page(Front, Screen[None]):
         """Draw the tabs as they are now."""
         for strip in self.query(TabStrip):
             strip.refresh()
+
+
+# --- the app, as pages and widgets see it --------------------------------------------------------
+
+
+class Host(Protocol):
+    """The app, as the rooms below it see it."""
+
+    config: Config
+    state: State
+    copied_nodes: Fragment | None
+    """What was copied last in any tab, to be pasted in any."""
+
+    def use_config(self, config: Config) -> None:
+        """Show the program with other settings."""
+
+    @property
+    def tasks(self) -> Tasks:
+        """Long work and dialogs that belong to no screen."""
+
+    @property
+    def pages(self) -> Sequence[Page]:
+        """The open tabs, in order."""
+
+    @property
+    def page(self) -> Page:
+        """The tab that is seen, or the start page."""
+
+    def open_path(self, path: Path | str, then: Callable[[Page], None] | None = None) -> None:
+        """Recognise a file and open it in a tab; an error is shown in a dialog.
+
+        Args:
+            path: The file.
+            then: Is told the page.
+        """
+
+    def open_all(self, paths: Sequence[Path | str]) -> None:
+        """Open files in tabs, in their order, and show the first."""
+
+    def reveal(self, path: Path | str, scope_path: Sequence[str], node_ref: str) -> None:
+        """Show a node of a model, which is opened first when it is not."""
+
+    def reveal_layer(self, path: Path | str, index: int) -> None:
+        """Show a layer of a report, which is opened first when it is not."""
+
+    def add_page(self, page: Page) -> None:
+        """Open a new tab and show it."""
+
+    def show_page(self, page: Page) -> None:
+        """Show an open tab."""
+
+    def close_page(self, page: Page) -> None:
+        """Close a tab without asking, e.g. after its file could not be opened."""
+
+    def page_changed(self) -> None:
+        """Draw the tabs again after a title or an unsaved mark changed."""
+
+    def show_error(self, error: BaseException, title: str = "") -> None:
+        """Show an error in a dialog whose text can be copied."""
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the user types or points just now, so that other work should wait."""
+
+    @property
+    def ended_jobs(self) -> Collection[EndedJob]:
+        """The jobs that have ended in this session, the newest last."""
+
+    def job_ended(self, job: EndedJob) -> None:
+        """Keep what stays of a job."""
+
+    def start_activity(self, activity: str, values: Mapping[str, JSON]) -> None:
+        """Show the form of an activity, some of its fields filled."""
+
+    def run_job(
+        self,
+        activity: str,
+        request: Mapping[str, JSON],
+        on_result: Callable[[Any], None],
+        *,
+        title: str = "",
+        target: str | None = None,
+    ) -> None:
+        """Run an activity on a target, this machine by default, and show its progress."""
+
+
+def offer_rules(owner: Host, model: Path, rules: Sequence[str]) -> None:
+    """Open a model and show what rules of ``dld rewrite`` would change in it."""
+    names = " ".join(rules)
+    owner.open_path(model, lambda page: page.when_open(lambda: page.offer_rules(names)))
+
+
+def host(node: Widget | Screen[object]) -> Host:
+    """Return the app of a widget or screen."""
+    return cast("Host", node.app)

@@ -16,8 +16,7 @@ from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.glyphs import bar
-from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Page, host
 
 if TYPE_CHECKING:
     from dld_tui.core.events import Progress
