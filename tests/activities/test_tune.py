@@ -61,7 +61,7 @@ endless (float[4] x) => (float[4] y) {
 
 
 def tuned(path: Path, **settings: Any) -> TuneResult:
-    settings.setdefault("budget", 60.0)
+    settings.setdefault("budget", 600.0)
     events = list(run(Request(model=path, output=path.with_suffix(".tune.json"), **settings)))
     assert isinstance(events[-1], Finished)
     result = events[-1].result
@@ -117,7 +117,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     tmp_path: Path, fast: dict[str, float]
 ) -> None:
     fast |= {"simplified.onnx": 0.5, "deep.tune.onnx": 0.5, "threads 1": 0.8}
-    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=60.0, only=("simplified,threads-1",))
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=600.0, only=("simplified,threads-1",))
     assert result.best == "simplified+threads-1"
     assert result.is_faster
     assert result.factor == pytest.approx(1 / 0.4)
@@ -167,7 +167,7 @@ def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
         return Gain(1.0, read[-1], (row,), 0.0)
 
     monkeypatch.setattr("dld_tui.core.tune.gain.gain_of", gain_of)
-    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=60.0, only=("threads-1",))
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=600.0, only=("threads-1",))
     assert read == shown
     assert result.nodes[0].after_ms == min(shown)
     assert [Path(one).exists() for one in result.reports] == [True, True]
@@ -188,11 +188,11 @@ def test_what_was_found_outlives_a_result_that_cannot_be_written(
 
     monkeypatch.setattr(writer, "write_text", on_a_full_disk)
     with pytest.raises(SaveError, match="The measurements are kept"):
-        tuned(path, budget=60.0, only=("simplified",))
+        tuned(path, budget=600.0, only=("simplified",))
     assert [one.name for one in tmp_path.iterdir()] == ["deep.onnx"]
     full.clear()
     monkeypatch.setattr(tune._Tuning, "_convert", lambda *asked: pytest.fail("it is made"))
-    assert tuned(path, budget=60.0, only=("simplified",)).best == "simplified"
+    assert tuned(path, budget=600.0, only=("simplified",)).best == "simplified"
 
 
 def test_waiting_for_threads_is_no_measuring(
@@ -310,7 +310,9 @@ def test_the_log_compares_what_is_slower_with_the_best_in_the_same_rounds(
 ) -> None:
     fast |= {"threads 1": 1.7}
     path = write(tmp_path, DEEP, "deep.onnx")
-    request = Request(model=path, output=tmp_path / "o.tune.json", budget=60.0, only=("threads-1",))
+    request = Request(
+        model=path, output=tmp_path / "o.tune.json", budget=600.0, only=("threads-1",)
+    )
     lines = [event.text for event in run(request) if isinstance(event, Log)]
     assert "1 thread: slower, 1.70× the best latency" in lines
 
@@ -382,7 +384,7 @@ def test_a_candidate_whose_loading_does_not_fit_is_not_started(
     monkeypatch.setattr(tune._Tuning, "_left", lambda self, share=None: 5.0)
     path = write(tmp_path, DEEP, "deep.onnx")
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=60.0, again=True), document)
+        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
         tuning._make_inputs()
         tuning._first_s = 10.0
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
@@ -440,7 +442,7 @@ def test_a_slow_model_is_converted_in_a_process_that_can_be_stopped(
     result = tuned(path, only=("simplified",))
     assert (result.best, result.is_faster) == ("simplified", True)
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=60.0, again=True), document)
+        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
         tuning._make_inputs()
         monkeypatch.setattr(tuning, "_left", lambda share=None: 0.05)
         change = next(one for one in CHANGES if one.id == "simplified")

@@ -71,8 +71,10 @@ slower than another one of the same set-up."""
 _OVERHEAD = 0.08
 """Share of the time measured that all loading and checking may take for a session to be renewed."""
 _ROUNDS = 12
-_CONFIRM_S, _CONFIRM_LEAST_S = 1.5, 0.2
+_CONFIRM_S, _CONFIRM_LEAST_S = 2.0, 0.2
 """How long a run of a pair takes that confirms the winner, at most and at least."""
+_CONFIRM_PAIRS = 12
+"""Pairs that confirm it, at most: each starts a process, which takes about a second."""
 _OVER = 0.05
 """The share of the budget after which even the profiles of a confirmed winner stop."""
 _QUICK_S, _QUICK_BYTES = 1.0, 64 << 20
@@ -785,7 +787,6 @@ class _Tuning:
         """
         from dld_tui.core.compare.gate import (
             LEAST_RUNS,
-            RUNS,
             TOLERANCE_PERCENT,
             compared_times,
             judge,
@@ -795,10 +796,12 @@ class _Tuning:
         duration_s, least_s = _CONFIRM_S, self._pair_s() - _PROCESS_S
         profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
         with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-            while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > profile_s):
+            while len(pairs) < LEAST_RUNS or (
+                len(pairs) < _CONFIRM_PAIRS and self._left() > profile_s
+            ):
                 if max(1, LEAST_RUNS - len(pairs)) * least_s > self._left():
                     break
-                yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
+                yield Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
                 begin = time.monotonic()
                 new_first = len(pairs) % 2 == 1
                 try:
