@@ -16,7 +16,7 @@ from dld_tui.api import gate, pytest_plugin
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
-from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget, ProcessJob
@@ -88,6 +88,34 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
     assert run("--slower", "60%", "--budget", "9s").return_value == 0
     assert isinstance(run("--markdown", str(page)).exception, UsageError), "the file is there"
     assert isinstance(run("--commands", "--threads", "2").exception, UsageError)
+
+
+def test_a_gate_without_time_for_six_pairs_is_undecided_and_no_pass(
+    times: dict[str, float],
+    assert_not_slower: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    limits: list[float] = []
+
+    def result_of(*arguments: Any) -> Pair:
+        limits.append(arguments[-1])
+        raise TimeLimitError("stopped after 25.0 s at “base: Loading the model”")
+
+    monkeypatch.setattr("dld_tui.targets.registry.result_of", result_of)
+    page, xml = tmp_path / "g.md", tmp_path / "g.xml"
+    words = ["base.onnx", "new.onnx", "--limit", "25", "--json",
+             "--markdown", str(page), "--junit", str(xml)]  # fmt: skip
+    called = CliRunner().invoke(command.command, words, standalone_mode=False)
+    assert (called.return_value, limits) == (5, [25.0])
+    data = json.loads(called.stdout)
+    assert (data["verdict"], data["end_to_end"], data["ratio"]) == ("undecided", None, None)
+    assert "0 of at least 6 pairs" in data["stopped"]
+    assert "Loading the model" in data["stopped"]
+    assert page.read_text().startswith("### dld gate: undecided")
+    assert 'errors="1"' in xml.read_text()
+    with pytest.raises(pytest.fail.Exception, match="undecided: 0 of at least 6"):
+        assert_not_slower("base.onnx", "new.onnx", limit_s=25)
 
 
 def test_no_verdict_takes_the_place_of_a_model_or_of_the_other_verdict(
