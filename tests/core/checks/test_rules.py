@@ -358,3 +358,28 @@ def test_a_sparse_output(tmp_path: Path) -> None:
     made.graph.output.append(info("k"))
     (finding,) = findings_of(opened(tmp_path, made), "tensor-data")
     assert "an output of the graph" in finding.message
+
+
+def test_outputs_of_a_function(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+    g (float[2] x) => (float[2] y) {{ z, y = f.Two(x) }}
+    <domain: "f", opset_import: ["" : 20]> Two (a) => ({}) {{ b = Neg(a) }}"""
+    document = opened(tmp_path, models.parse(text.format("b, b")))
+    assert [f.level for f in findings_of(document, "duplicate-output")] == ["error"]
+    document.close()
+    document = opened(tmp_path, models.parse(text.format("a, b")))
+    (finding,) = findings_of(document, "outer-output")
+    document.apply("repair", steps=repair_steps([finding]))
+    assert findings_of(document, "outer-output") == []
+    assert document.functions[0].outputs == ("a_copy", "b")
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
+
+
+def test_a_parameter_of_a_function_may_be_absent(tmp_path: Path) -> None:
+    """ONNX Runtime and onnx's checker take such a call."""
+    text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+    g (float[2] x) => (y) { y = f.Leaky(x) }
+    <domain: "f", opset_import: ["" : 20]> Leaky <by> (a) => (b)
+    { b = LeakyRelu<alpha: float = @by>(a) }"""
+    document = opened(tmp_path, models.parse(text))
+    assert [f.level for f in findings_of(document, "missing-attribute")] == ["warning"]

@@ -481,7 +481,12 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
     scope, shown_name = state.scope, name_of(name)
     if state.outputs[name] > 1:
         text = f"{state.outputs[name]} outputs are called {shown_name}"
-        findings.append(make_finding("duplicate-output", text, scope, value=name))
+        level: Level | None = "error" if scope.is_function else None
+        findings.append(make_finding("duplicate-output", text, scope, value=name, level=level))
+    if scope.is_function and name and name in state.inputs:
+        text = f"Output {shown_name} is an input of the function, which ONNX Runtime rejects"
+        repair = Repair("own_outputs", {"values": [name]})
+        findings.append(make_finding("outer-output", text, scope, value=name, repair=repair))
     if not name or state.defines(name):
         return
     if not state.sees(name):
@@ -963,7 +968,8 @@ def _check_attributes(
     missing = [name for name in signature.required if name not in seen]
     if missing:
         message = f"{signature.title} needs the attribute {names_of(missing)}"
-        findings.append(make_finding("missing-attribute", message, node.scope, node))
+        level = signature.missing_attribute
+        findings.append(make_finding("missing-attribute", message, node.scope, node, level=level))
 
 
 def _check_reference(

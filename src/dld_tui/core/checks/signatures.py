@@ -63,6 +63,8 @@ class Signature:
     attributes: dict[str, int] | None = None
     """AttributeProto types by name, 0 for any; None when all are allowed."""
     required: tuple[str, ...] = ()
+    missing_attribute: Level | None = None
+    """The level of a missing one, where it is not that of the rule."""
 
 
 class Root:
@@ -223,6 +225,7 @@ def _function_signature(scope: Scope, title: str) -> Signature:
         most_outputs=len(proto.output),
         attributes={**dict.fromkeys(required, 0), **kinds},
         required=required,
+        missing_attribute="warning",  # nodes inside then take the default of their operator
     )
 
 

@@ -175,3 +175,22 @@ def test_names_go_on_from_those_that_are_taken(tmp_path: Path) -> None:
     given = [names.take("t") for _ in range(9)]
     assert len(set(given)) == 9
     assert not {"t", "t_1", "t_2", "t_4"} & {*given}
+
+
+def test_calls_keep_all_outputs_of_a_function(tmp_path: Path) -> None:
+    """ONNX Runtime and onnx's checker reject calls with fewer."""
+    text = """<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+    g (float[2] x) => (float[2] y) { y = f.Two(x) }
+    <domain: "f", opset_import: ["" : 20]> Two (a) => (c) { b = Neg(a) c = Exp(b) }"""
+    document = Document.open(models.write(tmp_path, text))
+    before = bytes_of(document)
+    document.apply("add_output", scope=["function f:Two"], name="b")
+    assert document.main.nodes[0].outputs == ("y", "")
+    document.apply("trim_links", scope=[], node=">y")
+    document.apply("set_output", scope=[], node=">y", index=1, value="z")
+    document.apply("set_output", scope=[], node=">y", index=1, value="")
+    assert document.main.nodes[0].outputs == ("y", "")
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
+    while document.history.done:
+        document.undo()
+    assert bytes_of(document) == before

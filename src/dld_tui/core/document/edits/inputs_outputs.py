@@ -59,7 +59,10 @@ def add_output(
     dtype: str | None = None,
     dims: Sequence[int | str | None] | None = None,
 ) -> str:
-    """Make a value of the graph one of its outputs."""
+    """Make a value of the graph one of its outputs.
+
+    Calls of a function get an output without a name there: they must have all outputs.
+    """
     home = document.scope_at(scope)
     if name in home.outputs:
         raise EditError(f"{quoted(name)} is an output already")
@@ -149,6 +152,10 @@ def _add(
     if scope.is_function:
         names = scope.inputs if side == "input" else scope.outputs
         transaction.do(SetLinks(scope, None, side, (*names, name)))
+        if side == "output":
+            for node in nodes_with_key(scope.document, key_of(scope)):
+                if len(node.outputs) == len(names):
+                    transaction.do(SetLinks(node.scope, node, side, (*node.outputs, "")))
         return
     if dtype is None:
         known = scope.value_type(name)

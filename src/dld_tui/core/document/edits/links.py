@@ -119,6 +119,9 @@ def set_output(
     if value:
         require_free(target.scope, value)
     outputs = with_item(target.outputs, index, value)
+    called = function_of(target)
+    if called is not None:  # its calls have all outputs
+        outputs += ("",) * (min(len(target.outputs), len(called.outputs)) - len(outputs))
     if outputs == target.outputs:
         return "set nothing"
     transaction.do(SetLinks(target.scope, target, "output", outputs))

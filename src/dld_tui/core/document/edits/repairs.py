@@ -13,6 +13,7 @@ from dld_tui.core.document.edits.nodes import delete_from, free_node_name, remov
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.index import record_name
+from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import node_proto, permutation
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
@@ -69,10 +70,16 @@ def repair(
 def trim_links(
     document: Document, transaction: Transaction, *, scope: Sequence[str], node: str
 ) -> str:
-    """Drop the inputs and outputs at the end of a node's lists that are left out."""
+    """Drop the inputs and outputs at the end of a node's lists that are left out.
+
+    A call of a local function keeps as many outputs as the function has.
+    """
     target = node_at(document, scope, node)
+    called = function_of(target)
+    least = {"output": len(called.outputs)} if called is not None else {}
     for side, names in (("input", target.inputs), ("output", target.outputs)):
         filled = next((i + 1 for i in reversed(range(len(names))) if names[i]), 0)
+        filled = max(filled, least.get(side, 0))
         if filled < len(names):
             transaction.do(SetLinks(target.scope, target, side, names[:filled]))
     return f"trim the links of {quoted(node)}"
@@ -147,12 +154,19 @@ def rename_shadowing(
 def own_outputs(
     document: Document, transaction: Transaction, *, scope: Sequence[str], values: Sequence[str]
 ) -> str:
-    """Let a subgraph output copies of outer values, which it must not output directly."""
+    """Let a subgraph output copies of outer values, which it must not output directly.
+
+    A function outputs copies of its inputs.
+    """
     home = document.scope_at(scope)
-    if home.parent is None:
+    if home.parent is None and not home.is_function:
         raise EditError("only a subgraph can have outer values as outputs")
     for value in strings(values, "values"):
-        if home.definition(value) is None and home.resolve(value) is not None:
+        if home.is_function:
+            is_outer = value in home.inputs and value in home.outputs
+        else:
+            is_outer = home.definition(value) is None and home.resolve(value) is not None
+        if is_outer:
             _copy_out(transaction, home, value)
     return "copy outer values that go out"
 
@@ -162,6 +176,10 @@ def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
     ensure_known_import(transaction, home, "")
     proto = node_proto("Identity", [value], [copied], free_node_name(home, copied))
     transaction.append(home, "node", home.new_node(proto))
+    if home.is_function:
+        renamed = tuple(copied if name == value else name for name in home.outputs)
+        transaction.do(SetLinks(home, None, "output", renamed))
+        return
     for record in list(home.named("output").all(value)):
         transaction.do(SetText(home, "output", record, record, "name", value, copied))
 
