@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
-from dld_tui.core.conversion.opset import OpsetChanges
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.document.document import Document
@@ -30,6 +29,9 @@ from dld_tui.core.files.external import is_data_file, named_data_files, remove_u
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.tensorrt.retyping import CastFigures, CastLoss
 from dld_tui.core.text import clip, shortened, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.conversion.opset import OpsetChanges
 
 
 @dataclass(frozen=True)

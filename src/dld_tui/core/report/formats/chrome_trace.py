@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, InputError
@@ -32,6 +31,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dld_tui.core.report.report import Report
 
 
