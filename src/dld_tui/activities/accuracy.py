@@ -178,13 +178,13 @@ class Request(EngineSettings, ComparisonSettings):
                 hint="Give --against-backend tensorrt, or an engine with --against",
             )
         mine, theirs = backends
-        given = (
+        set_fields = (
             ("--provider", mine, self.provider != "CPU"),
             ("--optimization", mine, self.optimization != "usual"),
             ("--against-provider", theirs, self.against_provider != ""),
             ("--against-optimization", theirs, self.against_optimization != "same"),
         )
-        for option, backend, is_given in given:
+        for option, backend, is_given in set_fields:
             if is_given and backend == "tensorrt":
                 raise UsageError(f"{option} is for ONNX Runtime, not for TensorRT")
 

@@ -159,8 +159,8 @@ class Request(BuildSettings):
             UsageError: Says which.
         """
         parse_tolerances(self.tolerance, self.atol, self.rtol)
-        if given := [name for name in _OWN_TACTICS if getattr(self, name)]:
-            flag = f"--{given[0].replace('_', '-')}"
+        if set_fields := [name for name in _OWN_TACTICS if getattr(self, name)]:
+            flag = f"--{set_fields[0].replace('_', '-')}"
             raise UsageError(
                 f"{flag} cannot be used with this search, which chooses all tactics itself"
             )
@@ -403,12 +403,12 @@ def _options(request: Request) -> str:
 
     values = to_json(request)
     left_out = {"model", "output", *_NO_MATTER}
-    kept = {
+    build_settings = {
         setting.name: values[setting.name]
         for setting in settings_of(BuildSettings)
         if setting.name not in left_out
     }
-    return command_line((), BuildSettings, kept)
+    return command_line((), BuildSettings, build_settings)
 
 
 def _shown(tactic: Tactic) -> ShownTactic:

@@ -191,29 +191,29 @@ class _Reducing:
             try:
                 part = next(search) if answer is None else search.send(answer)
             except StopIteration as end:
-                kept: list[Node] = end.value
+                smallest: list[Node] = end.value
                 break
             answer = yield from self._fails(part)
             if answer:
                 yield Log(f"{fmt.plural(len(part), 'node')} still fail")
-        message = yield from self._finish(kept)
+        message = yield from self._finish(smallest)
         yield Finished(
             Reduction(
-                self._request.output.absolute(), len(self._labels), len(kept),
-                [self._labels[node] for node in kept], self._tried, self._known,
+                self._request.output.absolute(), len(self._labels), len(smallest),
+                [self._labels[node] for node in smallest], self._tried, self._known,
                 round(time.monotonic() - began, 3), message,
             )
         )  # fmt: skip
 
-    def _finish(self, kept: Sequence[Node]) -> Generator[Event, None, str]:
+    def _finish(self, smallest: Sequence[Node]) -> Generator[Event, None, str]:
         """Write the smallest model, and confirm that it fails."""
-        failed = yield from self._checked_part(kept)
+        failed = yield from self._checked_part(smallest)
         if not failed:
             raise ActivityError(
                 "the smallest model does not fail each time: the check is not deterministic",
                 hint="Repeat the command in the check until it fails, and add --again",
             )
-        self._write(kept, self._request.output)
+        self._write(smallest, self._request.output)
         return self._said
 
     def _fails(self, part: Sequence[Node]) -> Generator[Event, None, bool]:

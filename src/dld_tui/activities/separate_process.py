@@ -41,11 +41,11 @@ def run_in_process(
     from dld_tui.backends.processes import run_tool
 
     line = json.dumps({"activity": activity, "request": dict(settings)})
-    said = folder / "end.json"
-    said.unlink(missing_ok=True)
-    running = run_tool(__name__, [line, str(said)], limit)
+    end_file = folder / "end.json"
+    end_file.unlink(missing_ok=True)
+    running = run_tool(__name__, [line, str(end_file)], limit)
     end = yield from events_of(running, lambda passed: Progress(passed, limit, "s", activity))
-    event = event_from_line(said.read_text()) if said.exists() else None
+    event = event_from_line(end_file.read_text()) if end_file.exists() else None
     if isinstance(event, Failed):
         raise event.to_error()
     if isinstance(event, Finished):
@@ -61,8 +61,8 @@ def main() -> None:
     from dld_tui.activities.worker import Control, EventWriter, run_request
     from dld_tui.core.files.writer import write_text
 
-    line, said = sys.argv[1:]
+    line, end_file = sys.argv[1:]
     control = Control()
     control.handle_signals()  # so that a tool that the activity runs ends with it
     ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), control)
-    write_text(Path(said), event_to_line(ending), overwrite=True)
+    write_text(Path(end_file), event_to_line(ending), overwrite=True)

@@ -368,10 +368,10 @@ class _Searching:
     def _problem(self, engine: Path) -> Generator[Event, None, str]:
         """Return which output is wrong; empty where none is."""
         mine = to_json(self._request)
-        given = {name: mine[name] for name in ("tolerance", "inputs", "seed")}
+        shared = {name: mine[name] for name in ("tolerance", "inputs", "seed")}
         shapes: list[JSON] = [] if self._request.inputs is not None else [*self._shapes]
         result = yield from self._ask(
-            "accuracy", model=mine["model"], against=str(engine), shape=shapes, **given,
+            "accuracy", model=mine["model"], against=str(engine), shape=shapes, **shared,
             **self._loading,
         )  # fmt: skip
         return "" if result.is_good else f"output {result.first} is not within {result.tolerance}"
@@ -412,10 +412,10 @@ class _Searching:
 
         values = {name: one for name, one in to_json(self._request).items() if name not in _OWN}
         known = {setting.name for setting in settings_of(BuildSettings)}
-        kept = {name: value for name, value in values.items() if name in known}
+        settings = {name: value for name, value in values.items() if name in known}
         return command_line(
             ("dld", "build"), BuildSettings,
-            {**kept, "model": str(self._request.model), "build_route": route},
+            {**settings, "model": str(self._request.model), "build_route": route},
         )  # fmt: skip
 
 

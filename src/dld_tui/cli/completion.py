@@ -45,10 +45,10 @@ class TcshComplete(ShellComplete):
         """Return a word as typed, or the files with this prefix."""
         if item.type not in ("file", "dir"):
             return str(item.value)
-        found = _beginning_with(item.value)
-        if len(found) == 1 and found[0].endswith("/"):
-            found += _beginning_with(found[0])  # else tcsh would take it as the end of the word
-        return "\n".join(found)
+        names = _beginning_with(item.value)
+        if len(names) == 1 and names[0].endswith("/"):
+            names += _beginning_with(names[0])  # else tcsh would take it as the end of the word
+        return "\n".join(names)
 
 
 def _beginning_with(start: str) -> list[str]:

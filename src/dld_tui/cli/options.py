@@ -39,19 +39,19 @@ def parameters_of(request: type[Any]) -> list[click.Parameter]:
 
 def request_from(request: type[Any], values: dict[str, Any]) -> Any:
     """Build a request from the values that click parsed; takes its own out of `values`."""
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     asked: dict[str, Any] = {}
     for setting in settings_of(request):
         value = values.pop(setting.name, None)
         if value is not None and value != ():
             is_model = setting.name == "model" and isinstance(value, Path)
-            given[setting.name] = model_in(value) if is_model else value
+            fields[setting.name] = model_in(value) if is_model else value
         for flag, meaning in setting.param.flags:
             if values.get(_flag_name(flag)):
                 asked[setting.name] = meaning  # of several the one that is declared last
     for name in [name for name in values if name.startswith(_FLAG)]:
         del values[name]
-    return request(**asked | given)
+    return request(**asked | fields)
 
 
 def _argument(setting: Setting) -> click.Parameter:

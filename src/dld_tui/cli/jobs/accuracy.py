@@ -76,9 +76,9 @@ def _callback(
         raise UsageError("--json does not go with --csv")
     if values["precision"] is not None:
         return _search(values, target, as_json=as_json, as_csv=as_csv, force=force)
-    given = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
-    if given:
-        raise UsageError(f"{_FLAGS[given[0]]} is for --search")
+    foreign = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
+    if foreign:
+        raise UsageError(f"{_FLAGS[foreign[0]]} is for --search")
     result: AccuracyReport = run_activity("accuracy", request_from(Request, values), target)
     if as_json:
         write_json(result)
@@ -95,9 +95,9 @@ def _search(
     if as_csv:
         raise UsageError("--csv cannot be used with --search")
     wanted = {setting.name for setting in settings_of(SearchRequest)}
-    given = [name for name in values if name not in wanted and values[name] not in (None, ())]
-    if given:
-        option = _FLAGS.get(given[0], f"--{given[0].removeprefix('flag_').replace('_', '-')}")
+    foreign = [name for name in values if name not in wanted and values[name] not in (None, ())]
+    if foreign:
+        option = _FLAGS.get(foreign[0], f"--{foreign[0].removeprefix('flag_').replace('_', '-')}")
         raise UsageError(f"{option} cannot be used with --search")
     values = {name: value for name, value in values.items() if name in wanted}
     model: Path = values["model"]
@@ -127,7 +127,7 @@ def _parameters() -> list[click.Parameter]:
             ["--rows"], type=click.IntRange(0), default=40, metavar="N",
             help="Number of inner tensors to list; 0 for all.  [default: 40]",
         ),
-        *(_search_option() if one.name == "precision" else one for one in theirs),
+        *(_search_option() if parameter.name == "precision" else parameter for parameter in theirs),
         click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
@@ -184,9 +184,11 @@ def show_search(result: PrecisionResult, model: Path) -> None:
     write()
     script = result.script
     if is_int8 and kept:
-        given = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
+        exclusion = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
         path = visible(str(model))
-        write(f"Quantize the others: dld convert quantize {path} --calibration DIR {given} -o OUT")
+        write(
+            f"Quantize the others: dld convert quantize {path} --calibration DIR {exclusion} -o OUT"
+        )
         if script is None:
             write("Use --script nodes.txt to write the names for --exclude-from")
     elif is_int8:
@@ -204,16 +206,16 @@ def _write_nodes(kept: Sequence[KeptNode]) -> None:
 
 def show_result(result: AccuracyReport, *, worst: bool, most: int) -> None:
     """Print a comparison as text."""
-    found = result.found
-    for remark in found.remarks:
+    errors = result.found
+    for remark in errors.remarks:
         narrate(remark)
     write(f"Reference  {side_text(result.reference)}")
     write(f"Other      {side_text(result.other)}")
     sets = fmt.plural(result.sets, "set")
     write(f"Inputs     {sets}: {', '.join(visible(text) for text in result.inputs)}")
     write()
-    _table(found.outputs)
-    inner = [row for row in (found.worst() if worst else found.rows) if not row.is_output]
+    _table(errors.outputs)
+    inner = [row for row in (errors.worst() if worst else errors.rows) if not row.is_output]
     if inner:
         shown = listed(inner, most)
         write()
@@ -221,17 +223,17 @@ def show_result(result: AccuracyReport, *, worst: bool, most: int) -> None:
         more = f", {len(shown):,} shown" if len(shown) < len(inner) else ""
         write(f"{fmt.plural(len(inner), 'inner tensor')}, {order}{more}")
         _table(shown)
-        _first(found)
+        _first(errors)
     write()
-    bad = [row for row in found.outputs if row.problem]
+    bad = [row for row in errors.outputs if row.problem]
     for row in bad:
         write(f"{visible(row.name)}: {visible(row.problem)}")
     if not bad:
         write(f"All outputs are within the tolerance ({result.tolerance})")
 
 
-def _first(found: Result) -> None:
-    first = found.first
+def _first(errors: Result) -> None:
+    first = errors.first
     if first is None:
         return
     write()

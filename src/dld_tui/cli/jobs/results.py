@@ -187,9 +187,9 @@ def show_reduction(result: Reduction, as_json: bool) -> None:
     if as_json:
         write_json(result)
         return
-    left = ", ".join(result.nodes[:10]) + (", …" if len(result.nodes) > 10 else "")
+    names = ", ".join(result.nodes[:10]) + (", …" if len(result.nodes) > 10 else "")
     before = fmt.plural(result.nodes_before, "node")
-    write(f"{visible(str(result.path))}: {result.nodes_after} of {before}: {visible(left)}")
+    write(f"{visible(str(result.path))}: {result.nodes_after} of {before}: {visible(names)}")
     known = f", and {result.known} known from before" if result.known else ""
     write(f"{fmt.plural(result.tried, 'part')} tried{known} in {fmt.duration(result.seconds)}")
     for line in result.said.splitlines()[-5:]:

@@ -51,12 +51,12 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
     Raises:
         UsageError: A shape is invalid or does not fit.
     """
-    given = parse_shapes(shapes, document.main.inputs)
-    sizes = declare_inputs(document, given)
+    known_shapes = parse_shapes(shapes, document.main.inputs)
+    sizes = declare_inputs(document, known_shapes)
     infer(document, path)
     branches: dict[Node, str] = {}
-    if given:
-        sizes = follow_shapes(document, given, branches) | sizes
+    if known_shapes:
+        sizes = follow_shapes(document, known_shapes, branches) | sizes
     return ModelCosts(document, sizes, branches)
 
 

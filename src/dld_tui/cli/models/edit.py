@@ -84,9 +84,9 @@ def command(
         document.close()
     for remark in remarks:
         narrate(f"{output}: {remark}")
-    for number, one in result.relocated:
+    for number, moved in result.relocated:
         narrate(
-            f"{script}: edit {number}: {one.kind} {one.name!r} is {one.place!r} here,"
+            f"{script}: edit {number}: {moved.kind} {moved.name!r} is {moved.place!r} here,"
             " found by structure"
         )
     for number, reason in result.refused:
@@ -96,8 +96,13 @@ def command(
             {"edit": number, "reason": reason} for number, reason in result.refused
         ]
         relocated: list[JSON] = [
-            {"edit": number, "kind": one.kind, "name": one.name, "found": one.place}
-            for number, one in result.relocated
+            {
+                "edit": number,
+                "kind": moved.kind,
+                "name": moved.name,
+                "found": moved.place,
+            }
+            for number, moved in result.relocated
         ]
         write_json(
             {

@@ -133,10 +133,10 @@ _MOST_COMMAS = 32
 """Maximum number of parts that may form one name."""
 
 
-def _split(given: Sequence[str], known: Any) -> list[str]:
+def _split(texts: Sequence[str], known: Any) -> list[str]:
     """Split names at commas; known names may contain commas."""
     names: list[str] = []
-    for text in given:
+    for text in texts:
         parts = text.split(",")
         while parts:
             joined = (

@@ -126,8 +126,8 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
     """
     document = Document.open(path)
     try:
-        found = check(document, operators=False)  # those of `dld check` are slower to load
-        findings = [finding for finding in found if finding.level != "info"]
+        all_findings = check(document, operators=False)  # those of `dld check` are slower to load
+        findings = [finding for finding in all_findings if finding.level != "info"]
         _narrate_findings(path, findings)
         summary = summarise(document)
         contents = contents_of(path) if path.is_dir() else None
@@ -224,14 +224,14 @@ def node_line(scope: Scope, node: Node) -> str:
 def summary_lines(summary: ModelSummary) -> Iterator[str]:
     """Yield the lines above the operator table."""
     opsets = (f"{domain or 'ai.onnx'} {version}" for domain, version in summary.opsets.items())
-    given = [tensor for tensor in summary.inputs if not tensor.has_default]
+    needed = [tensor for tensor in summary.inputs if not tensor.has_default]
     yield _line("model", summary.path)
     producer = f", by {summary.producer}" if summary.producer else ""
     yield _line("format", f"ONNX IR {summary.ir_version}{producer}")
     yield _line("opsets", ", ".join(opsets) or "none")
-    yield from _tensor_lines("inputs", given)
-    if len(given) < len(summary.inputs):
-        yield _line("", f"and {len(summary.inputs) - len(given)} that initializers give")
+    yield from _tensor_lines("inputs", needed)
+    if len(needed) < len(summary.inputs):
+        yield _line("", f"and {len(summary.inputs) - len(needed)} that initializers give")
     yield from _tensor_lines("outputs", summary.outputs)
     total = f"{fmt.count(summary.nodes_total)} with subgraphs and functions"
     more = f", {total}" if _has_inner(summary) else ""

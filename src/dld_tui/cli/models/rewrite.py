@@ -262,8 +262,8 @@ def _write_nodes(
 
 def _cell(value: Callable[[Node], Any]) -> Callable[[Node], str]:
     def text(node: Node) -> str:
-        found = value(node)
-        return fmt.UNKNOWN if found is None else str(found)
+        cell = value(node)
+        return fmt.UNKNOWN if cell is None else str(cell)
 
     return text
 

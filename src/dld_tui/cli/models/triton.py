@@ -93,7 +93,9 @@ def _write_model(
     try:
         served = triton.describe_model(document)
         tensors = (*served.inputs, *served.outputs)
-        if any(one.dtype is None or one.dims is None for one in tensors) and infer(document, model):
+        if any(tensor.dtype is None or tensor.dims is None for tensor in tensors) and infer(
+            document, model
+        ):
             served = triton.describe_model(document)
         config = triton.model_config(served=served, **options)
         _require_free((place, target), model, force)
@@ -117,13 +119,13 @@ def _print(
                 "config": str(place),
                 "model": str(target),
                 "max_batch_size": config.max_batch_size,
-                "inputs": [vars(one) for one in config.inputs],
-                "outputs": [vars(one) for one in config.outputs],
+                "inputs": [vars(tensor) for tensor in config.inputs],
+                "outputs": [vars(tensor) for tensor in config.outputs],
                 "remarks": remarks,
             }
         )
         return
     for title, tensors in (("input", config.inputs), ("output", config.outputs)):
-        for one in tensors:
-            write(f"{title:<6}  {visible(one.name)}  {one.data_type} {one.dims}")
+        for tensor in tensors:
+            write(f"{title:<6}  {visible(tensor.name)}  {tensor.data_type} {tensor.dims}")
     write(f"max_batch_size {config.max_batch_size}")

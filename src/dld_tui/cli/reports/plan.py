@@ -229,10 +229,10 @@ def write_summary(plan: EnginePlan, notes: Sequence[str] = ()) -> None:
         _write_messages("error", plan.log.errors)
         _write_messages("warning", plan.log.warnings)
     roof = unknown_device(plan)
-    told = [*plan.notes, *notes]
+    all_notes = [*plan.notes, *notes]
     if roof and plan.total_ms is not None and not plan.names_only:
-        told.append(roof)
-    for note in told:
+        all_notes.append(roof)
+    for note in all_notes:
         write_wrapped(f"! {visible(note)}", "  ")
     peaks = peaks_of(plan.device)
     if peaks is not None and plan.layers and not plan.names_only:

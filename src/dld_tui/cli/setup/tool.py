@@ -87,14 +87,14 @@ def _add(arguments: tuple[str, ...], force: bool, **values: Any) -> None:
 
 
 def _add_parameters() -> list[click.Parameter]:
-    declared = [one for one in parameters_of(ToolForm) if one.name != "arguments"]
+    declared = [parameter for parameter in parameters_of(ToolForm) if parameter.name != "arguments"]
     arguments = click.Argument(
         ["arguments"], nargs=-1, metavar="[-- ARGUMENTS...]", type=click.UNPROCESSED
     )
     return [
-        *(one for one in declared if isinstance(one, click.Argument)),
+        *(parameter for parameter in declared if isinstance(parameter, click.Argument)),
         arguments,
-        *(one for one in declared if isinstance(one, click.Option)),
+        *(parameter for parameter in declared if isinstance(parameter, click.Option)),
         click.Option(["--force"], is_flag=True, help="Replace a tool of the same name."),
     ]
 

@@ -66,11 +66,11 @@ def _tensors(document: Document, values: Mapping[str, JSON]) -> Iterator[PickIte
     kinds = tuple(kind for kind in _texts(values.get("kinds")) if kind in KINDS) or KINDS
     least = values.get("least_bytes")
     chosen = Selection((), types, least if isinstance(least, int) else 0, kinds)
-    seen = set[str]()
+    names = set[str]()
     for candidate in candidates(document, dtype, chosen):
-        if candidate.name in seen:
+        if candidate.name in names:
             continue
-        seen.add(candidate.name)
+        names.add(candidate.name)
         tensor = candidate.tensor
         about = f"  {tensor.dtype} {fmt.shape(tensor.shape)}  {fmt.size(tensor.nbytes or 0)}"
         name = visible(candidate.name)

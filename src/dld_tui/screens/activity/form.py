@@ -110,13 +110,13 @@ class Presets:
         if name is None:
             return
         form = self._page.query_one(ParamForm)
-        kept: JSON = {
+        preset: JSON = {
             key: value
             for key, value in form.values().items()
             if value is not None and not form.rows[key].setting.of_model
         }
         state = host(self._page).state
-        state.put(_SECTION, self._key, {**state.get(_SECTION, self._key), name.strip(): kept})
+        state.put(_SECTION, self._key, {**state.get(_SECTION, self._key), name.strip(): preset})
         self._page.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
         self._page.refresh_bindings()
 
@@ -218,8 +218,8 @@ class GuessedShapes:
         lines: list[str] = []
         guessed = [guess for guess in self._guess.inputs if guess.is_guessed or guess.follows]
         alike: dict[tuple[tuple[int, ...], str], list[InputGuess]] = {}
-        for one in guessed:
-            alike.setdefault((one.shape, one.why), []).append(one)
+        for guessed_shape in guessed:
+            alike.setdefault((guessed_shape.shape, guessed_shape.why), []).append(guessed_shape)
         groups = list(alike.values())
         for at, same in enumerate(groups):
             more = f" and {len(same) - 1} like it" if len(same) > 1 else ""
@@ -236,8 +236,8 @@ class GuessedShapes:
             if len(rows) > room:
                 if not lines:
                     lines = [clip(f"{same[0].text}{more}", width - 2)]
-                left = fmt.plural(rest - (len(lines) == 1), "more shape")
-                return [*lines[: most - 1], f"and {left}"]
+                rest_text = fmt.plural(rest - (len(lines) == 1), "more shape")
+                return [*lines[: most - 1], f"and {rest_text}"]
             lines += [rows[0], *(f"  {row}" for row in rows[1:])]
         return lines
 
@@ -255,11 +255,11 @@ def _question(form: ParamForm, *, is_open: bool) -> _Question | None:
     if values.get("inputs") or not model:
         return None
     ranged = "opt_shapes" in form.rows
-    given = next((values[name] for name in (*_RANGES, "shape") if values.get(name)), None)
+    shapes = next((values[name] for name in (*_RANGES, "shape") if values.get(name)), None)
     batch = values.get("batch")
     return _Question(
         str(model),
-        _texts(given),
+        _texts(shapes),
         _texts(values.get("dim")),
         batch if isinstance(batch, int) else None,
         ranged,
@@ -275,10 +275,10 @@ def _guess(document: Document, question: _Question) -> Guess | None:
     if question.ranged and not question.shapes and profiles_of(document):
         return None
     specs = input_specs(document)
-    given = parse_shapes(question.shapes, [spec.name for spec in specs])
+    known_shapes = parse_shapes(question.shapes, [spec.name for spec in specs])
     sizes = _sizes(question.sizes)
     return guess_inputs(
-        specs, document, given, sizes, batch=question.batch, empty=not question.ranged
+        specs, document, known_shapes, sizes, batch=question.batch, empty=not question.ranged
     )
 
 
@@ -393,10 +393,10 @@ def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libr
     if facts is not None and facts.usable:
         version = facts.version if facts.module == "tensorrt" else RTX_VERSION
     try:
-        given: dict[str, JSON] = {
+        known_values: dict[str, JSON] = {
             name: value for name, value in values.items() if value is not None
         }
-        settings = from_json(request, given)
+        settings = from_json(request, known_values)
     except DldError:
         return ""
     return print_command(settings, version) if isinstance(settings, BuildSettings) else ""
@@ -539,9 +539,9 @@ class ActivityScreen(Page):
 
     def _keep(self, values: Mapping[str, JSON]) -> None:
         """Remember the settings for the next time; whether an engine is trusted is always asked."""
-        kept = {name: value for name, value in values.items() if name != TRUST}
+        remembered = {name: value for name, value in values.items() if name != TRUST}
         settings = settings_of(self.activity.request)
-        state.keep(host(self).state, self.activity.id, settings, kept)
+        state.keep(host(self).state, self.activity.id, settings, remembered)
 
     def _let_go(self, form: ParamForm) -> None:
         """Take back what belongs to the model of the last time, once another one is typed."""
@@ -714,9 +714,9 @@ class ActivityScreen(Page):
             if await self.tasks.ask(trust_dialog(engine)) != TRUST:
                 return
             more = {TRUST: True}
-        if taken := self._taken():
+        if existing := self._taken():
             choices = [Choice("o", "overwrite it", "overwrite")]
-            question = ChoiceDialog("Overwrite?", f"{taken[0]} exists.", choices)
+            question = ChoiceDialog("Overwrite?", f"{existing[0]} exists.", choices)
             if await self.tasks.ask(question) != "overwrite":
                 return
         self._start(more)
@@ -724,11 +724,11 @@ class ActivityScreen(Page):
     def _taken(self) -> list[str]:
         """Return the outputs that are there already."""
         form = self.query_one(ParamForm)
-        given = {name: value for name, value in form.values().items() if value}
-        outputs = {n for n in given if form.rows[n].setting.param.kind == "output"}
+        filled = {name: value for name, value in form.values().items() if value}
+        outputs = {n for n in filled if form.rows[n].setting.param.kind == "output"}
         chosen = self._targets()
         if len(chosen) == 1:
-            return [str(given[name]) for name in outputs if exists(str(given[name]))]
+            return [str(filled[name]) for name in outputs if exists(str(filled[name]))]
         paths: list[Path] = []
         with suppress(DldError):  # said when it is started
             requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)

@@ -159,11 +159,11 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
 
 
 def _scope_rows(scope: str, node: HasCommands, width: int, keymap: dict[str, str]) -> list[HelpRow]:
-    taken = _taken(node, scope)
+    used_keys = _taken(node, scope)
     commands = [
         command
         for command in in_scope(scope)
-        if not command.keys or not set(command.keys.split(",")) <= taken
+        if not command.keys or not set(command.keys.split(",")) <= used_keys
     ]
     if not commands:
         return []

@@ -65,7 +65,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
     """
     inner = screen.focused or screen
     listed: list[Entry] = []
-    seen: set[str] = set()
+    known_ids: set[str] = set()
     can_show = isinstance(screen, Page) and screen.SHOWS_PANES
     others = (node for node in screen.query("*") if can_show or node.region)
     for node in dict.fromkeys((*inner.ancestors_with_self, *others)):
@@ -73,8 +73,8 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
             continue
         facts = node.facts()
         for command in (*_commands_of(node), *node.own_commands()):
-            if command.palette and command.id not in seen:
-                seen.add(command.id)
+            if command.palette and command.id not in known_ids:
+                known_ids.add(command.id)
                 listed.append(Entry(command, node, hint(command.unavailable(facts) or "") or None))
     return listed
 

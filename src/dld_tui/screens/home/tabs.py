@@ -118,9 +118,9 @@ class Tabs(_Base):
         return cast("Page", self.screen_stack[0])
 
     def facts(self) -> set[str]:
-        seen = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
-        others = len(self.pages) > (1 if seen else 0)
-        return holding(tab=seen, tabs=others)
+        shows_tab = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
+        others = len(self.pages) > (1 if shows_tab else 0)
+        return holding(tab=shows_tab, tabs=others)
 
     def add_page(self, page: Page) -> None:
         """Open a new tab and show it; not in a program that is ending."""

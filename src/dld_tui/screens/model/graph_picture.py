@@ -83,13 +83,13 @@ class PictureWriter:
         look = style.Look(style.SCHEMES["dark" if dark else "light"])
         remarks: list[str] = []
         try:
-            seen = shown_in(self.pane, self.page.tab_title, as_rows=kind == "text")
+            content = shown_in(self.pane, self.page.tab_title, as_rows=kind == "text")
         except DldError as error:
             host(self.page).show_error(error, "Not written")
             return
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            picture = seen if isinstance(seen, Picture) else picture_of(seen, kind, look)
+            picture = content if isinstance(content, Picture) else picture_of(content, kind, look)
             if cancelled():
                 raise CancelledError
             remarks.extend(write_bytes(path, picture.data))

@@ -349,12 +349,12 @@ class MetadataScreen(Page):
             return
         part = row.part
         message = part.message if part.scope is not None else self.edits.document.model
-        taken = {entry.key for entry in message.metadata_props}
+        present_keys = {entry.key for entry in message.metadata_props}
 
         def check(key: str) -> str | None:
             if not key.strip():
                 return "type a key"
-            return "there is an entry with this key" if key.strip() in taken else None
+            return "there is an entry with this key" if key.strip() in present_keys else None
 
         prompt = PromptDialog("Add entry", f"The key of a new entry of {part.title}.", check=check)
         key = await self.tasks.ask(prompt)

@@ -146,8 +146,8 @@ def load(path: Path, model: Path | None = None) -> Loaded:
     """
     with collector_paused():
         plan = open_plan(path)
-        found = model or find_model(plan)
-        mapping, problem = _mapped(plan, found)
+        model_path = model or find_model(plan)
+        mapping, problem = _mapped(plan, model_path)
         paths = {index: nodes.nodes[0].name for index, nodes in mapping.items() if nodes.nodes}
         drawn = drawn_plan(plan, paths)
         graph = PlanGraphModel(plan, drawn)
@@ -157,7 +157,7 @@ def load(path: Path, model: Path | None = None) -> Loaded:
         types = group_layers(layers, "type")
         tables = special_tables(plan)
         freeze()  # a walk over all layers would hold the screen, and find nothing
-    known = found if not problem else None
+    known = model_path if not problem else None
     return Loaded(plan, layers, wrong, mapping, drawn, graph, types, tables, known, problem)
 
 
@@ -687,8 +687,8 @@ class PlanScreen(Panes):
         def write(path: Path, overwrite: bool) -> list[str]:
             path = path if path.suffix else path.with_suffix(".svg")
             kind = kind_of(path)
-            seen = shown_in(pane, title, as_rows=kind == "text")
-            picture = seen if isinstance(seen, Picture) else picture_of(seen, kind, look)
+            content = shown_in(pane, title, as_rows=kind == "text")
+            picture = content if isinstance(content, Picture) else picture_of(content, kind, look)
             return list(write_bytes(path, picture.data, overwrite=overwrite))
 
         self._ask("Save picture: .svg, .png, .jpg or .txt", f"{self._stem()}.svg", write)

@@ -323,22 +323,22 @@ class WorkspaceScreen(Page):
 
     # --- journals -------------------------------------------------------------------------------
 
-    def _ask_restore(self, left: CrashJournal) -> None:
-        steps = fmt.plural(len(left.lines), "edit")
+    def _ask_restore(self, journal: CrashJournal) -> None:
+        steps = fmt.plural(len(journal.lines), "edit")
         message = f"The last session ended without saving this model: {steps} can be restored."
-        if not left.matches:
+        if not journal.matches:
             message += " The file has changed since then: edits that no longer fit are left out."
         self.history.ask_which(
             "Unsaved edits",
             message,
             [
-                ("r", "restore them", partial(self._restore, left)),
-                ("d", "discard them", partial(discard_journal, left)),
+                ("r", "restore them", partial(self._restore, journal)),
+                ("d", "discard them", partial(discard_journal, journal)),
                 ("l", "ask me next time", None),
             ],
         )
 
-    def _restore(self, left: CrashJournal) -> None:
+    def _restore(self, journal: CrashJournal) -> None:
         from dld_tui.core.document.scripting.scripts import replay
 
         document = self.document
@@ -346,7 +346,7 @@ class WorkspaceScreen(Page):
         document.hold_changes()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            results.append(replay(document, left.lines))
+            results.append(replay(document, journal.lines))
             self.node_list.reindex()
 
         def ended(error: DldError | None) -> None:
@@ -354,7 +354,7 @@ class WorkspaceScreen(Page):
             if error is not None:
                 host(self).show_error(error)
                 return
-            discard_journal(left)
+            discard_journal(journal)
             self._say_restored(results[0])
 
         self.work.run("Restoring the edits", task, ended)

@@ -109,8 +109,8 @@ class Rewriting(Controller):
                     *(f"+ {node_line}" for node_line in came),
                 )
             ]
-            left = sum(done.refused.values())
-            more = f", {left} left as they are" if left else ""
+            unchanged = sum(done.refused.values())
+            more = f", {unchanged} left as they are" if unchanged else ""
             lines += list(done.refused)
             places = sum(done.counts.values())
             head = f"{fmt.plural(places, 'place')} to replace" if places else "Nothing to replace"

@@ -211,16 +211,16 @@ def block(lines: Sequence[Sequence[Piece]], width: int | None = None) -> Block:
 
 def fitted(line: Iterable[Piece], width: int) -> Line:
     """Return a line of exactly `width` cells, cut or padded."""
-    found: Line = []
+    pieces: Line = []
     room = width
     for text, style in line:
         part = clip(visible(text), room)
         room -= cell_width(part)
         if part:
-            found.append((part, style))
+            pieces.append((part, style))
     if room > 0:
-        found.append((" " * room, ""))
-    return found
+        pieces.append((" " * room, ""))
+    return pieces
 
 
 def beside(blocks: Sequence[Block], gap: int = 3) -> list[Line]:
@@ -242,13 +242,13 @@ def flow(blocks: Sequence[Block], width: int, gap: int = 3) -> list[Line]:
     lines: list[Line] = []
     row: list[Block] = []
     used = 0
-    for one in blocks:
-        needed = one.width + (gap if row else 0)
+    for block in blocks:
+        needed = block.width + (gap if row else 0)
         if row and used + needed > width:
             lines += [*beside(row, gap), []]
             row, used = [], 0
-            needed = one.width
-        row.append(one)
+            needed = block.width
+        row.append(block)
         used += needed
     return [*lines, *beside(row, gap)]
 

@@ -123,19 +123,19 @@ class Picture:
 
 def _over(line: Line, cells: dict[int, str], style: str, *, blank: bool = True) -> Line:
     """Return a line with some cells replaced; with `blank` only those where nothing is drawn."""
-    found: Line = []
+    pieces: Line = []
     at = 0
     for text, old in line:
         for char in text:
             new = cells.get(at)
             is_replaced = new is not None and (not blank or char == " ")
             piece = (new or char, style) if is_replaced else (char, old)
-            if found and found[-1][1] == piece[1]:
-                found[-1] = found[-1][0] + piece[0], piece[1]
+            if pieces and pieces[-1][1] == piece[1]:
+                pieces[-1] = pieces[-1][0] + piece[0], piece[1]
             else:
-                found.append(piece)
+                pieces.append(piece)
             at += 1
-    return found
+    return pieces
 
 
 def sentence(text: str) -> Picture:
@@ -321,12 +321,12 @@ def thinned(
     y_range: tuple[float, float], dots: tuple[int, int],
 ) -> list[tuple[float, float]]:  # fmt: skip
     """Return one point for each dot that can be told apart."""
-    kept: dict[tuple[int, int], tuple[float, float]] = {}
+    by_cell: dict[tuple[int, int], tuple[float, float]] = {}
     for x, y in points:
         across = round((x - x_range[0]) / (x_range[1] - x_range[0]) * (dots[0] - 1))
         up = round((y - y_range[0]) / (y_range[1] - y_range[0]) * (dots[1] - 1))
-        kept.setdefault((across, up), (x, y))
-    return [*kept.values()]
+        by_cell.setdefault((across, up), (x, y))
+    return [*by_cell.values()]
 
 
 def histogram_marks(shape: Histogram, kind: Kind = "bars", style: str = "bar") -> Marks:
@@ -493,7 +493,7 @@ class Series:
             self._sum, self._summed = 0.0, 0
         if len(self.values) >= _MOST:
             pairs = zip(self.values[::2], self.values[1::2], strict=True)
-            self.values = [(one + other) / 2 for one, other in pairs]
+            self.values = [(first + second) / 2 for first, second in pairs]
             self.each *= 2
 
     def lines(self, width: int, rows: int) -> list[Line]:

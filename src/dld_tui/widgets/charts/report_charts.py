@@ -430,9 +430,9 @@ CONTEXT_CHART = Chart(
 def line_charts() -> dict[str, Chart]:
     """Return the charts that are drawn as lines by id, those of other packages last."""
     charts = {chart.id: chart for chart in LINE_CHARTS}
-    for one in plugins("charts", Chart):
-        chart = one.value or _unavailable(one.name, one.problem)
-        charts.setdefault(f"{one.package}:{one.name}", chart)
+    for plugin in plugins("charts", Chart):
+        chart = plugin.value or _unavailable(plugin.name, plugin.problem)
+        charts.setdefault(f"{plugin.package}:{plugin.name}", chart)
     return charts
 
 

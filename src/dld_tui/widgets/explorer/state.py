@@ -677,9 +677,11 @@ class ExplorerModel:
             holders = {child.owner for child in children if self._counts[child]}
             missing = holders.difference(entry.node for entry in matching) if holders else ()
             if missing:
-                kept = {entry.node for entry in matching} | holders
+                shown_nodes = {entry.node for entry in matching} | holders
                 everything = self.entries(scope)
-                self._with_holders[scope] = [entry for entry in everything if entry.node in kept]
+                self._with_holders[scope] = [
+                    entry for entry in everything if entry.node in shown_nodes
+                ]
 
     def _matches(self, entries: list[Entry]) -> list[Entry]:
         self.total += len(entries)

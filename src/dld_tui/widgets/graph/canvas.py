@@ -290,15 +290,15 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         ranks = self.drawing.layout.ranks
         own = self.drawing.layout.rank_at(box.y)
         for distance in range(12):
-            found = [
+            nearer = [
                 other
                 for rank in {own - distance, own + distance}
                 if 0 <= rank < len(ranks)
                 for other in ranks[rank]
                 if (other.x - box.x) * sign > 0 and other.vertex != box.vertex
             ]
-            if found:
-                self._go(min(found, key=lambda other: abs(other.x - box.x)).vertex)
+            if nearer:
+                self._go(min(nearer, key=lambda other: abs(other.x - box.x)).vertex)
                 return
 
     def _page(self, sign: int) -> None:

@@ -319,12 +319,12 @@ class TableView(LineView):
             return None
         if not 1 < len(rows) <= _MOST_FITTED:
             return None
-        found = self._ends.get(column.key)
-        if found is None:
+        known = self._ends.get(column.key)
+        if known is None:
             names = [column.shown_text(row) for row in rows]
             longest = max(cell_width(visible(name)) for name in names)
-            found = self._ends[column.key] = shared_ends(names, MOST_SHARE), longest
-        ends, longest = found
+            known = self._ends[column.key] = shared_ends(names, MOST_SHARE), longest
+        ends, longest = known
         return ends if longest > cells and ends.gapped else None
 
     def row_at_cursor(self) -> int | None:

@@ -589,9 +589,9 @@ class NodeRows:
             *(("output", item.name, item.description) for item in schema.outputs),
             *(("attribute", item.name, item.description) for item in schema.attributes),
         ]
-        for what, name, description in described:
-            key = ("signature", what, name)
-            yield ParameterRow(key, name, right=what, label_style="key", indent=1)
+        for role, name, description in described:
+            key = ("signature", role, name)
+            yield ParameterRow(key, name, right=role, label_style="key", indent=1)
             lines = wrapped_text(description, self._width - 2)
             yield from wrapped((*key, "text"), lines, indent=2)
 

@@ -71,10 +71,10 @@ def sums_text(selection: Selection, wording: Wording) -> str:
 def values_text(selection: Selection) -> str:
     """Return the distinct values of marked layers by frequency, on one line."""
     parts = []
-    for what, values in selection.distinct:
+    for name, values in selection.distinct:
         shown = [f"{visible(value) or fmt.UNKNOWN}×{count:,}" for value, count in values[:_VALUES]]
         more = f" +{len(values) - _VALUES}" if len(values) > _VALUES else ""
-        parts.append(f"{what} {' '.join(shown)}{more}")
+        parts.append(f"{name} {' '.join(shown)}{more}")
     return _BETWEEN.join(parts)
 
 

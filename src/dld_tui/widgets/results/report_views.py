@@ -140,11 +140,11 @@ def precisions(layers: Sequence[Layer]) -> str:
 
 def input_shapes(settings: Mapping[str, JSON]) -> str:
     """Return the shapes that the inputs had, e.g. ``x 8x3x224x224``; scalars are left out."""
-    given = settings.get("input_shapes")
-    if not isinstance(given, dict):
+    shapes = settings.get("input_shapes")
+    if not isinstance(shapes, dict):
         return ""
     shown = []
-    for name, dims in given.items():
+    for name, dims in shapes.items():
         if isinstance(dims, list) and dims:
             text = "x".join("?" if dim is None else str(dim) for dim in dims)
             shown.append(f"{clip(visible(str(name)), 20, keep='middle')} {visible(text)}")
@@ -199,10 +199,10 @@ def median_block(latency: LatencySummary | None) -> Block:
     if latency is None:
         return block([[("no latency was measured", "dim")]])
     rate = f"{latency.throughput:,.{0 if latency.throughput >= 100 else 1}f} inferences/s"
-    found = figure_block(latency.median, "median", rate)
+    figure = figure_block(latency.median, "median", rate)
     if latency.source == "latency loop":
-        return found
-    return block([*found.lines, [(f"of {latency.source}", "warn")]])
+        return figure
+    return block([*figure.lines, [(f"of {latency.source}", "warn")]])
 
 
 def figure_block(value: float, title: str, note: str) -> Block:
@@ -307,8 +307,8 @@ def coverage(report: Report, width: int) -> list[Block]:
     ms = fmt.milliseconds
     share = None if times is None else times.covered_percent
     if profiled is not None and profiled.median > 0 and share is not None:
-        what = "launches" if any(map(is_launched, report.layers)) else "layers"
-        line: Line = [(f"{what} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
+        noun = "launches" if any(map(is_launched, report.layers)) else "layers"
+        line: Line = [(f"{noun} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
         line += [(ms(profiled.median), ""), (" ms, ", "dim")]
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
         line.append((" of each pass", "dim"))

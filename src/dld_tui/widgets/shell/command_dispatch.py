@@ -31,12 +31,12 @@ def bindings_for(*scopes: str) -> list[BindingType]:
     A key that several scopes have is that of the last one.
     """
     bindings: list[BindingType] = []
-    taken: set[str] = set()
+    used_keys: set[str] = set()
     for scope in reversed(scopes):
         rows = [(row, row.keys.split(",")) for row in commands.in_scope(scope) if row.keys]
         bindings[:0] = [
             Binding(
-                ",".join(key for key in keys if key not in taken),
+                ",".join(key for key in keys if key not in used_keys),
                 command.action_string,
                 command.title,
                 show=command.footer,
@@ -46,9 +46,9 @@ def bindings_for(*scopes: str) -> list[BindingType]:
                 id=command.id,
             )
             for command, keys in rows
-            if not taken.issuperset(keys)
+            if not used_keys.issuperset(keys)
         ]
-        taken.update(key for _, keys in rows for key in keys)
+        used_keys.update(key for _, keys in rows for key in keys)
     return bindings
 
 

@@ -241,22 +241,22 @@ def parse_index(text: str, shape: tuple[int, ...]) -> tuple[int, ...] | str:
         return unravel(flat, shape)
     if len(numbers) != len(shape):
         return f"{len(shape)} numbers are needed, or one flat index"
-    found = []
+    indices = []
     for axis, (number, size) in enumerate(zip(numbers, shape, strict=True)):
         index = number + (size if number < 0 else 0)
         if not 0 <= index < size:
             return f"Axis {axis} goes from 0 to {size - 1:,}"
-        found.append(index)
-    return tuple(found)
+        indices.append(index)
+    return tuple(indices)
 
 
 def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index along each axis of a flat (row-major) index."""
-    found = []
+    indices = []
     for size in reversed(shape):
         flat, index = divmod(flat, size)
-        found.append(index)
-    return tuple(reversed(found))
+        indices.append(index)
+    return tuple(reversed(indices))
 
 
 ROWS, COLUMNS = 16, 16

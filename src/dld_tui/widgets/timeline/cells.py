@@ -349,7 +349,7 @@ def labels(lane: Lane, scale: TimeScale, names: Mapping[int, tuple[str, ...]]) -
         scale: What is visible.
         names: Texts of a layer, the most telling first; visible text.
     """
-    found = []
+    placed = []
     for index in wide_spans(lane, scale, 3.0):
         left = max(scale.cell_of(lane.starts[index]), 0.0)
         right = min(scale.cell_of(lane.ends[index]), float(scale.cells))
@@ -360,8 +360,8 @@ def labels(lane: Lane, scale: TimeScale, names: Mapping[int, tuple[str, ...]]) -
         text = next(fitting, "")
         if text:
             width = cell_width(text)
-            found.append(Label(first + (room - width) // 2, width, text))
-    return found
+            placed.append(Label(first + (room - width) // 2, width, text))
+    return placed
 
 
 TEXT = -2

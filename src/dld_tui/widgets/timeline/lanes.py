@@ -448,14 +448,16 @@ def highest(
         parts: How many.
     """
     width = (end_us - start_us) / max(parts, 1)
-    found: list[Bucket | None] = []
+    buckets: list[Bucket | None] = []
     for part in range(parts):
         begin = start_us + part * width
         first = max(bisect_right(starts, begin) - 1, 0)
         last = max(bisect_left(starts, begin + width), first + 1)
-        seen = sizes[first:last] if begin + width > starts[0] else ()
-        found.append(Bucket(len(seen), max(seen), min(seen), max(seen)) if seen else None)
-    return found
+        values = sizes[first:last] if begin + width > starts[0] else ()
+        buckets.append(
+            Bucket(len(values), max(values), min(values), max(values)) if values else None
+        )
+    return buckets
 
 
 def _absent_row(title: str, reason: str) -> CounterRow:
