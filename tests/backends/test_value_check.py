@@ -491,7 +491,7 @@ def test_kernels_that_round_activations_make_no_result_wrong(tmp_path: Path) -> 
 def mixture(path: Path, change: float) -> Path:
     """Write a decoder, two experts of which have nearly the same scores and opposite results."""
     model = onnx.load(decoders.grouped(path, experts=True, int4=False))
-    # ONNX Runtime 1.31 leaves MoE out of the sum behind it where nothing else takes its output.
+    # ONNX Runtime 1.31 leaves MoE out where nothing keeps its memory apart: decoder:moe-kernel.
     for at in range(2):
         model.graph.output.append(onnx.ValueInfoProto(name=f"layers.{at}.mixed"))
     random = np.random.default_rng(1)

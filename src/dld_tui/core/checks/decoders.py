@@ -279,12 +279,38 @@ def _block_kernel(node: Node) -> Iterator[Finding]:
         yield _finding("decoder:block-kernel", f"it has {text}", node)
 
 
+def _mixture_kernel(node: Node) -> Iterator[Finding]:
+    """Check for an input that the CPU kernel of MoE overwrites before it reads it.
+
+    Its output takes the memory of the input where nothing else reads that afterwards.
+    """
+    scope, name = node.scope, node.inputs[0]
+    if node.integer("normalize_routing_weights", 0):
+        return
+    if node.domain != "com.microsoft" or scope.producer(name) is None or name in scope.outputs:
+        return
+    before = set[Node]()  # what runs before it
+    waiting = [producer for value in node.inputs if (producer := scope.producer(value))]
+    while waiting:
+        earlier = waiting.pop()
+        if earlier not in before:
+            before.add(earlier)
+            waiting += [made for value in earlier.inputs if (made := scope.producer(value))]
+    if all(user is node or user in before for user in scope.consumers(name)):
+        text = (
+            "nothing reads its input afterwards, and normalize_routing_weights is 0: ONNX Runtime"
+            " 1.31's CPU kernel then overwrites the input first, and leaves out the experts"
+        )
+        yield _finding("decoder:moe-kernel", text, node)
+
+
 _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head,
     "Attention": _attention,
     "RotaryEmbedding": _rotary,
     "MatMulNBits": _weights,
+    "MoE": _mixture_kernel,
 }
 
 

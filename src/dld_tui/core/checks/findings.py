@@ -302,6 +302,7 @@ DECODER_RULES: dict[str, Level] = {
     "decoder:no-bias": "warning",
     "decoder:block-sizes": "error",
     "decoder:block-kernel": "warning",
+    "decoder:moe-kernel": "warning",
     "decoder:cache-pair": "warning",
     "decoder:cache-alike": "warning",
     "decoder:unused-past": "warning",
