@@ -394,6 +394,23 @@ def test_a_candidate_whose_loading_does_not_fit_is_not_started(
         assert (tuning._is_whole, tuning._made) == (False, {})
 
 
+def test_only_so_many_candidates_are_loaded_as_can_race(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rounds of turns of 3 s each, behind a second for loading."""
+    path = write(tmp_path, DEEP, "deep.onnx")
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
+        tuning._make_inputs()
+        setups = [tuning._base, *map(tuning._base.with_change, thread_changes(16, 16))]
+        assert len(setups) == 4
+        tuning._first_s = tuning._pass_s = 1.0
+        monkeypatch.setattr(tuning, "_left", lambda share=None: 19.0)
+        list(tuning._admitted("settings", setups, 1.0))
+        assert [*tuning._made] == [setup.key for setup in setups[:3]]
+        assert tuning._problems == {setups[3].key: f"{TIME_UP} before it was measured"}
+
+
 def test_a_pass_that_does_not_end_ends_the_race_and_not_the_result(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,8 +54,9 @@ this share of it where that is less. A model whose pairs of runs take longer get
 kept where they take more than the last share: there is time for the races alone."""
 _LEAST_PASSES = 3
 """Passes of each version in a pair of runs, at least: two before the clock runs."""
-_PROCESS_S, _SLACK = 1.0, 1.5
-"""What a process takes to start, and how many times as long it all may take on a busy machine."""
+_PROCESS_S, _SLACK_S = 1.0, 5.0
+"""What a process takes to start, and how much more a busy machine may need for a pair before it
+measures less."""
 _NO_TIME = f"{TIME_UP} before it was measured"
 _NOT_PROFILED = "The budget was spent before both could be profiled."
 _CONVERTING = 0.5
@@ -70,7 +71,8 @@ as it lasts, a session keeps where its threads and its memory are, which can mak
 slower than another one of the same set-up."""
 _OVERHEAD = 0.08
 """Share of the time measured that all loading and checking may take for a session to be renewed."""
-_ROUNDS = 12
+_ROUNDS, _LEAST_ROUNDS = 12, 2
+"""How many rounds a race has, at most, and for how many there must be time to admit a candidate."""
 _CONFIRM_S, _CONFIRM_LEAST_S = 2.0, 0.2
 """How long a run of a pair takes that confirms the winner, at most and at least."""
 _CONFIRM_PAIRS = 12
@@ -671,7 +673,7 @@ class _Tuning:
 
     def _admitted(self, stage: str, setups: Sequence[Setup], share: float) -> Iterator[Event]:
         """Load what has not been loaded, and leave out what computes something else."""
-        needed_s = self._first_s + self._pass_s
+        turn_s = self._turn_s(len(setups))
         for at, setup in enumerate(setups):
             key = setup.key
             if self._problems.get(key) == _NO_TIME:  # in an earlier stage
@@ -681,8 +683,10 @@ class _Tuning:
             yield Progress(at, len(setups), "candidates", f"Checking {stage}")
             try:
                 is_loaded = setup is self._base and self._first is not None
+                admitted = sum(one.key in self._made for one in setups)
+                needed_s = self._first_s + turn_s * _LEAST_ROUNDS * (admitted + 1)
                 if self._left(share) < (0.0 if is_loaded else needed_s):
-                    raise TimeLimitError("there is no time to load it")
+                    raise TimeLimitError("there is no time to load it and to race")
                 with self._limited(share):
                     with self._doing("loading"):
                         contestant = self._contestant(setup)
@@ -701,6 +705,13 @@ class _Tuning:
                 self._problems[key] = visible(error.message)
             if key in self._problems:
                 yield Log(f"{setup.title}: {self._problems[key]}")
+
+    def _turn_s(self, count: int) -> float:
+        """Return how long a turn of so many candidates takes at least, by the original model."""
+        from dld_tui.backends.onnxruntime.contest import least_turn_s
+
+        loading_s = 0.0 if self._holds(count) else self._first_s
+        return max(_SHORTEST_S, least_turn_s(self._pass_s)) + loading_s
 
     def _may_win(self, key: str) -> bool:
         """Compare the outputs of a candidate once, when it is the fastest or goes on.
@@ -842,7 +853,7 @@ class _Tuning:
         from dld_tui.core.compare.gate import per_item
 
         timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0}
-        share_s = _SLACK * self._pair_s() + 2 * duration_s
+        share_s = self._pair_s() + 2 * duration_s + _SLACK_S
         base, new = (
             to_json(self._profile_request(setup, **timing)) for setup in (self._base, winner)
         )

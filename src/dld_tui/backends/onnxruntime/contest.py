@@ -25,6 +25,11 @@ _LEAST_CALLS, _LEAST_UP_TO_S = 3, 2.0
 Values = Mapping[str, Any]
 
 
+def least_turn_s(pass_s: float) -> float:
+    """Return how long :meth:`Contestant.time` takes at least with passes of so many seconds."""
+    return min((_WARM + _LEAST_CALLS) * pass_s, _LEAST_UP_TO_S + pass_s)
+
+
 class Contestant:
     """One set-up with its session, or without one between two turns.
 
