@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.fills import random_inputs
+from dld_tui.core.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import InputSpec
+from tests.support import models
 
 RANGES = {
     "float16": (0, 1),
@@ -83,3 +88,20 @@ def test_a_sequence_is_asked_for_as_data() -> None:
 def test_a_type_that_cannot_be_made() -> None:
     with pytest.raises(ActivityError, match="inputs of type float4e2m1 cannot be generated"):
         random_inputs([InputSpec("x", "float4e2m1", (1,))], {"x": (1,)}, 0)
+
+
+def guessed_values(folder: Path, kind: str) -> dict[str, AnyArray]:
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    g ({kind}(float[2, N]) x, float[2] z) => (float[2] y) {{ y = Neg(z) }}"""
+    document = Document.open(models.write(folder, text))
+    return guess_inputs(input_specs(document), document, {}).values(0)
+
+
+def test_a_model_that_takes_a_sequence_asks_for_data(tmp_path: Path) -> None:
+    with pytest.raises(ActivityError, match="input x sequence"):
+        guessed_values(tmp_path, "seq")
+
+
+def test_an_optional_tensor_is_fed_with_one(tmp_path: Path) -> None:
+    values = guessed_values(tmp_path, "optional")
+    assert {name: value.shape for name, value in values.items()} == {"x": (2, 1), "z": (2,)}

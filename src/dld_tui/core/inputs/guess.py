@@ -87,6 +87,8 @@ class InputGuess:
     """Its values."""
     free: tuple[str, ...] = ()
     """The variables of its guessed sizes: inputs that share one change together."""
+    container: str = ""
+    """What holds the tensors, such as ``sequence``; empty for a tensor."""
 
     @property
     def is_guessed(self) -> bool:
@@ -180,7 +182,9 @@ class Guess:
         Raises:
             ActivityError: An input is not a tensor, or of a type that cannot be made.
         """
-        specs = [InputSpec(item.name, item.dtype, item.shape) for item in self.inputs]
+        specs = [
+            InputSpec(item.name, item.dtype, item.shape, item.container) for item in self.inputs
+        ]
         return random_inputs(
             specs, self.shapes, seed, {item.name: item.fill for item in self.inputs}
         )
@@ -228,6 +232,14 @@ def input_specs(document: Document) -> list[InputSpec]:
         else:
             specs.append(InputSpec(name, known.dtype or "?", known.dims, known.container))
     return specs
+
+
+def _without_guess(spec: InputSpec) -> InputGuess:
+    """Return an input that is no tensor: an optional is fed with a tensor, others with nothing."""
+    shape = tuple(dim if isinstance(dim, int) else 1 for dim in spec.dims or ())
+    container = "" if spec.container == "optional" else spec.container
+    reasons = ("",) * len(shape)
+    return InputGuess(spec.name, spec.dtype, shape, reasons, Fill("none", ""), (), container)
 
 
 def specs_for(specs: Sequence[InputSpec], document: Document) -> list[InputSpec]:
@@ -1015,12 +1027,7 @@ class _Search:
             )
             for spec in self._specs
         )
-        if self._others:  # for the message that no values can be made for them
-            inputs = (
-                *inputs,
-                *(InputGuess(s.name, s.dtype, (), (), Fill("none", "")) for s in self._others),
-            )
-        return Guess(inputs)
+        return Guess((*inputs, *map(_without_guess, self._others)))
 
     def _keys(self, spec: InputSpec) -> tuple[str, ...]:
         """Return the variables of an input that are guessed."""
