@@ -9,7 +9,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.guess import guess_inputs, input_specs
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 from tests.support import models
 
 RANGES = {
