@@ -106,9 +106,7 @@ class AccuracyScreen(ListPage[Row]):
         return cls(result, model_of(values))
 
     def body(self) -> Iterable[Widget]:
-        return ResultHead(
-            self._head(), keys="{accuracy.remarks} shows all remarks"
-        ), *super().body()
+        return ResultHead(self._head(), keys="{accuracy.remarks} shows all notes"), *super().body()
 
     def on_mount(self) -> None:
         """Show the rows."""
@@ -143,7 +141,7 @@ class AccuracyScreen(ListPage[Row]):
             head.set_paragraphs(self._head())
 
     def action_remarks(self) -> None:
-        self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
+        self.app.push_screen(ParagraphsDialog("Notes", self._head()))
 
     def table(self) -> Table[Row]:
         """Return the tensors that pass the filter, in the order that was chosen."""
@@ -410,7 +408,7 @@ class TacticsScreen(ListPage[BadTactic]):
         return avoiding_command(self.data, self.subject.path)
 
     def body(self) -> Iterable[Widget]:
-        return ResultHead(self._head(), keys="{tactics.remarks} shows all remarks"), *super().body()
+        return ResultHead(self._head(), keys="{tactics.remarks} shows all notes"), *super().body()
 
     def on_mount(self) -> None:
         """Show the layers."""
@@ -434,7 +432,7 @@ class TacticsScreen(ListPage[BadTactic]):
         return lines + [Paragraph(remark, "dim") for remark in data.remarks]
 
     def action_remarks(self) -> None:
-        self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
+        self.app.push_screen(ParagraphsDialog("Notes", self._head()))
 
     def facts(self) -> set[str]:
         return super().facts() | ({"avoids"} if self.command else set())
