@@ -852,7 +852,7 @@ class _Tuning:
         from dld_tui.activities.separate_process import run_in_process
         from dld_tui.core.compare.gate import per_item
 
-        timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0}
+        timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0, "warm_up": 3}
         share_s = self._pair_s() + 2 * duration_s + _SLACK_S
         base, new = (
             to_json(self._profile_request(setup, **timing)) for setup in (self._base, winner)
