@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.errors import ExitStatus
-from tests.support import models, report_files
+from tests.support import decoders, models, report_files
 from tests.support.cli import Dld
 
 
@@ -181,3 +181,10 @@ def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -
     assert whole.json["height"] > 32_767
     assert whole.json["oversized"]
     assert f"x {whole.json['height']:,} pixels exceed the limit of viewers" in whole.err
+
+
+def test_the_folder_of_a_language_model(dld: Dld, tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    assert dld("draw", folder, "-o", tmp_path / "folder.svg").status == 0
+    assert dld("draw", folder / "model.onnx", "-o", tmp_path / "file.svg").status == 0
+    assert texts(tmp_path / "folder.svg") == texts(tmp_path / "file.svg")

@@ -148,7 +148,7 @@ def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
     from dld_tui.core.document.parts.extraction import body_at
     from dld_tui.core.tensorrt.plan.subject import is_plan
 
-    if model.suffix != ".onnx" and is_plan(model):
+    if model.suffix != ".onnx" and not model.is_dir() and is_plan(model):
         return draw_plan(model, kind, asked)
     if asked["colour"] != "type":
         raise UsageError("--colour only works for engines")
