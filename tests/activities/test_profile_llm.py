@@ -21,7 +21,7 @@ from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of, llm_json
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.report import Report
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.story import summary_text
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import context_plot
@@ -197,7 +197,7 @@ def test_odd_decoders_say_what_a_plain_loop_says(
     "kind",
     ["masked", "beams", pytest.param("scattered", marks=needs_onnxruntime(31))],
 )
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("shared", [pytest.param(True, marks=needs_onnxruntime(31)), False])
 def test_a_cache_of_any_length_makes_the_tokens_of_a_plain_loop(
     kind: str, shared: bool, tmp_path: Path
 ) -> None:
@@ -249,6 +249,25 @@ def test_a_cache_of_any_length_makes_the_tokens_of_a_plain_loop(
     assert timed.kv_bytes == sum(value.nbytes for value in cache.values())
 
 
+def test_an_old_runtime_that_would_crash_shares_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.onnxruntime import runtime
+
+    monkeypatch.setattr(runtime, "version", lambda: "1.23.2")
+    folder = decoders.folder(tmp_path / "genai")
+    decoders.in_place(folder / "model.onnx", "masked")
+    settings: dict[str, Any] = {
+        "prompt": "4", "decode": 3, "iterations": 1, "layer_passes": 1
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=r"1\.23\.2 crashes if past and present"):
+        result_of(folder, output=tmp_path / "a.dldprof", shared_buffer="on", **settings)
+    result_of(folder, output=tmp_path / "b.dldprof", shared_buffer="auto", **settings)
+    with open_report(tmp_path / "b.dldprof") as report:
+        assert report.settings["shared_buffer_used"] is False
+
+
+@needs_onnxruntime(31)
 @pytest.mark.parametrize(
     ("wanted", "length"), [("auto", 4 + 3), ("off", 4 + 3), ("on", 4 + 3), ("max", 256)]
 )
@@ -275,6 +294,7 @@ def test_no_longest_cache_is_known(tmp_path: Path) -> None:
         result_of(path, prompt="4", decode=3, layer_passes=0, shared_buffer="max")
 
 
+@needs_onnxruntime(31)
 def test_a_fixed_cache_limits_the_tokens(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="more than the 20 that the model can see"):
         result_of(odd_layer(tmp_path, "static"), prompt="16", decode=5, layer_passes=0)

@@ -354,12 +354,21 @@ class _Run:
             )
 
     def _shared(self, decoder: Decoder) -> bool:
+        """Return whether past and present share memory.
+
+        Raises:
+            UsageError: That is asked for and cannot be.
+        """
         wanted = self._request.shared_buffer
         if wanted in ("on", "max") and not decoder.shareable:
             raise UsageError(
                 f"--shared-buffer {wanted} needs a cache that only one operator reads, which"
                 " writes into it, such as GroupQueryAttention"
             )
+        if crash := _crash_of_sharing(decoder):
+            if wanted in ("on", "max"):
+                raise UsageError(crash, hint="Use --shared-buffer off, or a newer ONNX Runtime")
+            return False
         config = decoder.config
         says = decoder.wants_sharing or (config is not None and config.shared_buffer)
         return wanted in ("on", "max") or (wanted == "auto" and says and bool(decoder.shareable))
@@ -522,3 +531,26 @@ def _figures(
         peak_memory,
         None if used is None else used.energy_per_inference_j / batch,
     )
+
+
+_BEAM_WIDTH = 8
+"""The place of that input of DecoderMaskedMultiHeadAttention."""
+_SHARES_WITHOUT_BEAMS = (1, 31)
+"""ONNX Runtime 1.23 crashes there, 1.31 does not; those between were not tried."""
+
+
+def _crash_of_sharing(decoder: Decoder) -> str:
+    """Return why ONNX Runtime would crash with a shared cache; empty if it would not."""
+    from dld_tui.backends.onnxruntime import runtime
+
+    if tuple(map(int, runtime.version().split(".")[:2])) >= _SHARES_WITHOUT_BEAMS:
+        return ""
+    for pair in decoder.pairs:
+        for node in decoder.document.main.consumers(pair.past):
+            has_beams = any(node.inputs[_BEAM_WIDTH : _BEAM_WIDTH + 1])
+            if node.op_type == "DecoderMaskedMultiHeadAttention" and not has_beams:
+                return (
+                    f"ONNX Runtime {runtime.version()} crashes if past and present of"
+                    f" {visible(node.op_type)} {visible(node.name)} share memory"
+                )
+    return ""
