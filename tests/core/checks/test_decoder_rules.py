@@ -281,6 +281,7 @@ CALLS = {
 }
 
 
+@needs_onnxruntime(31)
 @pytest.mark.parametrize("kind", CALLS)
 def test_heads_are_refused_where_onnxruntime_refuses_them(kind: str, tmp_path: Path) -> None:
     for node, feeds in CALLS[kind]:
@@ -376,6 +377,7 @@ ROTARY_CALLS = {
 }  # fmt: skip
 
 
+@needs_onnxruntime(31)
 @pytest.mark.parametrize("kind", ROTARY_CALLS)
 def test_tables_are_told_where_onnxruntime_refuses_them_or_reads_them_wrong(
     kind: str, tmp_path: Path
