@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.inputs.propagation import follow_shapes
+from tests.support.runtime import needs_onnxruntime
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -219,6 +220,7 @@ STANDARD: dict[str, Call] = {
 }  # fmt: skip
 
 
+@needs_onnxruntime(31)
 @pytest.mark.parametrize("name", [*CALLS, *STANDARD])
 def test_shapes_are_those_of_a_run(name: str, tmp_path: Path) -> None:
     op_type, inputs, count, attributes = (CALLS | STANDARD)[name]

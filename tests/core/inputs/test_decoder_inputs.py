@@ -11,6 +11,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from tests.support import models
+from tests.support.runtime import needs_onnxruntime
 
 CACHE = "float[b, 4, past, 8] past_key, float[b, 4, past, 8] past_value"
 PRESENT = "float[b, 4, total, 8] present_key, float[b, 4, total, 8] present_value"
@@ -94,6 +95,7 @@ FILLED = {
 }  # fmt: skip
 
 
+@needs_onnxruntime(31)
 @pytest.mark.parametrize("kind", FILLED)
 @pytest.mark.parametrize("length", ["20", "max_length"])
 def test_a_mask_shows_what_is_in_a_cache_of_a_fixed_length(
