@@ -198,7 +198,7 @@ def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
 def _outline(path: Path) -> str:
     document = Document.open(path)
     try:
-        summary = summarise(document)
+        summary = summarise(document, constants=False)
     finally:
         document.close()
     return (

@@ -151,7 +151,7 @@ def _split(texts: Sequence[str], known: Any) -> list[str]:
 def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json: bool) -> None:
     from dld_tui.core.document.summary import summarise
 
-    summary = summarise(extraction.document)
+    summary = summarise(extraction.document, constants=False)
     if as_json:
         write_json(
             {

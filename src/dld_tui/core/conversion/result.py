@@ -56,7 +56,7 @@ class ModelFigures:
 
 def figures(document: Document) -> ModelFigures:
     """Return nodes, weights, operators and element types of a model."""
-    summary = summarise(document)
+    summary = summarise(document, constants=False)  # they are counted by type below
     weights: Counter[str] = Counter()
     for scope in document.scopes():
         for tensor in scope.initializers:

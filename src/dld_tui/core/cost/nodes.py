@@ -723,8 +723,7 @@ def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
         "flops": plain(known.flops),
         "read_bytes": plain(known.read),
         "written_bytes": plain(known.written),
-        "parameters": summary.parameters
-        + (summary.constants.parameters if summary.constants else 0),
+        "parameters": summary.weight_parameters,
         "weight_bytes": summary.weight_bytes,
         "activation_bytes": plain(known.written),
         "at_least": lacking,

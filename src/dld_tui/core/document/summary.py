@@ -96,6 +96,11 @@ class ModelSummary:
     """Not read where that would take too long."""
 
     @property
+    def weight_parameters(self) -> int:
+        """Elements of all weights, in initializers and in `Constant` nodes."""
+        return self.parameters + (self.constants.parameters if self.constants else 0)
+
+    @property
     def weight_bytes(self) -> int:
         """Bytes of all weights, in initializers and in `Constant` nodes."""
         return self.initializer_bytes + (self.constants.bytes if self.constants else 0)

@@ -95,15 +95,15 @@ def _stages(document: Document, config: GenaiConfig) -> Iterator[Finding]:
         if lost:
             more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
             yield _finding(f"its stage {name_of(own.file)} lists no input {name_of(lost[0])}{more}")
-    made = set[str]()
+    produced = set[str]()
     for at, stage in enumerate(config.stages):
         later = {name: other.file for other in config.stages[at + 1 :] for name in other.outputs}
         for name in stage.inputs:
-            if name in later and name not in made:
+            if name in later and name not in produced:
                 text = f"the stage {name_of(stage.file)} takes {name_of(name)}, which"
                 yield _finding(f"{text} {name_of(later[name])} makes after it")
                 break
-        made.update(stage.outputs)
+        produced.update(stage.outputs)
 
 
 def _kind_of(key: str) -> str:
