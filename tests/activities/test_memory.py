@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,60 @@ def test_nodes_of_a_branch_that_nobody_reads_run_all_the_same(
     """
     plan, peak = planned(write(tmp_path, text), "x:4x64")
     assert plan.peak == peak
+
+
+def drawn_branches(seed: int) -> str:
+    """Return a model with three If nodes, one of them inside a branch, of which much is unread."""
+    rng = random.Random(seed)
+    names = (f"v{number}" for number in itertools.count())
+
+    def graph(known: list[str], size: int, inner: str) -> tuple[str, str]:
+        lines, here, known = [], list[str](), [*known]
+        for at in range(size):
+            output, source = next(names), rng.choice(known)
+            if inner and at == size // 2:
+                lines.append(f"{output} = {branches(known, inner, '')}")
+            elif rng.random() < 0.3:  # of another size, and unread
+                lines.append(f"{output} = Concat <axis = 1> ({source}, {rng.choice(known)})")
+                continue
+            elif rng.random() < 0.3:  # ONNX Runtime removes it, and saves its graph sorted
+                lines.append(f"{output} = Identity({source})")
+            else:
+                op_type = rng.choice(["Exp", "Cos", "Neg", "Relu"])
+                lines.append(f"{output} = {op_type}({source})")
+            known.append(output)
+            here.append(output)
+        lines.append(f"{(last := next(names))} = Add({rng.choice(here[-2:] or known)}, {known[0]})")
+        return "  ".join(lines), last
+
+    def branches(known: list[str], condition: str, inner: str) -> str:
+        text, ends = f"If ({condition}) <", []
+        for branch, nested in (("then", inner), ("else", "")):
+            nodes, last = graph(known, rng.randint(2, 6), nested)
+            ends.append(f"{branch}_branch = {branch} () => (float[4, 64] {last}) {{ {nodes} }}")
+        return f"{text} {', '.join(ends)} >"
+
+    nodes, last = graph(["x"], 4, "")
+    first, second = branches([last, "x"], "p", "q"), branches([last, "x"], "r", "")
+    return f"""{HEAD}m (float[4, 64] x, bool p, bool q, bool r) => (float[4, 64] y) {{
+        {nodes}  s = {first}  t = {second}  y = Mul(s, t)
+    }}"""
+
+
+@told
+@pytest.mark.parametrize("seed", range(6))
+def test_the_peak_of_drawn_branches_is_the_highest_of_all_conditions(
+    tmp_path: Path, seed: int
+) -> None:
+    """ONNX Runtime saves subgraphs that it changed as it runs them, and others as in the file."""
+    path = write(tmp_path, drawn_branches(seed))
+    plan, _ = planned(path)
+    x = np.ones((4, 64), np.float32)
+    peaks = [
+        measured(path, {"x": x} | {n: np.array(c) for n, c in zip("pqr", taken, strict=True)})
+        for taken in itertools.product([True, False], repeat=3)
+    ]
+    assert plan.peak == max(peak.after_nodes for peak in peaks)
 
 
 BY_SHAPE = (

@@ -73,6 +73,7 @@ def run(request: Request) -> Iterator[Event]:
             given = parse_shapes(request.shape, document.main.inputs)
             specs = specs_for(session.inputs, document)
             shapes = dict(guess_inputs(specs, document, given).shapes)
+            originals = {_wiring(scope) for scope in document.scopes()}
         del session
         with contextlib.closing(Document.open(path)) as document:
             yield Progress(1, 3, stage="Inferring shapes")
@@ -93,8 +94,12 @@ def run(request: Request) -> Iterator[Event]:
             def kind(scope: Scope, name: str) -> ValueType | None:
                 return planned.get((scope.path, name))
 
+            def in_order(scope: Scope) -> bool:
+                # ONNX Runtime saves a subgraph that it has not changed in the order of the file.
+                return scope is document.main or _wiring(scope) not in originals
+
             plan = memory_plan(
-                ModelCosts(document, sizes, branches), ordered=True, kinds=kind,
+                ModelCosts(document, sizes, branches), in_order=in_order, kinds=kind,
                 processor=_processor(request.threads) if request.provider == "CPU" else None,
             )  # fmt: skip
     yield Finished(
@@ -105,6 +110,12 @@ def run(request: Request) -> Iterator[Event]:
             shapes=tuple(f"{name}:{'x'.join(map(str, shapes[name]))}" for name in shapes),
         )
     )
+
+
+def _wiring(scope: Scope) -> tuple[tuple[str, ...], ...]:
+    """Return the operators of a graph with their inputs and outputs, in the order of the file."""
+    return tuple((node.domain, node.op_type, *node.inputs, "", *node.outputs)
+                 for node in scope.nodes)  # fmt: skip
 
 
 _LEVEL2_CACHE_SIZE = 191

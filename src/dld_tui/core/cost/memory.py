@@ -150,15 +150,15 @@ class _Graph:
     scope: Scope
     size: Callable[[Scope, str], int | None]
     kind: Kinds
-    ordered: bool
-    """Whether nodes are in the order in which they run."""
+    in_order: Callable[[Scope], bool] | None
+    """Tells whether the nodes of a graph that ONNX Runtime saved are in the order in which it runs
+    them. None for a graph that it has not optimised."""
     bodies: Callable[[Node], Sequence[Scope]]
     """Returns the graphs inside a node that may run."""
     scratch: Callable[[Node], int]
     """Returns the bytes that the kernel of a node asks for while it runs."""
     trips: Callable[[Node], int | None]
     """Returns how often the body of a Loop runs at most; None where that is not known."""
-    is_body: bool = False
     highest: tuple[int, str] = (0, "")
     """The peak with scratch memory, and its node."""
     unknown: list[str] = field(default_factory=list)
@@ -169,8 +169,7 @@ class _Graph:
         """Return the peak, the node, what is alive then, and what a body needs beside."""
         constants = self._constants()
         nodes = [node for node in self.scope.nodes if node not in constants]
-        # ONNX Runtime saves the nodes of a body in another order than it runs them in.
-        in_order = self.ordered and not self.is_body
+        in_order = self.in_order is not None and self.in_order(self.scope)
         order = nodes if in_order else execution_order(nodes)
         buffers = self._plan(order)
         ending: dict[int, list[_Buffer]] = {}
@@ -291,7 +290,9 @@ class _Graph:
 
     def _constants(self) -> set[Node]:
         """Return the nodes that are computed before a run; what they make counts as weights."""
-        if self.ordered:  # ONNX Runtime has done it: what is left is computed in each run
+        if (
+            self.in_order is not None
+        ):  # ONNX Runtime has done it: what is left is computed in each run
             return set()
         known: set[str] = {tensor.name for tensor in self.scope.initializers}
         nodes = set()
@@ -330,9 +331,8 @@ class _Graph:
                 return 0 if scope is body and name in theirs else self.size(scope, name)
 
             inner = _Graph(
-                body, size, self.kind, self.ordered, self.bodies, self.scratch, self.trips
+                body, size, self.kind, self.in_order, self.bodies, self.scratch, self.trips
             )
-            inner.is_body = True
             peaks.append(inner.run()[0])
             highest = max(highest, inner.highest[0])
             self.folded += inner.folded
@@ -436,7 +436,7 @@ def memory_plan(
     costs: ModelCosts,
     *,
     outputs: bool = True,
-    ordered: bool = False,
+    in_order: Callable[[Scope], bool] | None = None,
     kinds: Kinds | None = None,
     processor: Processor | None = None,
 ) -> MemoryPlan:
@@ -445,7 +445,8 @@ def memory_plan(
     Args:
         costs: Of the model, with the sizes of its dimensions.
         outputs: Whether the outputs of the model count as activations.
-        ordered: The nodes run in the order of the file, as in what ONNX Runtime saves.
+        in_order: For a graph that ONNX Runtime saved: tells whether the nodes of a scope are in
+            the order in which they run.
         kinds: The types that are known when buffers are planned: before there are inputs.
             By default those of the model.
         processor: What runs the kernels of ONNX Runtime's CPU provider. Without it, their
@@ -481,7 +482,7 @@ def memory_plan(
             no_scratch[node.ref] = None
         return bytes_asked or 0
 
-    graph = _Graph(main, size, kind, ordered, costs.bodies, asked, costs.trips)
+    graph = _Graph(main, size, kind, in_order, costs.bodies, asked, costs.trips)
     peak, at, held, inside = graph.run()
     step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(
