@@ -252,7 +252,7 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
         assert ratio is not None
         return abs(ratio / truly[1] - 1)
 
-    kept, renewed = ([error_of(share) for _ in range(20)] for share in (0.0, 1e12))
+    kept, renewed = ([error_of(share) for _ in range(20)] for share in (1e-12, 1e12))
     assert np.mean(renewed) < np.mean(kept) / 1.5
 
 
@@ -283,7 +283,7 @@ def test_new_sessions_take_a_small_share_of_the_time(
     assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
 
 
-@pytest.mark.parametrize(("budget", "kept"), [(600.0, 60.0), (300.0, 60.0), (60.0, 18.0)])
+@pytest.mark.parametrize(("budget", "kept"), [(600.0, 180.0), (60.0, 18.0)])
 def test_time_is_kept_for_the_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, kept: float
 ) -> None:
@@ -331,7 +331,10 @@ def test_a_gain_that_a_gate_would_allow_is_not_claimed(
 def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float
 ) -> None:
-    """Each pair takes a second besides its runs; a short budget has shorter runs."""
+    """Each pair takes a second besides its runs; a short budget has shorter runs.
+
+    In a long one the runs are long enough that starting processes is a small share of them.
+    """
     path, clock, durations = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[float]()
     monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
 
@@ -346,11 +349,13 @@ def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
     with contextlib.closing(Document.open(path)) as document:
         tuning = tune._Tuning(Request(model=path, budget=budget, again=True), document)
-        clock[0] = budget - min(tune._PROOF_S, tune._PROOF * budget)
+        clock[0] = budget - tune._PROOF * budget
         list(tuning._confirmed(tuning._base.with_change(thread_changes(2, 2)[0])))
     profile_s = min(tune._PROFILE_S, tune._PROFILE_SHARE * budget)
     assert len(durations) >= 6
     assert clock[0] <= budget - profile_s + 1.0 + 2 * durations[-1]
+    starting_s, measuring_s = 1.0 * len(durations), 2 * sum(durations)
+    assert budget < 100 or starting_s < 0.1 * measuring_s
 
 
 @pytest.mark.parametrize("again", ["loading", "running"])
@@ -488,8 +493,11 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
     """A pass of four items that takes as long as one of one item is about four times as fast."""
     text = DEEP.replace("float[1, 8] x", "float[N, 8] x").replace("float[1, 8] y", "float[N, 8] y")
     path = write(tmp_path, text, "deep.onnx")
-    with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, again=True), document)
+    request = Request(model=path, again=True)
+    with (
+        contextlib.closing(Document.open(path)) as document,
+        contextlib.closing(tune._Tuning(request, document)) as tuning,
+    ):
         tuning._make_inputs()
         winner = tuning._base.with_change(batch_change(4))
         for _ in range(_TRIES):

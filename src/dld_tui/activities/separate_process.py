@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import ActivityError, TimeLimitError
 from dld_tui.core.events import (
@@ -20,9 +20,16 @@ from dld_tui.core.events import (
 )
 from dld_tui.core.types import JSON
 
+if TYPE_CHECKING:
+    from dld_tui.backends.processes import ForkServer
+
 
 def run_in_process(
-    activity: str, settings: Mapping[str, JSON], folder: Path, limit: float
+    activity: str,
+    settings: Mapping[str, JSON],
+    folder: Path,
+    limit: float,
+    server: ForkServer | None = None,
 ) -> Generator[Progress, None, Any]:
     """Run an activity and return its decoded result.
 
@@ -31,6 +38,7 @@ def run_in_process(
         settings: Of its request.
         folder: For its result file.
         limit: The time limit in seconds.
+        server: Of :func:`process_server`, to save the time that imports take.
 
     Raises:
         DldError: As the activity does.
@@ -43,7 +51,8 @@ def run_in_process(
     line = json.dumps({"activity": activity, "request": dict(settings)})
     end_file = folder / "end.json"
     end_file.unlink(missing_ok=True)
-    running = run_tool(__name__, [line, str(end_file)], limit)
+    arguments = [line, str(end_file)]
+    running = server.run(arguments, limit) if server else run_tool(__name__, arguments, limit)
     end = yield from events_of(running, lambda passed: Progress(passed, limit, "s", activity))
     event = event_from_line(end_file.read_text()) if end_file.exists() else None
     if isinstance(event, Failed):
@@ -54,6 +63,17 @@ def run_in_process(
         raise TimeLimitError("took too long", where=activity, details=end.output)
     how = f"crashed: {end.crashed or end.status}"
     raise ActivityError(how, where=activity, details=end.output)
+
+
+def process_server(imports: Sequence[str]) -> ForkServer:
+    """Return a server for :func:`run_in_process` that imports modules once. Close it.
+
+    Args:
+        imports: What the activities import.
+    """
+    from dld_tui.backends.processes import ForkServer
+
+    return ForkServer(__name__, imports)
 
 
 def main() -> None:

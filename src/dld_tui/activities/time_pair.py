@@ -208,7 +208,7 @@ def _prepared(run: ProfilingRun, name: str, end: float) -> Iterator[Event]:
     """Load a version and warm it up; stages say which version, and how long loading took."""
     prefix = name
     run.warm_up_limit_s = math.inf if math.isinf(end) else _WARM_UP_SHARE * _left(end)
-    for event in run.prepare():
+    for event in run.prepare(reports=False):
         if isinstance(event, Metric) and event.name == "load":
             prefix = f"{name}, loaded in {fmt.duration(event.value / 1000)}"
         yield (

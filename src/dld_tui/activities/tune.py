@@ -41,6 +41,7 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.processes import ForkServer
     from dld_tui.core.compare.gate import GateRow, Pair
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import Feeds
@@ -48,10 +49,10 @@ if TYPE_CHECKING:
     from dld_tui.core.tune.race import Race
 
 Result = TuneResult
-_PROOF_S, _PROOF, _MOST_PROOF = 60.0, 0.3, 0.75
-"""What is kept of the time for the confirmation and the profiles of the winner: so many seconds, or
-this share of it where that is less. A model whose pairs of runs take longer gets more; nothing is
-kept where they take more than the last share: there is time for the races alone."""
+_PROOF, _MOST_PROOF = 0.3, 0.75
+"""What is kept of the time for the confirmation and the profiles of the winner: this share of it. A
+model whose pairs of runs take longer gets more; nothing is kept where they take more than the last
+share: there is time for the races alone."""
 _LEAST_PASSES = 3
 """Passes of each version in a pair of runs, at least: two before the clock runs."""
 _PROCESS_S, _SLACK_S = 1.0, 5.0
@@ -63,20 +64,31 @@ _CONVERTING = 0.5
 """Share of the other time after which no conversion is started any more."""
 _MODELS, _SETTINGS, _BOTH = 0.7, 0.9, 1.0
 """Shares of it at which the races end at the latest."""
+_OVERHEAD = 0.08
+"""Share of the time measured that loading and checking may take. A model that loads slowly gets
+longer turns and longer runs of pairs for it, as far as the budget allows, and no new sessions."""
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
-"""How long one turn takes, unless three passes take longer."""
+"""How long one turn takes, unless three passes take longer, or the session took long to load."""
 _RENEWING = 0.05
 """Share of the time measured that is spent on new sessions in the place of those that race: as long
 as it lasts, a session keeps where its threads and its memory are, which can make it faster or
 slower than another one of the same set-up."""
-_OVERHEAD = 0.08
-"""Share of the time measured that all loading and checking may take for a session to be renewed."""
 _ROUNDS, _LEAST_ROUNDS = 12, 2
 """How many rounds a race has, at most, and for how many there must be time to admit a candidate."""
 _CONFIRM_S, _CONFIRM_LEAST_S = 2.0, 0.2
-"""How long a run of a pair takes that confirms the winner, at most and at least."""
+"""How long a run of a pair takes that confirms the winner, unless the overhead asks for more, and
+at least."""
 _CONFIRM_PAIRS = 12
 """Pairs that confirm it, at most: each starts a process, which takes about a second."""
+_PAIR_IMPORTS = (
+    "onnx",
+    "onnxruntime",
+    "dld_tui.activities.time_pair",
+    "dld_tui.backends.onnxruntime.profiling",
+    "dld_tui.core.inputs.feeds",
+    "dld_tui.core.inputs.guess",
+)
+"""Modules whose imports take most of the time that a process for a pair takes to start."""
 _OVER = 0.05
 """The share of the budget after which even the profiles of a confirmed winner stop."""
 _QUICK_S, _QUICK_BYTES = 1.0, 64 << 20
@@ -272,10 +284,18 @@ class _Tuning:
         """What a result has beside it."""
         self._feeds: Feeds | None = None
         self._reference: list[dict[str, Any]] = []
+        self._open = contextlib.ExitStack()
 
     def close(self) -> None:
         """Let the next run of the same have what was found."""
+        self._open.close()
         self._journal.close()
+
+    @functools.cached_property
+    def _pair_server(self) -> ForkServer:
+        from dld_tui.activities.separate_process import process_server
+
+        return self._open.enter_context(contextlib.closing(process_server(_PAIR_IMPORTS)))
 
     def left_behind(self) -> str:
         """Remove the files of a result that is not whole, and return what is kept, for people."""
@@ -378,11 +398,16 @@ class _Tuning:
         Without a share, to all of the time.
         """
         budget = self._request.budget
-        proof_s = max(min(_PROOF_S, _PROOF * budget), self._proof_s())
+        proof_s = max(_PROOF * budget, self._proof_s())
         if proof_s > _MOST_PROOF * budget:
             proof_s = 0.0
         end = budget if share is None else share * (budget - proof_s)
         return end - (time.monotonic() - self._begin)
+
+    @property
+    def _overhead_s(self) -> float:
+        """The seconds of loading and checking."""
+        return self._seconds["loading"] + self._seconds["checking"]
 
     def _proof_s(self) -> float:
         """Return how long the confirmation takes at least, as far as that is known."""
@@ -772,9 +797,8 @@ class _Tuning:
         for name in race.order:
             one = self._made[name]
             cost = self._renewing_s + one.opening_s
-            overhead = self._seconds["loading"] + self._seconds["checking"] + one.opening_s
             is_cheap = cost <= _RENEWING * self._seconds["measuring"]
-            is_cheap &= overhead <= _OVERHEAD * self._seconds["measuring"]
+            is_cheap &= self._overhead_s + one.opening_s <= _OVERHEAD * self._seconds["measuring"]
             if renews and one.is_open and is_cheap:
                 self._renewing_s = cost
                 one.close()
@@ -782,7 +806,8 @@ class _Tuning:
                 with self._doing("loading"):
                     one.open()
                 with self._doing("measuring"):
-                    figures[name] = one.time(min(_LONGEST_S, max(_SHORTEST_S, turn)))
+                    longest_s = max(_LONGEST_S, one.opening_s / (_OVERHEAD * _LEAST_ROUNDS))
+                    figures[name] = one.time(min(longest_s, max(_SHORTEST_S, turn)))
             if not holds:
                 one.close()
             yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing: {self._setups[name].title}")
@@ -804,14 +829,20 @@ class _Tuning:
         )
 
         pairs: list[Pair] = []
-        duration_s, least_s = _CONFIRM_S, self._pair_s() - _PROCESS_S
+        overhead_s = self._pair_s()
+        """What a pair takes beside its runs."""
         profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
         with tempfile.TemporaryDirectory(prefix="dld-") as folder:
             while len(pairs) < LEAST_RUNS or (
                 len(pairs) < _CONFIRM_PAIRS and self._left() > profile_s
             ):
-                if max(1, LEAST_RUNS - len(pairs)) * least_s > self._left():
+                least_pairs = max(1, LEAST_RUNS - len(pairs))
+                if least_pairs * (self._pair_s() - _PROCESS_S) > self._left():
                     break
+                # A short budget has shorter runs, rather than fewer processes.
+                most_s = ((self._left() - profile_s) / least_pairs - overhead_s) / 2
+                wanted_s = self._run_s(_CONFIRM_PAIRS - len(pairs), overhead_s)
+                duration_s = max(_CONFIRM_LEAST_S, min(wanted_s, most_s))
                 yield Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
                 begin = time.monotonic()
                 new_first = len(pairs) % 2 == 1
@@ -823,13 +854,9 @@ class _Tuning:
                     break
                 pairs.append(pair)
                 pair_s = time.monotonic() - begin
-                measuring_s = min(pair_s, 2 * duration_s)
-                self._seconds["measuring"] += measuring_s
-                self._seconds["loading"] += pair_s - measuring_s
-                # A short budget has shorter runs, rather than fewer processes.
-                share_s = (self._left() - profile_s) / max(1, LEAST_RUNS - len(pairs))
-                duration_s = (share_s - (pair_s - measuring_s)) / 2
-                duration_s = min(_CONFIRM_S, max(_CONFIRM_LEAST_S, duration_s))
+                overhead_s = max(0.0, pair_s - 2 * duration_s)
+                self._seconds["measuring"] += pair_s - overhead_s
+                self._seconds["loading"] += overhead_s
         if len(pairs) < LEAST_RUNS:
             self._is_whole = False
             took = fmt.duration(LEAST_RUNS * self._pair_s())
@@ -837,6 +864,17 @@ class _Tuning:
             return None
         times = compared_times(pairs)
         return judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
+
+    def _run_s(self, pairs: int, overhead_s: float) -> float:
+        """Return how long a run lasts for the overhead to be a small share after so many pairs.
+
+        Args:
+            pairs: How many are to come.
+            overhead_s: What each takes beside its two runs.
+        """
+        overhead_s = self._overhead_s + pairs * overhead_s
+        needed_s = overhead_s / _OVERHEAD - self._seconds["measuring"]
+        return max(_CONFIRM_S, needed_s / (2 * pairs))
 
     def _timed_pair(
         self, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
@@ -864,7 +902,8 @@ class _Tuning:
                 if name != "model" and value != base[name]
             },
         }  # fmt: skip
-        process = run_in_process("time_pair", request, folder, max(0.0, self._left()))
+        left_s = max(0.0, self._left())
+        process = run_in_process("time_pair", request, folder, left_s, self._pair_server)
         with contextlib.closing(process):
             pair: Pair = yield from process
         return per_item(pair, self._base.batch, winner.batch)

@@ -7,6 +7,10 @@ job, even if the worker is killed. Its standard input is empty.
 from __future__ import annotations
 
 import collections
+import gc
+import importlib
+import json
+import multiprocessing
 import os
 import re
 import select
@@ -16,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +91,7 @@ def run_tool(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "POLYGRAPHY_AUTOINSTALL_DEPS": "0"},
+            env=_environment(),
         )
         try:
             while process.poll() is None:
@@ -106,6 +110,10 @@ def run_tool(
     return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail)
 
 
+def _environment() -> dict[str, str]:
+    return {**os.environ, "POLYGRAPHY_AUTOINSTALL_DEPS": "0"}
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
@@ -114,6 +122,111 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+class ForkServer:
+    """A process that imports modules once and runs a function in a fork of itself for each call.
+
+    A call starts in milliseconds, in a process that shares with others only what the imports made.
+    They must start no threads that the function needs. One call runs at a time.
+
+    Args:
+        module: ``module`` or ``module:function``; the function is ``main`` by default.
+        imports: Modules to import before the first call.
+    """
+
+    def __init__(self, module: str, imports: Sequence[str]) -> None:
+        name, _, function = module.partition(":")
+        code = _BOOTSTRAP.format(module=__name__, main="_serve_forks")
+        arguments = [name, function or "main", *imports]
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code, *arguments, "\n".join(sys.path)],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._output,
+            env=_environment(),
+        )
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the process, and the call that it runs."""
+        _end(self._process)
+        for file in (self._process.stdin, self._process.stdout, self._output):
+            if file is not None:
+                file.close()
+
+    def run(
+        self, arguments: Sequence[str], limit_s: float | None
+    ) -> Generator[float, None, ToolEnd]:
+        """Run the function as :func:`run_tool` does.
+
+        Closing the generator and exceeding the time limit end the server, too.
+        """
+        began = time.monotonic()
+        timed_out = False
+        commands, replies = self._process.stdin, self._process.stdout
+        assert commands is not None
+        assert replies is not None
+        begin = self._output.seek(0, os.SEEK_END)
+        with suppress(BrokenPipeError):
+            commands.write(json.dumps(list(arguments)).encode() + b"\n")
+        reply = b""
+        try:
+            while not select.select([replies], [], [], _LOOK_S)[0]:
+                passed = time.monotonic() - began
+                if limit_s is not None and passed > limit_s:
+                    timed_out = True
+                    break
+                yield passed
+            else:
+                reply = replies.readline()
+        finally:
+            if not reply:
+                _end(self._process)
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(begin, size - _TAIL))
+        tail = self._output.read().decode("utf-8", "replace")
+        status = int(reply) if reply else self._process.returncode
+        return ToolEnd(status, time.monotonic() - began, timed_out, tail)
+
+
+def _serve_forks() -> None:
+    """Run a function in a fork for each line of arguments, and print the exit status of each."""
+    name, function, *imports = sys.argv[1:]
+    for module in imports:
+        importlib.import_module(module)
+    call = getattr(importlib.import_module(name), function)
+    gc.collect()
+    gc.freeze()  # so that no fork copies the memory of objects only to look at them
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too
+    for line in iter(sys.stdin.buffer.readline, b""):
+        context = multiprocessing.get_context("fork")
+        process = context.Process(target=_call, args=(call, json.loads(line)))
+        process.start()
+        try:
+            process.join()
+        finally:
+            if process.is_alive():
+                process.terminate()
+                process.join(_LEAVE_S / 2)
+                process.kill()
+        sys.stdout.write(f"{process.exitcode}\n")
+        sys.stdout.flush()
+
+
+def _call(function: Callable[[], None], arguments: list[str]) -> None:
+    os.dup2(2, 1)  # the replies go there
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    sys.argv[1:] = arguments
+    function()
 
 
 _LISTEN_S = 0.2

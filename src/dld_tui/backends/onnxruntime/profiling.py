@@ -9,6 +9,7 @@ then only attributes kernels to layers.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -44,7 +45,7 @@ from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, DldError, SaveError, UsageError
-from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.events import Event, Log, Metric, Progress, result_of
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, first_that_runs, specs_for
@@ -381,9 +382,14 @@ class ProfilingRun:
             zero = self._profile_ns if self._origin_ns is None else self._origin_ns
             self._board.write(self._writer, zero)
 
-    def prepare(self) -> Iterator[Event]:
-        """Load the model, make its inputs and warm up; then :attr:`timer` can be used."""
-        self._identity = yield from identify(self._plan.model, self._document)
+    def prepare(self, *, reports: bool = True) -> Iterator[Event]:
+        """Load the model, make its inputs and warm up; then :attr:`timer` can be used.
+
+        Args:
+            reports: Whether a report is sure to follow: the file is then read for its identity.
+        """
+        if reports:
+            self._identity = yield from identify(self._plan.model, self._document)
         if self._gpu is not None:
             yield Progress(0, None, stage="Looking at the GPU")
             self._gpu.open()
@@ -476,13 +482,14 @@ class ProfilingRun:
             device = f"{provider} device {self._plan.session.device_id}"
             if self._gpu is not None:
                 device = str(self._environment.get("gpu", device))
+            identity = self._identity or result_of(identify(self._plan.model, self._document))
             self._writer = ReportWriter.create(
                 self._plan.report,
                 network=self._plan.model.name,
                 backend=f"ONNX Runtime {version()}",
                 execution_provider=provider,
                 device=str(self._environment["cpu"]) if provider == "CPU" else device,
-                model=encode(self._identity) or {},
+                model=encode(identity),
                 settings={**self._plan.recorded_settings, "input_shapes": self._input_shapes},
                 environment=self._environment,
                 overwrite=True,
@@ -656,17 +663,19 @@ class ProfilingRun:
             gpu.stop_trace()
 
     def _layer_passes(self) -> int:
-        nodes = max(1, self._identity.nodes if self._identity else 0)
         wanted = self._plan.layer_passes
         if wanted is None:
-            room = max(5, _AUTO_LAYER_EVENTS // nodes)
+            room = max(5, _AUTO_LAYER_EVENTS // self._nodes)
             wanted = min(_AUTO_LAYER_PASSES, len(self.latencies), room)
         return min(wanted, self._most_layer_passes())
 
     def _most_layer_passes(self) -> int:
         """Return how many passes a profile has room for."""
-        nodes = max(1, self._identity.nodes if self._identity else 0)
-        return max(1, _MOST_LAYER_EVENTS // nodes - 1)
+        return max(1, _MOST_LAYER_EVENTS // self._nodes - 1)
+
+    @functools.cached_property
+    def _nodes(self) -> int:
+        return max(1, sum(len(scope.nodes) for scope in self._document.scopes()))
 
     def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
         spans: list[PassSpan] = []
