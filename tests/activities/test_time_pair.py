@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +181,16 @@ def test_threads_of_a_session_spin_where_there_are_some_that_may(
     assert spins(*(SessionSettings(**each) for each in settings)) == answer
 
 
-@pytest.mark.parametrize("waited", [0.0, 50.0])
+@pytest.mark.parametrize(
+    ("own", "of_caller", "spins"),
+    [(0.0, None, True), (50.0, None, False), (0.0, 50.0, False), (50.0, 0.0, True)],
+)
 def test_on_a_busy_machine_threads_stop_spinning_between_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: float
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: float,
+    of_caller: float | None,
+    spins: bool,
 ) -> None:
     spinning, measure_in_turns = [], latency.measure_in_turns
 
@@ -190,11 +198,12 @@ def test_on_a_busy_machine_threads_stop_spinning_between_passes(
         spinning.append(named["spins"])
         return measure_in_turns(*args, **named)
 
-    monkeypatch.setattr(environment, "waited_percent", lambda: waited)
+    monkeypatch.setattr(environment, "waited_percent", lambda: own)
     monkeypatch.setattr(latency, "measure_in_turns", spy)
     model = chain(tmp_path, 4)
-    measured(pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(0))
-    assert spinning == [waited == 0]
+    request = pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(0)
+    measured(replace(request, waited=of_caller))
+    assert spinning == [spins]
 
 
 def test_a_pair_keeps_to_its_share_of_the_time(

@@ -75,6 +75,13 @@ class Request(Profile):
         unit="s",
         empty="all that the settings ask for",
     )
+    waited: float | None = param(
+        None,
+        label="Time without a processor",
+        help="Share of its time that the caller was ready to run and had no processor.",
+        unit="%",
+        empty="that of the process of the pair",
+    )
 
     def sides(self) -> tuple[Profile, Profile]:
         """Return the requests of the base and of the new version.
@@ -164,7 +171,8 @@ def run(request: Request) -> Iterator[Event]:
     sides = request.sides()
     gc.freeze()  # what the imports made need not be collected before each measurement
     facts = environment(())
-    is_busy = waited_percent() > WAITED_PERCENT
+    waited = waited_percent() if request.waited is None else request.waited
+    is_busy = waited > WAITED_PERCENT
     end = time.monotonic() + (math.inf if request.share is None else request.share)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))

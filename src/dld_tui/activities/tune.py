@@ -889,6 +889,7 @@ class _Tuning:
         """
         from dld_tui.activities.separate_process import run_in_process
         from dld_tui.core.compare.gate import per_item
+        from dld_tui.core.machine.environment import waited_percent
 
         timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0, "warm_up": 3}
         share_s = self._pair_s() + 2 * duration_s + _SLACK_S
@@ -897,6 +898,7 @@ class _Tuning:
         )
         request: dict[str, JSON] = {
             **base, "new": new["model"], "new_first": new_first, "share": share_s,
+            "waited": waited_percent(),  # the process, a fork, has hardly run when it asks
             "new_settings": {
                 name: value for name, value in new.items()
                 if name != "model" and value != base[name]
