@@ -30,8 +30,12 @@ def assert_not_slower() -> Callable[..., Any]:
         __tracebackhide__ = True
         result = gate(*versions, **settings)
         if result.is_regression or result.is_undecided:
-            nodes = [f"  {row.key}: {row.text}" for row in result.nodes]
-            pytest.fail("\n".join([result.line, *nodes]))
+            from dld_tui.core.compare.gate import listed_nodes, more_nodes
+            from dld_tui.core.text import visible
+
+            nodes = [f"  {visible(row.key)}: {row.text}" for row in listed_nodes(result)]
+            more = [f"  {text}" for text in [more_nodes(result)] if text]
+            pytest.fail("\n".join([result.line, *nodes, *more]))
         return result
 
     return check

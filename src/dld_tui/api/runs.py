@@ -35,6 +35,7 @@ from dld_tui.core.compare.gate import (
     command_pairs,
     gate_result,
     in_turns,
+    partners_of,
 )
 from dld_tui.core.params import to_json, validate
 from dld_tui.core.report.report import Report, open_report
@@ -173,7 +174,10 @@ def gate(
         time_pair, runs, within_percent=within_percent, limit_s=limit_s, progress=progress
     )
     aim = within_percent if runs is None else None
-    return gate_result(str(base), str(new), series.pairs, tolerance_percent, aim, series.stopped)
+    partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
+    return gate_result(
+        str(base), str(new), series.pairs, tolerance_percent, aim, series.stopped, partners
+    )
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

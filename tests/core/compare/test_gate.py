@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
 from dld_tui.core.compare import gate
 from dld_tui.core.compare.gate import (
@@ -42,6 +43,7 @@ from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
+from dld_tui.core.text import clip, visible
 
 
 def noisy(dice: np.random.Generator, pairs: int) -> tuple[list[float], list[float]]:
@@ -362,18 +364,56 @@ def test_the_node_that_changed_is_named_and_no_other() -> None:
     assert not result(1.0).is_regression
 
 
-def test_markdown_and_junit_hold_no_foreign_markup() -> None:
-    found = result()
+HOSTILE = [
+    "bad|<b>\x1b", "a|b|", "`c`d``e", "`", "line\nbreak", "<script>alert(1)</script>",
+    "![x](http://evil/x.png)", "[x](javascript:x)", "@user #12", "*bold*__init__", "\\|x\\", "\\",
+    "$x$", "nul\x00\x0b\ufffe\uffff\ud800", "- [ ] t", "&lt;&amp;", "http://evil.example/",
+    "e\u202ex", " pad ", " ", "~~s~~", "|---|---|", "L" * 100_000,
+]  # fmt: skip
+
+
+def with_names(names: Sequence[str]) -> GateResult:
+    rows = tuple(GateRow(name, 1.0, 2.0, 100.0, 90.0, 110.0, "slower") for name in names)
+    return replace(result(), nodes=rows)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_text_in_markdown_and_junit(name: str) -> None:
+    found = replace(with_names([name]), base=name, new=name)
     text = markdown(found)
-    assert text.startswith("### dld gate: slower\n\n`base.onnx` → `new.onnx`\n\nslower: 9.99")
-    (row,) = [line for line in text.splitlines() if line.startswith("| bad")]
-    assert row.count("|") == 6
-    assert not {"<", "\x1b"} & set(row)
-    suite = ElementTree.fromstring(junit(found))
-    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-    assert suite[0].find("failure") is not None
-    assert ElementTree.fromstring(junit(result(1.0))).get("failures") == "0"
-    assert csv_of(gate_table(found)).count("\n") == 2
+    tokens = MarkdownIt("commonmark", {"html": True, "linkify": False}).enable("table").parse(text)
+    cells = [token for token in tokens if token.type == "inline"]
+    kinds = {child.type for cell in cells for child in cell.children or ()}
+    assert kinds <= {"text", "code_inline"}
+    assert [token.type for token in tokens].count("td_open") == 5
+    code = [child.content for cell in cells for child in cell.children or ()
+            if child.type == "code_inline"]  # fmt: skip
+    shown = clip(visible(name), 200, keep="end")
+    assert code == [shown] * 3
+    assert len(text) < 2_000
+    suite = ElementTree.fromstring(junit(found).encode())
+    assert [suite.get(key) for key in ("tests", "failures", "errors", "skipped")] == [*"2100"]
+    assert [case.get("name") for case in suite] == [f"{visible(name)} → {visible(name)}",
+                                                     visible(name)]  # fmt: skip
+
+
+def test_a_reason_to_stop_is_text_in_markdown() -> None:
+    text = markdown(gate_result("a", "b", [], stopped="<b>*x* [l](u) `c`</b>"))
+    (line,) = [line for line in text.splitlines() if line.startswith("undecided:")]
+    (inline,) = MarkdownIt("commonmark", {"html": True}).parseInline(line)
+    assert {child.type for child in inline.children or ()} <= {"text", "text_special"}
+    assert "".join(child.content for child in inline.children or ()) == (
+        "undecided: <b>*x* [l](u) `c`</b>"
+    )
+
+
+def test_junit_says_how_it_is_encoded_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locale.getpreferredencoding", lambda *_: "ISO-8859-1")
+    monkeypatch.setattr("locale.getencoding", lambda: "ISO-8859-1", raising=False)
+    text = junit(with_names(["größe"]))
+    assert ElementTree.fromstring(text.encode())[1].get("name") == "größe"
+    assert ElementTree.fromstring(junit(result(1.0)).encode()).get("failures") == "0"
+    assert csv_of(gate_table(result())).count("\n") == 2
 
 
 def test_a_command_is_timed_and_one_that_fails_says_why() -> None:
@@ -392,7 +432,7 @@ def test_of_many_nodes_that_changed_those_that_changed_most_are_listed() -> None
     assert gate_table(found).rows == rows[:20]
     assert more_nodes(found) == "and 3 more nodes that changed"
     text = markdown(found)
-    assert "| n19 |" in text
+    assert "| `n19` |" in text
     assert "n20" not in text
     assert text.endswith("and 3 more nodes that changed\n")
     assert junit(found).count("dld.gate.node") == 23

@@ -30,8 +30,10 @@ from dld_tui.core.compare.gate import (
     gate_table,
     in_turns,
     junit,
+    listed_nodes,
     markdown,
     more_nodes,
+    partners_of,
 )
 from dld_tui.core.errors import CancelledError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
@@ -108,7 +110,8 @@ def _callback(
         after = f"{fmt.plural(made, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
         raise CancelledError(f"cancelled: gate after {after}; no verdict") from None
     aim = within if runs is None else None
-    result = gate_result(base, new, series.pairs, tolerance, aim, series.stopped)
+    partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
+    result = gate_result(base, new, series.pairs, tolerance, aim, series.stopped, partners)
     if as_json:
         write_json(_document(result))
     else:
@@ -125,7 +128,12 @@ def _callback(
 def _document(result: GateResult) -> dict[str, Any]:
     """Return the result with the ratio and interval of the whole and of each node."""
     rows = [{**(encode(row) or {}), "node": row.key, **_ratio(row)} for row in result.nodes]
-    return {**(encode(result) or {}), **_ratio(result.end_to_end), "nodes": rows}
+    lone = [
+        {**(encode(node) or {}), "node": node.key, "verdict": node.verdict}
+        for node in result.lone_nodes
+    ]
+    whole = _ratio(result.end_to_end)
+    return {**(encode(result) or {}), **whole, "nodes": rows, "lone_nodes": lone}
 
 
 def _ratio(row: GateRow | None) -> dict[str, Any]:
@@ -165,7 +173,7 @@ def _add(found: dict[str, Any], setting: Setting, text: str) -> None:
 
 def _print(result: GateResult) -> None:
     write(result.line)
-    if result.nodes:
+    if listed_nodes(result):
         write()
         write_table(gate_table(result))
         if more := more_nodes(result):

@@ -10,8 +10,8 @@ places in a pair, as each is first as often, so that the test is exact whatever 
 at most 2.5 % are called slower. On busy machines most pairs agree to a per cent and a third are off
 by up to 30, as a process keeps where its threads are: there signs tell more than the ranks of
 Wilcoxon's test (3 % more work was found in 75 of 100 gates of 33 pairs in the place of 47). Of
-nodes, of which there are many, only those are called changed that :func:`.matching.discoveries`
-keeps, too.
+nodes, of which there are many, only those are called changed that :func:`.node_changes.changed`
+names, too.
 
 Without a number of pairs, so many are made as the machine needs: until the interval is as narrow
 as wanted, or the change is clear, or the time is up. The time limit holds whatever a model takes: a
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import signal
 import statistics
@@ -37,19 +38,21 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.matching import discoveries, p_value
+from dld_tui.core.compare import node_changes
+from dld_tui.core.compare.matching import resolution_of
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
-from dld_tui.core.report.groups import NO_NODE, group_layers
+from dld_tui.core.report.groups import with_costs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Table
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.report.latency import Turn
@@ -83,6 +86,9 @@ NODE_PAIRS = 12
 GATE_SETTINGS: Mapping[str, Any] = {"duration": 1.0, "layer_passes": 10}
 """What a run of a gate has in place of the defaults of a profile."""
 _MOST_LISTED = 20
+_HARDLY = 0.002
+"""The share of the latency below which a node that one version lacks is not listed."""
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -186,9 +192,18 @@ def compared_times(pairs: Sequence[Pair]) -> ComparedTimes:
 
 
 def node_times(layers: Sequence[Layer]) -> dict[str, float]:
-    """Return the milliseconds by ONNX node of the layers of a report."""
-    groups = group_layers(layers, "node")
-    return {group.key: group.cost_ms for group in groups if group.key != NO_NODE}
+    """Return the milliseconds of the layers of a report by the ONNX nodes that they compute.
+
+    A key is the label of a node or, of layers that compute several, their labels joined by
+    ``node_changes.SEPARATOR``: what each takes of a fused layer is not known.
+    """
+    times: dict[str, float] = {}
+    for layer in with_costs(layers):
+        if layer.nodes and layer.time_ms is not None:
+            labels = dict.fromkeys(link.label for link in layer.nodes)
+            key = node_changes.SEPARATOR.join(labels)
+            times[key] = times.get(key, 0.0) + layer.time_ms
+    return times
 
 
 @dataclass(frozen=True)
@@ -359,6 +374,33 @@ class GateRow:
 
 
 @dataclass(frozen=True)
+class LoneNode:
+    """A node, or nodes of one layer, that only one version runs."""
+
+    key: str
+    """Untrusted text."""
+    base_ms: float | None
+    """Median of the runs; None if only the new version runs it."""
+    new_ms: float | None
+    """The same of the new version."""
+
+    @property
+    def change_ms(self) -> float:
+        """The change of the time of a pass."""
+        return (self.new_ms or 0.0) - (self.base_ms or 0.0)
+
+    @property
+    def text(self) -> str:
+        """Which version has it."""
+        return "only in the new version" if self.base_ms is None else "only in the baseline"
+
+    @property
+    def verdict(self) -> str:
+        """``added`` or ``removed``."""
+        return "added" if self.base_ms is None else "removed"
+
+
+@dataclass(frozen=True)
 class GateResult:
     """What a gate says. Fields may be added, never renamed."""
 
@@ -386,6 +428,8 @@ class GateResult:
     of the calling thread. None where they are not."""
     stopped: str = ""
     """Why there are fewer runs than needed, or than asked for; untrusted text in parts."""
+    lone_nodes: tuple[LoneNode, ...] = ()
+    """Those that only one version runs, the longest first."""
 
     @property
     def is_regression(self) -> bool:
@@ -474,6 +518,7 @@ def gate_result(
     tolerance_percent: float = 0.0,
     within_percent: float | None = None,
     stopped: str = "",
+    partners: Mapping[str, str] | None = None,
 ) -> GateResult:
     """Return the verdict, end to end and by node; undecided for fewer than LEAST_RUNS pairs.
 
@@ -484,6 +529,8 @@ def gate_result(
         tolerance_percent: How much the new version may be slower.
         within_percent: The half-width of the interval that was aimed at, if one was.
         stopped: Why there are fewer pairs than needed, or than asked for.
+        partners: What nodes of the new version are called in the base, see
+            :func:`.node_changes.partners_of`.
 
     Raises:
         UsageError: As :func:`judge`.
@@ -499,33 +546,61 @@ def gate_result(
     whole = judge("end to end", times.base_ms, times.new_ms, tolerance_percent, times.ratios)
     if within_percent is not None and is_clear(times.ratios, within_percent):
         within_percent = None
-    base_runs, new_runs = _sides([pair for pair in pairs if pair.base.nodes and pair.new.nodes])
-    every = [run.nodes.keys() for run in (*base_runs, *new_runs)]
-    common = sorted(set.intersection(*map(set, every))) if len(base_runs) >= LEAST_RUNS else []
-    rows, p_values = [], []
-    for key in common:
-        before, after = ([run.nodes[key] for run in runs] for runs in (base_runs, new_runs))
-        if min(*before, *after) > 0:
-            rows.append(judge(key, before, after))
-            p_values.append(p_value(np.sort(np.asarray(before)), np.sort(np.asarray(after))))
-    changed = [
-        row
-        for row, holds in zip(rows, discoveries(p_values), strict=True)
-        if holds and row.verdict != "no difference"
-    ]
-    changed.sort(key=lambda row: -abs(row.new_ms - row.base_ms))
+    rows, lone, compared = _node_rows(pairs, partners or {})
     return GateResult(
-        base, new, len(pairs), tolerance_percent, whole.verdict, whole, tuple(changed),
-        len(rows), times.base_ms, times.new_ms, times.ratios, within_percent, times.waited_percent,
-        stopped,
+        base, new, len(pairs), tolerance_percent, whole.verdict, whole, rows,
+        compared, times.base_ms, times.new_ms, times.ratios, within_percent, times.waited_percent,
+        stopped, lone,
     )  # fmt: skip
+
+
+def partners_of(base: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, str]:
+    """Return what renamed nodes of the new version are called in the base, for `gate_result`."""
+    sides = ([run.nodes for run in runs] for runs in _sides(pairs))
+    return node_changes.partners_of(base, new, *sides)
+
+
+def _node_rows(
+    pairs: Sequence[Pair], partners: Mapping[str, str]
+) -> tuple[tuple[GateRow, ...], tuple[LoneNode, ...], int]:
+    """Return the nodes that changed, those of one version only, and how many were compared."""
+    base_runs, new_runs = _sides([pair for pair in pairs if pair.base.nodes and pair.new.nodes])
+    if len(base_runs) < LEAST_RUNS:
+        return (), (), 0
+    runs = node_changes.node_runs(
+        [run.nodes for run in base_runs], [run.nodes for run in new_runs], partners
+    )
+    common = [node for node in runs if node.base and node.new and min(*node.base, *node.new) > 0]
+    lone = [
+        LoneNode(node.title, *(statistics.median(side) if side else None
+                               for side in (node.base, node.new)))
+        for node in runs if not (node.base and node.new)
+    ]  # fmt: skip
+    lone.sort(key=lambda node: -abs(node.change_ms))
+    if not common:
+        return (), tuple(lone), 0
+    before, after = (
+        np.asarray([getattr(node, side) for node in common]) for side in ("base", "new")
+    )
+    step_ms = resolution_of(2 * np.concatenate((before, after), axis=None))  # of medians
+    rows = [
+        judge(node.title, node.base, node.new)
+        for node, holds, change_ms in zip(
+            common, node_changes.changed(np.log(after / before)),
+            np.median(after - before, axis=1), strict=True,
+        )
+        if holds and abs(change_ms) > step_ms
+    ]  # fmt: skip
+    rows = [row for row in rows if row.verdict != "no difference"]
+    rows.sort(key=lambda row: -abs(row.new_ms - row.base_ms))
+    return tuple(rows), tuple(lone), len(common)
 
 
 def _sides(pairs: Sequence[Pair]) -> tuple[list[RunFigures], list[RunFigures]]:
     return [pair.base for pair in pairs], [pair.new for pair in pairs]
 
 
-COLUMNS: tuple[Column[GateRow], ...] = (
+COLUMNS: tuple[Column[GateRow | LoneNode], ...] = (
     Column("node", "node", lambda row: row.key, least=20, keep="end"),
     Column("base_ms", "base ms", lambda row: row.base_ms, MS, 10),
     Column("new_ms", "new ms", lambda row: row.new_ms, MS, 10),
@@ -534,44 +609,61 @@ COLUMNS: tuple[Column[GateRow], ...] = (
 )
 
 
-def gate_table(result: GateResult) -> Table[GateRow]:
+def gate_table(result: GateResult) -> Table[GateRow | LoneNode]:
     """Return the nodes that changed most as a table."""
     return Table(COLUMNS, listed_nodes(result), name="gate", title="Nodes that changed")
 
 
-def listed_nodes(result: GateResult) -> tuple[GateRow, ...]:
+def changed_nodes(result: GateResult) -> list[GateRow | LoneNode]:
+    """Return the nodes that changed, were added or removed, the largest difference first.
+
+    Without added and removed ones that hardly matter end to end.
+    """
+    least_ms = _HARDLY * statistics.median(result.base_runs_ms) if result.base_runs_ms else 0.0
+    lone = [node for node in result.lone_nodes if abs(node.change_ms) >= least_ms]
+    rows: list[GateRow | LoneNode] = [*result.nodes, *lone]
+    return sorted(rows, key=lambda row: -abs((row.new_ms or 0.0) - (row.base_ms or 0.0)))
+
+
+def listed_nodes(result: GateResult) -> tuple[GateRow | LoneNode, ...]:
     """Return the nodes that changed most, as many as people read."""
-    return result.nodes[:_MOST_LISTED]
+    return tuple(changed_nodes(result)[:_MOST_LISTED])
 
 
 def more_nodes(result: GateResult) -> str:
     """Return how many more nodes changed; empty for none."""
-    rest = len(result.nodes) - _MOST_LISTED
+    rest = len(changed_nodes(result)) - _MOST_LISTED
     return f"and {fmt.plural(rest, 'more node')} that changed" if rest > 0 else ""
 
 
 def markdown(result: GateResult) -> str:
     """Return the verdict as Markdown, for the summary of a pipeline."""
-    names = f"`{_plain(result.base)}` → `{_plain(result.new)}`"
-    lines = [f"### dld gate: {result.verdict}", "", names, "", result.line]
-    if result.nodes:
-        columns = COLUMNS
-        lines += ["", "| " + " | ".join(column.title for column in columns) + " |"]
-        lines.append("|" + "---|" * len(columns))
-        for row in listed_nodes(result):
-            cells = (_plain(column.shown_text(row)) for column in columns)
+    names = f"{_code(result.base)} → {_code(result.new)}"
+    lines = [f"### dld gate: {result.verdict}", "", names, "", _plain(result.line)]
+    if rows := listed_nodes(result):
+        lines += ["", "| " + " | ".join(column.title for column in COLUMNS) + " |"]
+        lines.append("|" + "---|" * len(COLUMNS))
+        for row in rows:
+            figures = (column.shown_text(row) for column in COLUMNS[1:])
+            cells = [_code(row.key).replace("|", "\\|"), *figures]  # `\|` also within code
             lines.append("| " + " | ".join(cells) + " |")
         if more := more_nodes(result):
             lines += ["", more]
     return "\n".join(lines) + "\n"
 
 
+def _code(text: str) -> str:
+    """Return untrusted text as a code span, in which nothing is markup, a link or a mention."""
+    shown = clip(visible(text), _LONGEST_NAME, keep="end")
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    ends = shown[:1], shown[-1:]
+    space = " " if "`" in ends or (" " in ends and shown.strip()) else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
 def _plain(text: str) -> str:
-    """Return untrusted text so that it is no markup in a cell or in code."""
-    shown = visible(text)
-    for sign in "\\`|<>*_[]":
-        shown = shown.replace(sign, {"`": "'", "|": "¦"}.get(sign, sign))
-    return shown.replace("<", "‹").replace(">", "›")
+    """Return text that may hold foreign parts so that none of it is markup."""
+    return re.sub(r"[\\`*_\[\]<>&|~$@#]", r"\\\g<0>", visible(text))
 
 
 def junit(result: GateResult) -> str:
@@ -579,23 +671,25 @@ def junit(result: GateResult) -> str:
 
     Only the whole can fail; of a node it says in the output what changed.
     """
+    rows = changed_nodes(result)
     failed, undecided = int(result.is_regression), int(result.is_undecided)
-    cases = 1 + len(result.nodes)
     suite = ElementTree.Element(
-        "testsuite", name="dld gate", tests=str(cases), failures=str(failed),
-        errors=str(undecided),
+        "testsuite", name="dld gate", tests=str(1 + len(rows)), failures=str(failed),
+        errors=str(undecided), skipped="0",
     )  # fmt: skip
     name = f"{visible(result.base)} → {visible(result.new)}"
     whole = ElementTree.SubElement(suite, "testcase", classname="dld.gate", name=name)
     if failed:
         failure = ElementTree.SubElement(whole, "failure", message=result.line, type="slower")
-        failure.text = "\n".join(f"{visible(row.key)}: {row.text}" for row in result.nodes)
+        failure.text = "\n".join(f"{visible(row.key)}: {row.text}" for row in rows)
     if undecided:
         ElementTree.SubElement(whole, "error", message=result.line, type="undecided")
     ElementTree.SubElement(whole, "system-out").text = result.line
-    for row in result.nodes:
+    for row in rows:
         case = ElementTree.SubElement(
             suite, "testcase", classname="dld.gate.node", name=visible(row.key)
         )
         ElementTree.SubElement(case, "system-out").text = f"{row.verdict}: {row.text}"
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    # Not "unicode", whose declaration names the encoding of the locale.
+    document: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return document.decode() + "\n"

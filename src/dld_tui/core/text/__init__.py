@@ -14,7 +14,7 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: terminal control
     "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"  # bidi
     "\ud800-\udfff"  # bytes that are not UTF-8, kept by surrogateescape
-    "\U000e0000-\U000e0fff]"  # tags
+    "\ufffe\uffff\U000e0000-\U000e0fff]"  # not in XML; tags
 )
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
