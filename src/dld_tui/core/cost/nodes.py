@@ -452,12 +452,14 @@ class ModelCosts:
             operations = _times(read[ins[0]].elements if ins else None, counted.per_input)
         elif counted.per_output:
             operations = _times(values[0].elements if values else None, counted.per_output)
+        if macs is None and not counted.has_macs:
+            macs = 0
         flops = None if macs is None or operations is None else 2 * macs + operations
         written = _sum([value.bytes for value in values])
         taken = list(read.values())
         parameters = sum([value.stored for value in taken])
         if counted.selects and taken:
-            taken[0] = _Value(bytes=written)
+            taken[0] = _Value(bytes=_at_most(written, taken[0].bytes))
         if call is not None:
             for at, (rows, whole) in parts_read(call).items():
                 value = read[ins[at]]
@@ -484,6 +486,13 @@ class ModelCosts:
         if not bodies:
             self._note_unknown(node, UNKNOWN)
             return _UNKNOWN_SUM
+        if node.op_type == "FlexAttention":  # its subgraphs change the scores and probabilities
+            kind = node.domain, node.op_type
+            own = self._own(frame, node, kind, node.inputs, node.outputs, frame.values)
+            return _Sum(
+                total([own, *(body.whole for body in bodies)]),
+                total([own, *(body.least for body in bodies)], known=True),
+            )
         if node.op_type == "If":
             dearest = max(bodies, key=lambda body: size_at(body.least.flops, _TYPICAL) or 0)
             # Which one is dearest is not known, either, where something of one is not.
@@ -521,11 +530,15 @@ class ModelCosts:
         """Return how often a body runs; a symbol where that shows only in a run."""
         ins = node.inputs
         if node.op_type == "Loop":
+            if len(ins) > 1 and ins[1] and _whole_constant(frame, ins[1]) == 0:
+                return 0
             most = _whole_constant(frame, ins[0]) if ins and ins[0] else None
             # A condition that is computed may end it before.
             if most is None or most >= _ENDLESS:
                 return symbol(f"trips of {_place(node)}")
             return max(most, 0)
+        if node.op_type == "SequenceMap":
+            return symbol(f"trips of {_place(node)}")
         if node.op_type == "Scan":
             try:  # a malformed node says nothing
                 first = ins[len(ins) - frame.attribute(node, "num_scan_inputs")]
@@ -575,7 +588,14 @@ def _part(value: _Value, rows: Count, whole: int) -> Count | None:
     """Return the bytes of some rows of a value, at most of all that it has."""
     if value.bytes is None or not isinstance(value.bytes, int):
         return value.bytes
-    return rows * value.bytes // whole if isinstance(rows, int) else rows * (value.bytes // whole)
+    if isinstance(rows, int):
+        return min(rows, whole) * value.bytes // whole
+    return rows * (value.bytes // whole)
+
+
+def _at_most(size: Count | None, bound: Count | None) -> Count | None:
+    """Return the smaller of two sizes, the first where that is not known."""
+    return min(size, bound) if isinstance(size, int) and isinstance(bound, int) else size
 
 
 def _sum(counts: list[Count | None]) -> Count | None:
@@ -692,12 +712,12 @@ def cost_lines(costs: ModelCosts) -> list[str]:
         lines.append(f"{title:<11}{visible(figure)}")
     if costs.unknown:
         operators = sorted({_operator(node) for node in costs.unknown})
-        text = f"{fmt.plural(len(costs.unknown), 'node')}, not counted: {', '.join(operators)}"
+        text = f"FLOPs of {fmt.plural(len(costs.unknown), 'node')}: {', '.join(operators)}"
         lines.append(f"{'unknown':<11}{visible(text)}")
     if costs.unsized:
         operators = sorted({_operator(node) for node in costs.unsized})
         many = fmt.plural(len(costs.unsized), "node")
-        text = f"{many} with tensors of unknown size, not moved: {', '.join(operators)}"
+        text = f"bytes of {many} with tensors of unknown size: {', '.join(operators)}"
         lines.append(f"{'unsized':<11}{visible(text)}")
     return lines
 

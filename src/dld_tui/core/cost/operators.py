@@ -113,18 +113,31 @@ def _whole(count: Count) -> int:
 # --- products ------------------------------------------------------------------------------------
 
 
-def _convolution(weights: int, bias: int) -> Callable[[Call], Work]:
+def _activation(call: Call) -> int:
+    """Return the operations per element of the activation that is fused into a node."""
+    name = call.text("activation", "")
+    return _FUSED.get(name.lower(), 0) or _PER_OUTPUT.get(name, 0)
+
+
+def _convolution(weights: int, *added: int) -> Callable[[Call], Work]:
+    """Return the rule of convolutions.
+
+    Args:
+        weights: The index of that input.
+        added: Those of the bias and of a fused residual.
+    """
+
     def rule(call: Call) -> Work:
         count = elements(call.made())
         macs = count * elements(call.read(weights)[1:])
-        return macs, count if call.has(bias) else 0
+        return macs, count * (sum(map(call.has, added)) + _activation(call))
 
     return rule
 
 
-def _transposed(bias: int) -> Callable[[Call], Work]:
+def _transposed(bias: int, weights: int = 1) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        macs = elements(call.read(0)) * elements(call.read(1)[1:])
+        macs = elements(call.read(0)) * elements(call.read(weights)[1:])
         return macs, elements(call.made()) if call.has(bias) else 0
 
     return rule
@@ -143,19 +156,38 @@ def _deformed(call: Call) -> Work:
     return macs, samples * (_LINEAR_2D + (1 if call.has(4) else 0)) + bias
 
 
-def _product(first: int, second: int) -> Callable[[Call], Work]:
+def _scaled(call: Call) -> int:
+    """Return the operations per result of a factor ``alpha`` and a fused activation."""
+    alpha = call.attribute("alpha")
+    return (alpha is not None and alpha != 1) + _activation(call)
+
+
+def _product(
+    first: int, second: int, per_result: Callable[[Call], int] = _scaled
+) -> Callable[[Call], Work]:
+    """Return the rule of matrix products.
+
+    Args:
+        first: The index of the left factor.
+        second: That of the right one.
+        per_result: Returns the further operations per element of the result.
+    """
+
     def rule(call: Call) -> Work:
         left = call.read(first)
         turned = call.number("transA") and len(left) > 1
         # With transBatchA, the batch dimension is between the two dimensions of the product.
-        inner = left[-1 if not turned else 0 if call.number("transBatchA") else -2]
+        at = (0 if call.number("transBatchA") else len(left) - 2) if turned else len(left) - 1
+        inner = left[at]
         if call.outputs and call.outputs[0] is not None:
-            return elements(call.outputs[0]) * inner, 0
+            results = elements(call.outputs[0])
+            return results * inner, results * per_result(call)
         other = call.read(second)
         if len(other) > 2:
             raise UnknownShape
         columns = 1 if len(other) < 2 else other[-2 if call.number("transB") else -1]
-        return elements(left) * columns, 0
+        results = elements((*left[:at], *left[at + 1 :])) * columns
+        return results * inner, results * per_result(call)
 
     return rule
 
@@ -164,18 +196,47 @@ def _gemm(first: int, second: int, bias: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
         rows, inner = call.read(first)[:: -1 if call.number("transA") else 1]
         columns = call.read(second)[0 if call.number("transB") else 1]
-        return rows * inner * columns, rows * columns if call.has(bias) else 0
+        results = rows * columns
+        return results * inner, results * (call.has(bias) + _scaled(call))
 
     return rule
 
 
-def _by_columns(*names: str) -> Callable[[Call], Work]:
-    """Return the rule of products whose weights are packed: attributes say how many columns."""
+def _by_columns(columns: Mapping[str, int]) -> Callable[[Call], Work]:
+    """Return the rule of products whose weights are packed.
+
+    Args:
+        columns: The index of the bias by the name of the attribute that is its length.
+    """
 
     def rule(call: Call) -> Work:
-        return elements(call.read(0)) * sum(map(call.number, names)), 0
+        data = call.read(0)
+        biases = sum(call.number(name) for name, bias in columns.items() if call.has(bias))
+        results = sum(map(call.number, columns))
+        return elements(data) * results, elements(data[:-1]) * biases
 
     return rule
+
+
+def _packed_attention_input(call: Call) -> Work:
+    """Return the work of MatMulNBitsQkv: a normalisation, and three products."""
+    data, query, other = call.read(0), call.number("Nq"), call.number("Nkv")
+    biases = query * call.has(5) + other * (call.has(8) + call.has(11))
+    operations = elements(data) * _normalised(call) + elements(data[:-1]) * biases
+    return elements(data) * (query + 2 * other), operations
+
+
+def _packed_gate(call: Call) -> Work:
+    """Return the work of MatMulNBitsMlp: a normalisation, two products, ``silu(gate) * up``."""
+    data, columns = call.read(0), call.number("N")
+    per_column = call.has(5) + call.has(8) + _activation(call) + 1
+    operations = elements(data) * _normalised(call) + elements(data[:-1]) * (columns * per_column)
+    return elements(data) * 2 * columns, operations
+
+
+def _normalised(call: Call) -> int:
+    """Return the operations per element of a residual and an RMS normalisation before a product."""
+    return call.has(1) + 4 * call.has(2)
 
 
 def _by_output(call: Call) -> Work:
@@ -195,7 +256,9 @@ def _distances(call: Call) -> Work:
 def _linear_model(call: Call) -> Work:
     """Return the work of a linear model, whose weights are an attribute."""
     rows = elements(call.read(0)[:-1])
-    return rows * len(call.attribute("coefficients")), 0
+    return rows * len(call.attribute("coefficients")), rows * len(
+        call.attribute("intercepts") or ()
+    )
 
 
 def _cubed(numerator: int, denominator: int) -> Callable[[Call], Work]:
@@ -226,22 +289,32 @@ def _einsum_sizes(call: Call) -> tuple[list[list[str]], list[str], dict[str, Cou
 
 
 def _einsum(call: Call) -> Work:
-    """Return the work of contracting from left to right, as ONNX Runtime does."""
+    """Return the work of contracting from left to right, as ONNX Runtime does.
+
+    It sums over a dimension that only one operand has before it multiplies.
+    """
     terms, output, sizes = _einsum_sizes(call)
     kept = set(output) | {label for label in sizes if label.endswith(".")}
     macs: Count = 0
     operations: Count = 0
-    current = set(terms[0])
-    if len(terms) == 1 and current - kept:
-        return 0, math.prod(sizes[letter] for letter in current)
-    for at, letters in enumerate(terms[1:], 1):
-        joined = current | set(letters)
+
+    def summed(labels: set[str], needed: set[str]) -> tuple[set[str], Count]:
+        """Return the labels that are left, and the additions."""
+        left = labels & needed
+        return left, 0 if left == labels else math.prod(sizes[label] for label in labels)
+
+    current, additions = summed(set(terms[0]), kept.union(*terms[1:]))
+    operations += additions
+    for at, labels in enumerate(terms[1:], 1):
         later = kept.union(*terms[at + 1 :])
-        work = math.prod(sizes[letter] for letter in joined)
+        other, additions = summed(set(labels), later | current)
+        operations += additions
+        joined = current | other
+        products = math.prod(sizes[label] for label in joined)
         if joined <= later:
-            operations += work
+            operations += products
         else:
-            macs += work
+            macs += products
         current = joined & later
     return macs, operations
 
@@ -323,6 +396,12 @@ def _plain_attention(call: Call) -> Work:
     heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
     width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
     return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep)
+
+
+def _flexible_attention(call: Call) -> Work:
+    """Return the work of FlexAttention without its subgraphs, which change the scores."""
+    batch, heads, rows, width = call.read(0)
+    return _pairs(batch * rows, call.read(1)[2], heads, width, call.read(2)[3])
 
 
 def _multi_head(call: Call) -> Work:
@@ -418,7 +497,7 @@ def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
 
     Args:
         gates: Products per step, of the input and of the state.
-        per_cell: Further operations per element of the state.
+        per_cell: Operations per element of the state, besides the bias and peepholes.
     """
 
     def rule(call: Call) -> Work:
@@ -428,13 +507,52 @@ def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
         if not hidden:
             raise UnknownShape
         cells = data[0] * data[1] * (ways * hidden)
-        return cells * (gates * (data[2] + hidden)), cells * (per_cell + gates)
+        biases, peepholes = gates * call.has(3), 6 * call.has(7)
+        return cells * (gates * (data[2] + hidden)), cells * (per_cell + biases + peepholes)
 
     return rule
 
 
-def _pooled(call: Call) -> Work:
-    return 0, elements(call.made()) * math.prod(call.attribute("kernel_shape") or ())
+def _pooled(per_element: int) -> Callable[[Call], Work]:
+    def rule(call: Call) -> Work:
+        window = math.prod(call.attribute("kernel_shape") or ())
+        return 0, elements(call.made()) * (window * per_element)
+
+    return rule
+
+
+def _local_response(call: Call) -> Work:
+    """Return the work of LRN: a square, the sum of a window, and four operations more."""
+    return 0, elements(call.read(0)) * (call.number("size") + 4)
+
+
+def _per_result(count: Callable[[Call], int]) -> Callable[[Call], Work]:
+    """Return the rule of operators whose operations per output element depend on the node."""
+    return lambda call: (0, elements(call.made()) * count(call))
+
+
+def _per_element(count: Callable[[Call], int]) -> Callable[[Call], Work]:
+    """Return the same per element of the first input."""
+    return lambda call: (0, elements(call.read(0)) * count(call))
+
+
+_CLIP_BY_INPUTS = 11
+"""The version of Clip since which its bounds are optional inputs."""
+
+
+def _clipped(call: Call) -> int:
+    if 0 < call.opset < _CLIP_BY_INPUTS:
+        return sum(call.attribute(name) is not None for name in ("min", "max"))
+    return call.has(1) + call.has(2)
+
+
+def _gelu(call: Call) -> int:
+    return 8 if call.text("approximate", "none") == "tanh" else 5
+
+
+def _swish(call: Call) -> int:
+    alpha = call.attribute("alpha")
+    return 5 if alpha is None or alpha == 1 else 6
 
 
 _AXIS_IS_INPUT = 20
@@ -458,13 +576,21 @@ def _fourier(call: Call) -> Work:
 
 def _short_fourier(call: Call) -> Work:
     batch, frames, bins, _ = call.made()
-    length = _whole(bins) if call.number("onesided", 1) == 0 else 2 * (_whole(bins) - 1)
-    return 0, batch * frames * round(5 * length * math.log2(max(length, 2)))
+    if call.has(2):
+        length = _whole(call.read(2)[0])
+    elif call.has(3):
+        length = call.integer(3)
+    elif call.number("onesided", 1) == 0:
+        length = _whole(bins)
+    else:
+        raise UnknownShape
+    transform = round(5 * length * math.log2(max(length, 2)))
+    return 0, batch * frames * (transform + length * call.has(2))
 
 
 def _interpolation(mode: str, axes: int) -> int:
     """Return the operations of interpolating one value along several axes."""
-    if mode == "nearest":
+    if mode == "nearest" or not axes:
         return 0
     # Products with weights and their sums: of 2 neighbours an axis at once, of 4 axis by axis.
     return 7 * sum(4**axis for axis in range(axes)) if "cubic" in mode else (2 << axes) - 1
@@ -472,11 +598,23 @@ def _interpolation(mode: str, axes: int) -> int:
 
 def _resized(call: Call) -> Work:
     made = call.made()
+    mode = call.text("mode", "nearest")
     try:
         axes = sum(a != b for a, b in zip(call.read(0), made, strict=True))
     except UnknownShape:
         axes = 2
-    return 0, elements(made) * _interpolation(call.text("mode", "nearest"), axes)
+    if call.number("antialias") and mode != "nearest" and _shrinks(call):
+        raise UnknownShape  # the filter is wider, depending on the scale
+    return 0, elements(made) * _interpolation(mode, axes)
+
+
+def _shrinks(call: Call) -> bool:
+    """Return whether an output may be smaller than its input along an axis."""
+    return any(
+        not (isinstance(size, int) and isinstance(result, int) and result >= size)
+        for size, result in zip(call.read(0), call.made(), strict=True)
+        if size != result
+    )
 
 
 def _sampled(call: Call) -> Work:
@@ -487,34 +625,51 @@ def _sampled(call: Call) -> Work:
     return 0, elements(made) * (_interpolation(mode, axes) + 2 * axes)
 
 
-def _listed(call: Call) -> Work:
-    return 0, elements(call.made()) * max(len(call.inputs) - 1, 1)
+def _combined(divisions: int) -> Callable[[Call], Work]:
+    """Return the rule of operators with any number of inputs: one operation for each but one."""
+
+    def rule(call: Call) -> Work:
+        return 0, elements(call.made()) * (len(call.inputs) - 1 + divisions)
+
+    return rule
 
 
 def _region(call: Call) -> Work:
-    samples = max(call.number("sampling_ratio"), 1) ** 2
+    samples = call.number("sampling_ratio") ** 2
+    if not samples:
+        raise UnknownShape  # the values of the regions decide
     return 0, elements(call.made()) * (8 * samples)
 
 
 Rule: TypeAlias = "Callable[[Call], Work]"
 
-_CONV, _CONV_FROM_3 = _convolution(1, 2), _convolution(3, 8)
+_CONV, _CONV_FROM_3 = _convolution(1, 2, 3), _convolution(3, 8)
 _MATMUL = _product(0, 1)
+_FAST_GELU = 8
+
+
+def _dynamically_quantized(call: Call) -> Work:
+    """Return the work of DynamicQuantizeMatMul, which quantizes its left factor first."""
+    macs, operations = _product(0, 1, lambda call: 1 + call.has(4))(call)
+    return macs, operations + elements(call.read(0)) * _PER_INPUT["DynamicQuantizeLinear"]
+
+
 PRODUCTS: dict[str, Rule] = {
     "Conv": _CONV,
-    "ConvInteger": _convolution(1, 99),
+    "ConvInteger": _convolution(1),
     "QLinearConv": _CONV_FROM_3,
     "FusedConv": _CONV,
     "NhwcConv": _CONV,
     "NhwcFusedConv": _CONV,
     "ConvTranspose": _transposed(2),
     "ConvTransposeWithDynamicPads": _transposed(3),
+    "QLinearConvTranspose": _transposed(8, weights=3),
     "CausalConvWithState": _CONV,
     "DeformConv": _deformed,
     "MatMul": _MATMUL,
     "MatMulInteger": _MATMUL,
-    "MatMulIntegerToFloat": _MATMUL,
-    "DynamicQuantizeMatMul": _MATMUL,
+    "MatMulIntegerToFloat": _product(0, 1, lambda call: 1 + call.has(6)),  # the scale; the bias
+    "DynamicQuantizeMatMul": _dynamically_quantized,
     "FusedMatMul": _MATMUL,
     "FusedMatMulActivation": _MATMUL,
     "TransposeMatMul": _MATMUL,
@@ -523,16 +678,16 @@ PRODUCTS: dict[str, Rule] = {
     "FusedGemm": _gemm(0, 1, 2),
     "GemmFloat8": _gemm(0, 1, 2),
     "QGemm": _gemm(0, 3, 6),
-    "MatMulNBits": _by_columns("N"),
-    "MatMulNBitsQkv": _by_columns("Nq", "Nkv", "Nkv"),
-    "MatMulNBitsMlp": _by_columns("N", "N"),
-    "MatMulBnb4": _by_columns("N"),
+    "MatMulNBits": _by_columns({"N": 5}),
+    "MatMulNBitsQkv": _packed_attention_input,
+    "MatMulNBitsMlp": _packed_gate,
+    "MatMulBnb4": _by_columns({"N": 99}),
     "MatMulFpQ4": _by_output,
     "MatMulBlockQuantizedFp4Weight": _by_output,
     "MatMulBlockQuantizedFp8Weight": _by_output,
     "MatMulInteger16": _MATMUL,
     "QOrderedMatMul": _product(0, 2),
-    "GemmFastGelu": _MATMUL,
+    "GemmFastGelu": _product(0, 1, lambda call: _FAST_GELU + call.has(2)),
     "AffineGrid": _sampling_grid,
     "CDist": _distances,
     "LinearClassifier": _linear_model,
@@ -541,6 +696,7 @@ PRODUCTS: dict[str, Rule] = {
     "MoE": _mixture,
     "QMoE": _packed_mixture,
     "Attention": _attention,
+    "FlexAttention": _flexible_attention,
     "QAttention": lambda call: _attention(_without_scales(call)),
     "MultiHeadAttention": _multi_head,
     "DecoderMaskedMultiHeadAttention": _decoder_attention,
@@ -551,7 +707,7 @@ PRODUCTS: dict[str, Rule] = {
     "GroupQueryAttention": _grouped,
     "LSTM": _recurrent(4, 18),
     "DynamicQuantizeLSTM": _recurrent(4, 18),
-    "GRU": _recurrent(3, 13),
+    "GRU": _recurrent(3, 14),
     "RNN": _recurrent(1, 1),
 }
 """The operators that are counted in multiply-accumulates."""
@@ -575,19 +731,35 @@ _RULES: dict[str, Rule] = {
             "NhwcMaxPool",
             "MaxpoolWithMask",
             "AveragePool",
-            "LpPool",
             "QLinearAveragePool",
         ),
-        _pooled,
+        _pooled(1),
     ),
+    "LpPool": _pooled(2),  # a power and a sum
+    "LRN": _local_response,
+    "Clip": _per_result(_clipped),
+    "Gelu": _per_result(_gelu),
+    "Swish": _per_result(_swish),
+    "FastGelu": _per_result(lambda call: _FAST_GELU + call.has(1)),
+    "DequantizeLinear": _per_result(lambda call: 1 + call.has(2)),
+    "QuantizeLinear": _per_result(lambda call: 1 + call.has(2)),
+    "LayerNormalization": _per_element(lambda call: 6 + call.has(2)),
+    "SkipLayerNormalization": _per_element(lambda call: 7 + call.has(3) + call.has(4)),
+    "SkipSimplifiedLayerNormalization": _per_element(lambda call: 5 + call.has(3)),
+    "GroupNorm": _per_element(lambda call: 7 + 5 * (call.number("activation") == 1)),
+    "SkipGroupNorm": _per_element(
+        lambda call: 8 + call.has(4) + 5 * (call.number("activation") == 1)
+    ),
+    "EmbedLayerNormalization": _per_result(lambda call: 8 + call.has(1)),
     "Det": _cubed(2, 3),
     "Inverse": _cubed(2, 1),
     "GridSample": _sampled,
     "DFT": _fourier,
     "STFT": _short_fourier,
     **dict.fromkeys(("Resize", "Upsample"), _resized),
-    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _listed),
-    **dict.fromkeys(("RoiAlign", "MaxRoiPool"), _region),
+    **dict.fromkeys(("Sum", "Max", "Min"), _combined(0)),
+    "Mean": _combined(1),
+    "RoiAlign": _region,
 }
 
 
@@ -611,39 +783,58 @@ _MOVES = _names(
     " ExpandDims"
 )
 _PER_OUTPUT = {
-    "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "Celu": 4, "Clip": 2,
-    "DequantizeLinear": 2, "Elu": 3, "FastGelu": 8, "EmbedLayerNormalization": 9,
-    "GatherBlockQuantized": 2, "Gelu": 5, "GroupNorm": 8, "HardSigmoid": 4, "HardSwish": 5,
-    "IsInf": 1, "LeakyRelu": 2, "Mish": 4, "NegativeLogLikelihoodLoss": 2, "PRelu": 2,
-    "QLinearAdd": 7, "QLinearLeakyRelu": 1, "QLinearMul": 7, "QLinearSigmoid": 1,
-    "QuantizeLinear": 2, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 4, "Sigmoid": 4,
-    "QEmbedLayerNormalization": 9, "Softplus": 2, "Softsign": 3, "SwiGLU": 6, "Swish": 5,
+    "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "BlackmanWindow": 9,
+    "Celu": 6, "Elu": 4, "GatherBlockQuantized": 2, "HammingWindow": 5, "HannWindow": 5,
+    "HardSigmoid": 4, "HardSwish": 5, "LeakyRelu": 2, "Mish": 5, "NegativeLogLikelihoodLoss": 2,
+    "PRelu": 2, "QEmbedLayerNormalization": 9, "QLinearAdd": 7, "QLinearLeakyRelu": 1,
+    "QLinearMul": 7, "QLinearSigmoid": 1, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 5,
+    "Shrink": 3, "Sigmoid": 4, "Softplus": 3, "Softsign": 3, "SwiGLU": 6,
+    **dict.fromkeys(
+        _names(
+            "Abs Acos Acosh Add And Asin Asinh Atan Atanh Bernoulli BitShift BitwiseAnd BitwiseNot"
+            " BitwiseOr BitwiseXor Ceil Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual"
+            " IsInf IsNaN Less LessOrEqual Log MelWeightMatrix Mod Mul Multinomial Neg Not Or Pow"
+            " RandomNormal RandomNormalLike RandomUniform RandomUniformLike Reciprocal Relu Round"
+            " Sign Sin Sinh Sqrt Sub Tan Tanh ThresholdedRelu Xor"
+        ),
+        1,
+    ),
 }  # fmt: skip
+_FUSED = {"relu": 1, "silu": 5, "swish": 5, "gelu": 5, "tanh": 1, "sigmoid": 4}
+"""Operations of fused activations, by their names in lower case; others have those of operators."""
 _PER_INPUT = {
-    "DynamicQuantizeLinear": 4, "GroupNormalization": 7, "InstanceNormalization": 7,
-    "LayerNormalization": 7, "LogSoftmax": 5, "LpNormalization": 3, "LRN": 5,
-    "MeanVarianceNormalization": 6, "QLinearSoftmax": 5, "ReduceL2": 2, "ReduceLogSumExp": 2,
-    "ReduceSumSquare": 2, "RMSNormalization": 4, "SimplifiedLayerNormalization": 4,
-    "SkipLayerNormalization": 8, "SkipSimplifiedLayerNormalization": 5, "Softmax": _SOFTMAX,
-    "BiasSoftmax": _SOFTMAX + 1, "SkipGroupNorm": 8, "SoftmaxCrossEntropyLoss": _SOFTMAX,
+    "DynamicQuantizeLinear": 4, "GlobalLpPool": 2, "GroupNormalization": 7,
+    "InstanceNormalization": 7, "LogSoftmax": 5, "LpNormalization": 3,
+    "MeanVarianceNormalization": 5, "QLinearSoftmax": 5, "ReduceL1": 2, "ReduceL2": 2,
+    "ReduceLogSumExp": 2, "ReduceSumSquare": 2, "RMSNormalization": 4,
+    "SimplifiedLayerNormalization": 4, "Softmax": _SOFTMAX, "BiasSoftmax": _SOFTMAX + 1,
+    "SoftmaxCrossEntropyLoss": _SOFTMAX,
 }  # fmt: skip
 _ONCE_PER_INPUT = _names(
-    "ArgMax ArgMin BitonicSort Col2Im CumProd CumSum GlobalAveragePool GlobalLpPool GlobalMaxPool"
-    " Hardmax MaxUnpool NonMaxSuppression QLinearGlobalAveragePool QLinearReduceMean ReduceL1"
+    "ArgMax ArgMin BitonicSort Col2Im CumProd CumSum GlobalAveragePool GlobalMaxPool"
+    " Hardmax MaxUnpool QLinearGlobalAveragePool QLinearReduceMean"
     " ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumInteger"
     " TopK"
 )
 _UNCOUNTED = _names(
-    "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+    "ImageDecoder MaxRoiPool NonMaxSuppression RegexFullMatch StringConcat StringNormalizer"
+    " StringSplit TfIdfVectorizer"
 )
-"""Operators whose work is not arithmetic, or depends on their input values."""
+"""Operators whose work is not arithmetic, or depends on their input values. None multiplies."""
 _ML = "ai.onnx.ml"
 _ML_KNOWN = {
     "LinearClassifier": 0, "LinearRegressor": 0, "Binarizer": 1, "Imputer": 1, "Normalizer": 3,
     "Scaler": 2,
 }  # fmt: skip
 """The operators of ai.onnx.ml that are counted, with their operations an element read."""
-_DOMAINS = frozenset({"", _ML, "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
+_ML_UNCOUNTED = _names(
+    "ArrayFeatureExtractor CastMap CategoryMapper DictVectorizer FeatureVectorizer LabelEncoder"
+    " OneHotEncoder TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor ZipMap"
+)
+_PREVIEW = "ai.onnx.preview"
+_DOMAINS = frozenset(
+    {"", _ML, _PREVIEW, "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -656,6 +847,8 @@ class Operator:
     per_input: int = 0
     """Operations an element of the first input."""
     is_known: bool = True
+    has_macs: bool = False
+    """Whether it has, or may have, multiply-accumulates."""
     is_view: bool = False
     """It neither computes nor moves anything."""
     selects: bool = False
@@ -664,21 +857,25 @@ class Operator:
 
 def operator(domain: str, op_type: str) -> Operator:
     """Return how the work of an operator is counted."""
-    if domain not in _DOMAINS or op_type in _UNCOUNTED:
-        return Operator(is_known=False)
+    if domain not in _DOMAINS or (domain == _PREVIEW and op_type != "FlexAttention"):
+        return Operator(is_known=False, has_macs=True)
+    product = PRODUCTS.get(op_type)
     if domain == _ML:
-        rule, per_input = PRODUCTS.get(op_type), _ML_KNOWN.get(op_type)
-        return Operator(rule, per_input=per_input or 0, is_known=per_input is not None)
+        per_input = _ML_KNOWN.get(op_type)
+        is_known, has_macs = per_input is not None, op_type not in _ML_UNCOUNTED
+        return Operator(product, per_input=per_input or 0, is_known=is_known, has_macs=has_macs)
+    if op_type in _UNCOUNTED:
+        return Operator(is_known=False)
     if op_type in VIEWS:
         return Operator(is_view=True)
     if op_type in SELECTS or op_type in _MOVES:
         return Operator(selects=op_type in SELECTS)
-    rule = PRODUCTS.get(op_type) or _RULES.get(op_type)
+    rule = product or _RULES.get(op_type)
     per_input = 1 if op_type in _ONCE_PER_INPUT else _PER_INPUT.get(op_type, 0)
     if rule is not None or per_input:
-        return Operator(rule, per_input=per_input)
-    per_output = _PER_OUTPUT.get(op_type, 0 if domain else 1)
-    return Operator(per_output=per_output, is_known=per_output > 0)
+        return Operator(rule, per_input=per_input, has_macs=product is not None)
+    per_output = _PER_OUTPUT.get(op_type, 0)
+    return Operator(per_output=per_output, is_known=per_output > 0, has_macs=not per_output)
 
 
 def work(rule: Rule, call: Call) -> tuple[Count | None, Count | None]:
@@ -742,9 +939,21 @@ _PARTS: dict[str, Callable[[Call], Mapping[int, tuple[Count, int]]]] = {
 
 _SAME = _names(
     "BiasGelu FastGelu Gelu QuickGelu SkipLayerNormalization SkipSimplifiedLayerNormalization"
-    " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention QLinearAdd QLinearMul"
+    " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention"
     " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu BiasAdd GroupNorm CausalConvWithState"
 )
+
+
+def _broadcast(first: Shape, second: Shape) -> Shape | None:
+    """Return the shape of an element-wise result; None if sizes without a number differ."""
+    rank = max(len(first), len(second))
+    pairs = zip(*((1,) * (rank - len(shape)) + shape for shape in (first, second)), strict=True)
+    sizes: list[Count] = []
+    for size, other in pairs:
+        if size != other and 1 not in (size, other):
+            return None
+        sizes.append(other if size == 1 else size)
+    return tuple(sizes)
 
 
 def missing_output(call: Call) -> Shape | None:
@@ -763,6 +972,9 @@ def missing_output(call: Call) -> Shape | None:
             return None
     if call.op_type in _SAME:
         return first
+    if call.op_type in ("QLinearAdd", "QLinearMul"):
+        other = call.inputs[3] if len(call.inputs) > 3 else None
+        return None if other is None else _broadcast(first, other)
     if call.op_type in ("MatMulNBits", "MatMulBnb4"):
         return (*first[:-1], call.number("N"))
     if call.op_type == "GroupQueryAttention" and len(first) == 3 and call.has(1):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dld_tui.core.cost.counts import byte_count
+from dld_tui.core.cost.counts import Count, byte_count
 from dld_tui.core.cost.operators import Call, Shape, elements, operator, parts_read, work
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.types import Facts
@@ -155,10 +155,8 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         node: The node of the optimised model, or one of the model with its attributes; None
             where it is unknown.
     """
-    counted = operator("", kernel.op_type)
-    if counted.rule is None and not counted.per_input and counted.per_output == 1:
-        ours = operator("com.microsoft", kernel.op_type)
-        counted = ours if ours.is_known else counted
+    domain = node.domain if node is not None and node.op_type == kernel.op_type else ""
+    counted = operator(domain, kernel.op_type)
     if counted.is_view:
         return {FLOPS: 0, MOVED: 0}
     inputs = _inputs(kernel, node)
@@ -171,7 +169,6 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         value = node.attribute(name) if node is not None else None
         return None if value is None else value.value
 
-    domain = "" if node is None else node.domain
     call = Call(domain, kernel.op_type, read, written, attribute)
     counts: dict[str, int] = {}
     sizes = [[_size(tensor) for tensor in side if tensor is not None] for side in (inputs, outputs)]
@@ -187,13 +184,14 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
                 skipped += size - rows * size // whole
         counts[MOVED] = sum(taken) - skipped + sum(given)
 
-    macs, operations = 0, 0
+    macs: Count | None = 0
+    operations: Count | None = 0 if counted.is_known else None
     if counted.rule is not None:
-        macs, operations = work(counted.rule, call)  # type: ignore[assignment]
+        macs, operations = work(counted.rule, call)
     elif counted.per_input or counted.per_output:
         first = (read if counted.per_input else written)[:1]
         count = elements(first[0]) if first and first[0] is not None else None
-        operations = None if count is None else count * (counted.per_input or counted.per_output)  # type: ignore[assignment]
+        operations = None if count is None else count * (counted.per_input or counted.per_output)
     if isinstance(macs, int) and isinstance(operations, int):
         counts[FLOPS] = 2 * macs + operations
     return counts
