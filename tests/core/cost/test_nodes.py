@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.inliner
 import pytest
 
@@ -469,7 +471,7 @@ def test_the_branch_that_shapes_decide_on_counts(rows: int, macs: int, tmp_path:
 
 def body_of(op_type: str) -> onnx.FunctionProto:
     """Return the definition of an operator by others, as onnx has it."""
-    schema = onnx.defs.get_schema(op_type)
+    schema: Any = onnx.defs.get_schema(op_type)
     if schema.has_function:
         return schema.function_body
     node = onnx.helper.make_node(op_type, ["x"], ["y"])
