@@ -109,3 +109,54 @@ def test_the_platform_does_not_count_its_packages_again(tmp_path: Path, clock: l
     found = watch.read(1)
     assert found is not None
     assert (found.energy_per_inference_j, found.energy_rails) == (3.0, "package-0 (RAPL)")
+
+
+def test_a_counter_that_wraps_around_several_times_loses_nothing(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """A package of 300 W whose counter wraps at 1000 J, for 20 s."""
+    rapl(tmp_path, "intel-rapl:0", "package-0", 0)
+    watch = EnergyWatch(root=tmp_path)
+    for second in range(1, 21):
+        clock[0] += 1.0
+        rapl(tmp_path, "intel-rapl:0", "package-0", 300_000_000 * second % 1_000_000_000)
+        watch.mark(second)
+    found = watch.read(20)
+    assert found is not None
+    assert found.energy_per_inference_j == pytest.approx(300)
+    assert found.board_power_w == pytest.approx(300)
+    assert found.energy_repeats_j == pytest.approx((300,) * 10)
+
+
+def test_a_reading_that_fails_between_loses_nothing_either(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    gpu: list[int | None] = [1_000]
+    rapl(tmp_path, "intel-rapl:0", "package-0", 0)
+    watch = EnergyWatch(lambda: gpu[0], tmp_path)
+    for at, (millijoules, microjoules) in enumerate(
+        [(2_000, "?"), (None, 2_000_000), (4_000, 3_000_000)], 1
+    ):
+        clock[0] += 1.0
+        gpu[0] = millijoules
+        (tmp_path / "intel-rapl:0" / "energy_uj").write_text(str(microjoules))
+        watch.mark(at)
+    found = watch.read(3)
+    assert found is not None
+    assert found.energy_per_inference_j == pytest.approx((3 + 3) / 3)
+
+
+@pytest.mark.parametrize("last", [None, 10])
+def test_a_rail_that_is_not_known_to_the_end_is_left_out(
+    tmp_path: Path, clock: list[float], last: int | None
+) -> None:
+    """The counter of a GPU that is gone, or that started again at 0 with its driver."""
+    gpu: list[int | None] = [5_000]
+    rapl(tmp_path, "intel-rapl:0", "package-0", 0)
+    watch = EnergyWatch(lambda: gpu[0], tmp_path)
+    clock[0] += 1.0
+    gpu[0] = last
+    rapl(tmp_path, "intel-rapl:0", "package-0", 8_000_000)
+    found = watch.read(4)
+    assert found is not None
+    assert (found.energy_per_inference_j, found.energy_rails) == (2.0, "package-0 (RAPL)")

@@ -469,7 +469,7 @@ def test_the_branch_that_shapes_decide_on_counts(rows: int, macs: int, tmp_path:
     assert costs["choose"].macs == macs
 
 
-def body_of(op_type: str) -> onnx.FunctionProto:
+def body_of(op_type: str) -> Any:
     """Return the definition of an operator by others, as onnx has it."""
     schema: Any = onnx.defs.get_schema(op_type)
     if schema.has_function:

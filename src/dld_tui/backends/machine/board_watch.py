@@ -533,7 +533,7 @@ REPEAT_S = 2.0
 
 
 class EnergyWatch:
-    """Reads the energy counters at the start and at the end of a measurement.
+    """Adds up what energy counters count during a measurement.
 
     Args:
         gpu_mj: Returns the millijoules that a GPU has used since its driver was loaded, or None.
@@ -542,33 +542,63 @@ class EnergyWatch:
 
     def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
         self._gpu_mj, self._root = gpu_mj, root
-        self._begin = self._last = self._counters(0)
-        self._readings = [(self._last.at, 0.0)]
+        self._begin = monotonic()
+        self._latest = self._counters()
+        self._joules = dict.fromkeys(self._latest, 0.0)
+        """Since the start, by rail."""
+        self._repeat_passes, self._repeat_joules = 0, 0.0
+        self._readings = [(self._begin, 0.0)]
         """When, and the joules since the last repeat."""
         self._repeats: list[float] = []
 
-    def _counters(self, passes: int) -> _Counters:
+    def _counters(self) -> dict[str, _Counter]:
+        counters = {
+            f"{name} (RAPL)": _Counter(used / 1e6, span / 1e6)
+            for name, (used, span) in _packages(self._root).items()
+        }
         gpu = self._gpu_mj() if self._gpu_mj is not None else None
-        return _Counters(monotonic(), passes, _packages(self._root), gpu)
+        if gpu is not None:
+            counters["GPU (NVML)"] = _Counter(gpu / 1e3)
+        return counters
+
+    def _advance(self) -> float:
+        """Read the counters, add what they counted, and return the time.
+
+        Each reading adds what came since the last one, so a counter may wrap around often.
+        """
+        now, counters = monotonic(), self._counters()
+        for name, counter in counters.items():
+            if name not in self._joules:
+                continue
+            used = counter.joules - self._latest[name].joules
+            if used < 0 and counter.span is None:
+                del self._joules[name]  # the driver was loaded again
+                continue
+            self._joules[name] += used if used >= 0 or counter.span is None else used + counter.span
+            self._latest[name] = counter
+        self._readable = counters.keys()
+        return now
 
     def mark(self, passes: int) -> None:
-        """Record a repeat, if one is over: repeats show the accuracy of the energy per pass.
+        """Read the counters; call it several times per wrap-around of the fastest one.
 
+        Also records a repeat, if one is over: repeats show the accuracy of the energy per pass.
         The counter of a GPU is updated every tenth of a second, which is 5 % of a repeat at
         either end. So the power of a repeat is the slope of the line through all readings.
 
         Args:
             passes: The number of passes since the start.
         """
-        now = self._counters(passes)
-        self._readings.append((now.at, sum(now.since(self._last).values())))
-        seconds, count = now.at - self._last.at, passes - self._last.passes
+        now = self._advance()
+        whole = sum(self._joules.values())
+        self._readings.append((now, whole - self._repeat_joules))
+        seconds, count = now - self._readings[0][0], passes - self._repeat_passes
         if seconds < REPEAT_S or count <= 0:
             return
         watts = linear_regression(*zip(*self._readings, strict=True)).slope
         if watts > 0:
             self._repeats.append(watts * seconds / count)
-        self._last, self._readings = now, [(now.at, 0.0)]
+        self._repeat_passes, self._repeat_joules, self._readings = passes, whole, [(now, 0.0)]
 
     def read(self, passes: int) -> Energy | None:
         """Return the joules per pass, the mean power, and the source; None if unknown.
@@ -576,34 +606,21 @@ class EnergyWatch:
         Args:
             passes: The number of passes since the start.
         """
-        now = self._counters(passes)
-        joules, seconds = now.since(self._begin), now.at - self._begin.at
+        seconds = self._advance() - self._begin
+        joules = {name: used for name, used in self._joules.items() if name in self._readable}
         whole = sum(joules.values())
-        if not joules or whole <= 0 or passes <= 0 or seconds <= 0:
+        if whole <= 0 or passes <= 0 or seconds <= 0:
             return None
         return Energy(whole / passes, whole / seconds, " + ".join(joules), tuple(self._repeats))
 
 
 @dataclass(frozen=True)
-class _Counters:
-    """The readings of the counters at a time."""
+class _Counter:
+    """The reading of a counter."""
 
-    at: float
-    passes: int
-    packages: Mapping[str, tuple[int, int]]
-    gpu_mj: int | None
-
-    def since(self, before: _Counters) -> dict[str, float]:
-        """Return the joules since then, by what used them."""
-        joules: dict[str, float] = {}
-        for name, (end, _) in self.packages.items():
-            if name in before.packages:
-                begin, span = before.packages[name]
-                used = end - begin if end >= begin else end - begin + span  # it starts over
-                joules[f"{name} (RAPL)"] = used / 1e6
-        if self.gpu_mj is not None and before.gpu_mj is not None:
-            joules["GPU (NVML)"] = (self.gpu_mj - before.gpu_mj) / 1e3
-        return joules
+    joules: float
+    span: float | None = None
+    """Where it wraps around to 0, in joules; None if it does not."""
 
 
 _PLATFORM = "psys"
@@ -618,7 +635,7 @@ def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
     except OSError:
         return packages
     for folder in folders:
-        if folder.name.count(":") != 1:  # cores and memory are parts of a package
+        if folder.name.count(":") != 1:  # the cores of a package; its memory is not counted
             continue
         try:
             name = (folder / "name").read_text().strip()
