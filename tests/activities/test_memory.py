@@ -125,7 +125,7 @@ m (float[4, 64] x, bool p) => (float[4, 64] y)
 def test_what_a_loop_carries_is_there_twice(tmp_path: Path) -> None:
     plan, peak = planned(write(tmp_path, CARRIED))
     assert plan.unknown == ()
-    assert plan.peak == pytest.approx(peak, abs=2 * 256)  # its condition and the trip's number
+    assert plan.peak == peak
     assert plan.peak >= 5 * 1024
 
 
@@ -149,7 +149,87 @@ def test_a_loop_of_few_trips_needs_less(tmp_path: Path, trips: int) -> None:
     plan, _ = planned(path)
     # The outputs are copied while the Loop still holds what it collected.
     peak = measured_apart(path, {"x": np.ones((4, 64), np.float32)}).with_scratch
-    assert plan.peak == pytest.approx(peak, abs=3 * 256)  # scalars
+    assert plan.peak == peak
+
+
+@told
+def test_a_value_that_a_loop_passes_on_is_not_copied(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[T, 64] x) => (float[T, 64] y, float[T, 64] s, float[5, T, 64] z)
+        <int64 trips = {{5}}, bool on = {{1}}>
+        {{
+            a = Exp(x)
+            f, s, z = Loop (trips, on, a, a) <body = b
+                (int64 i, bool c, float[T, 64] p, float[T, 64] q)
+                => (bool o, float[T, 64] r, float[T, 64] t, float[T, 64] l)
+                {{ o = Identity(c)  r = Identity(p)  t = Exp(q)  l = Identity(a) }}
+            >
+            y = Exp(f)
+        }}
+    """
+    path = write(tmp_path, text)
+    plan, _ = planned(path, "x:40x64")
+    feed = {"x": np.ones((40, 64), np.float32)}
+    assert plan.peak == measured_apart(path, feed).with_scratch
+
+
+@told
+@pytest.mark.parametrize("trips", [1, 2, 3, 5])
+def test_a_scan_has_buffers_for_the_states_of_its_trips(tmp_path: Path, trips: int) -> None:
+    text = f"""{HEAD}
+        m (float[{trips}, 4, 64] x) => (float[4, 64] f, float[{trips}, 4, 64] y)
+        <float[4, 64] start = {{{", ".join(["1"] * 256)}}}>
+        {{
+            f, y = Scan (start, x) <num_scan_inputs = 1, body = b
+                (float[4, 64] s, float[4, 64] p) => (float[4, 64] t, float[4, 64] l)
+                {{ u = Exp(p)  t = Add(u, s)  l = Cos(t) }}
+            >
+        }}
+    """
+    plan, peak = planned(write(tmp_path, text))
+    assert plan.peak == peak
+
+
+@told
+def test_an_if_of_unknown_size_may_take_a_buffer_of_before(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[T, 64] x, bool p) => (float[T, 64] y)
+        <int64[1] first = {{0}}, int64[1] last = {{64}}, int64[1] axis = {{1}}>
+        {{
+            a = Exp(x)
+            b = Concat <axis = 1> (a, a)
+            r = If (p) <
+                then_branch = yes () => (float[T, 64] t)
+                    {{ u = Exp(b)  v = Cos(u)  t = Slice(v, first, last, axis) }},
+                else_branch = no () => (float[T, 64] t) {{ t = Neg(x) }}
+            >
+            y = Exp(r)
+        }}
+    """
+    plan, peak = planned(write(tmp_path, text), "x:40x64")
+    assert plan.peak == peak
+
+
+@told
+def test_dimensions_without_a_name_are_not_equal(tmp_path: Path) -> None:
+    """Inference names the rows of a list; ONNX Runtime does not, and shares no buffer by them."""
+    text = f"""{HEAD}
+        m (float[4, 64] x, int64 trips) => (float y)
+        <bool on = {{1}}>
+        {{
+            z = Loop (trips, on) <body = b (int64 i, bool c) => (bool o, float[4, 64] l)
+                {{ o = Identity(c)  l = Exp(x) }}
+            >
+            a = Exp(z)  b = ReduceMax<keepdims = 0>(a)
+            c = Concat <axis = 2> (z, z)  d = ReduceMax<keepdims = 0>(c)
+            e = Neg(z)  f = ReduceMax<keepdims = 0>(e)
+            y = Sum(b, d, f)
+        }}
+    """
+    path = write(tmp_path, text)
+    *_, last = run(Request(path))
+    assert isinstance(last, Finished)
+    assert not any(tensor.kept_for for tensor in last.result.alive)
 
 
 DEAD = {

@@ -77,8 +77,9 @@ def run(request: Request) -> Iterator[Event]:
         del session
         with contextlib.closing(Document.open(path)) as document:
             yield Progress(1, 3, stage="Inferring shapes")
+            declared = _dimension_names(document)
             _note_types(document)
-            planned = _kinds_of(document)
+            planned = {at: _as_planned(kind, declared) for at, kind in _kinds_of(document).items()}
         with contextlib.closing(Document.open(path)) as document:
             for scope in document.scopes():  # declared for any size, and now there are numbers
                 scope.records.get("value_info", []).clear()
@@ -143,6 +144,25 @@ def _kinds_of(document: Document) -> dict[tuple[Sequence[str], str], ValueType]:
         for name in node.outputs
         if (kind := scope.value_type(name)) is not None
     }
+
+
+def _dimension_names(document: Document) -> set[str]:
+    """Return the names of the dimensions that the types in a file declare."""
+    kinds = (
+        scope.value_type(name)
+        for scope in document.scopes()
+        for names in (scope.inputs, scope.outputs, *(node.outputs for node in scope.nodes))
+        for name in names
+    )
+    return {dim for kind in kinds if kind for dim in kind.dims or () if isinstance(dim, str)}
+
+
+def _as_planned(kind: ValueType, declared: set[str]) -> ValueType:
+    """Return a type as ONNX Runtime infers it, which invents no names for dimensions."""
+    if kind.dims is None:
+        return kind
+    dims = (None if isinstance(dim, str) and dim not in declared else dim for dim in kind.dims)
+    return replace(kind, dims=tuple(dims))
 
 
 def _open_sizes(document: Document) -> bool:

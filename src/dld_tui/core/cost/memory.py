@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
-from dld_tui.core.cost.scratch import KernelCall, Processor, aligned, scratch_bytes
+from dld_tui.core.cost.scratch import ALIGNED, KernelCall, Processor, aligned, scratch_bytes
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import BYTES, Column, Table
@@ -42,6 +42,12 @@ IN_PLACE: Mapping[tuple[str, str], int] = {
     ("com.microsoft.nchwc", "Conv"): 3,
 }  # fmt: skip
 """The input that kernels of the CPU may write into, by operator; the tests ask ONNX Runtime."""
+
+
+_STATE_TURNS = 2
+"""Buffers beside the output that a Scan gives each state in turns, as far as it has trips."""
+_LOOP_SCALARS = 2 * ALIGNED
+"""A Loop holds the number of its trip and its condition."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,8 @@ class _Graph:
             inside = after = 0
             scratch = self.scratch(node)
             if node.children:
-                inside, after, scratch = self._inside(node)
+                new = {buffer.values[0][1] for buffer in starting.get(at, ())}
+                inside, after, scratch = self._inside(node, new)
             # A Loop makes its outputs when its trips are over, and asks for no more then.
             height, held = now + inside, [*alive.values()]
             raised = height + scratch
@@ -310,19 +317,23 @@ class _Graph:
                     self.folded += self.size(self.scope, name) or 0
         return nodes
 
-    def _inside(self, node: Node) -> tuple[int, int, int]:
+    def _inside(self, node: Node, new: Collection[str]) -> tuple[int, int, int]:
         """Return what the bodies of a node need while they run, of several the largest.
 
         And beside the outputs of a Loop when its last trip is over, and by how much scratch memory
         in the bodies raises what they need.
+
+        Args:
+            node: Has subgraphs.
+            new: Its outputs that get a buffer of their own.
         """
         peaks, highest = [0], 0
         # Outputs of an If whose sizes depend on its inputs come only when the branch makes them.
-        late = {name for name in node.outputs if node.op_type == "If" and not self._is_fixed(name)}
+        late = {name for name in new if node.op_type == "If" and not self._is_fixed(name)}
         for body in self.bodies(node):
             # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
             pairs = zip(node.outputs, body.outputs, strict=False)
-            theirs = {*body.outputs} if node.op_type != "Loop" else set()
+            theirs = {*body.outputs} if node.op_type != "Loop" else _passed_on(body)
             theirs -= {inner for outer, inner in pairs if outer in late}
 
             def size(
@@ -344,21 +355,26 @@ class _Graph:
         if node.op_type != "Loop":
             return max(most - sum(self._room(self.scope, name) for name in late), 0), 0, raised
         (body,) = node.subgraphs()
-        count = len(body.inputs) - 2
-        carried = sum(self._room(body, name) for name in body.outputs[1 : count + 1])
+        count, passed_on = len(body.inputs) - 2, _passed_on(body)
+        carried = sum(
+            self._room(body, name) for name in body.outputs[1 : count + 1] if name not in passed_on
+        )
         listed = before = 0
         for whole, part in zip(node.outputs[count:], body.outputs[count + 1 :], strict=False):
             part_bytes = self.size(body, part) or 0
             if whole and part_bytes:
                 trips = (self.size(self.scope, whole) or 0) // part_bytes
+                if part in passed_on:
+                    continue
                 listed += trips * aligned(part_bytes)
                 before += max(trips - 1, 0) * aligned(part_bytes)
         trips_of_loop = self.trips(node)
         runs = 2 if trips_of_loop is None else min(trips_of_loop, 2)
         if not runs:  # what is carried is copied to the outputs
-            return 0, 0, 0
+            return 0, _LOOP_SCALARS, 0
         # What the trip before handed on is there until the next one is over.
-        return most + (runs - 1) * carried + before, runs * carried + listed, raised
+        inside = most + (runs - 1) * carried + before
+        return inside + _LOOP_SCALARS, runs * carried + listed + _LOOP_SCALARS, raised
 
     def _scanning(self, node: Node) -> int:
         """Return what a Scan holds beside its outputs: states in turns, and what it transposes."""
@@ -366,7 +382,9 @@ class _Graph:
         count = node.attribute("num_scan_inputs")
         lists = len(body.inputs) if count is None else int(count.value)
         states = len(body.inputs) - lists
-        room = 2 * sum(self._room(body, name) for name in body.outputs[:states])
+        trips = self.trips(node)
+        turns = _STATE_TURNS if trips is None else min(max(trips - 1, 0), _STATE_TURNS)
+        room = turns * sum(self._room(body, name) for name in body.outputs[:states])
         sides = (
             ("scan_input_axes", node.inputs[states:]), ("scan_output_axes", node.outputs[states:]),
         )  # fmt: skip
@@ -383,6 +401,18 @@ class _Graph:
 
     def _room(self, scope: Scope, name: str) -> int:
         return aligned(self.size(scope, name) or 0)
+
+
+def _passed_on(body: Scope) -> set[str]:
+    """Return the outputs of a Loop's body that are a value from outside, which is not copied."""
+    made = {name for node in body.nodes for name in node.outputs}
+    kept = made | {tensor.name for tensor in body.initializers} | {*body.inputs[:1]}
+    return {
+        node.outputs[0]
+        for node in body.nodes
+        if node.op_type == "Identity" and node.outputs[0] in body.outputs
+        and node.inputs[0] not in kept
+    }  # fmt: skip
 
 
 def _is_view(node: Node) -> bool:
