@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -19,8 +20,10 @@ from dld_tui.core.compare.gate import (
     node_times,
 )
 from dld_tui.core.compare.node_changes import SEPARATOR, changed, node_runs, partners_of
-from dld_tui.core.report.pass_times import FloatArray
 from dld_tui.core.report.records import Layer, NodeLink
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import FloatArray
 
 
 def ratios(dice: np.random.Generator, nodes: int, pairs: int, kind: str) -> FloatArray:
