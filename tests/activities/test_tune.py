@@ -148,7 +148,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert {"nodes", "before_ms", "after_ms", "running_ms", "waiting_ms"} == set(
         encode(result.nodes[0]) or {}
     )
-    assert "2.50× as fast with simplified graph, 1 thread" in result_lines(result)[0]
+    assert "speedup of at least 2.50× with simplified graph, 1 thread" in result_lines(result)[0]
 
 
 @pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])

@@ -59,24 +59,24 @@ No differences in settings and environment.
 ! Whether the model is the same is not recorded.
 
              A ms   B ms   delta      ±  ratio
-end to end  7.000  4.500  -2.500  0.019  0.64x
-all layers  7.000  4.500  -2.500  0.019  0.64x
+end to end  7.000  4.500  -2.500  0.019  0.64×
+all layers  7.000  4.500  -2.500  0.019  0.64×
 
-B takes 4.500 ms where A takes 7.000 ms: -2.500 ms (0.64x), more than the noise within the runs\
+B takes 4.500 ms where A takes 7.000 ms: -2.500 ms (0.64×), more than the noise within the runs\
  (95 % interval -2.519 to -2.481 ms).
 Layers together: -2.500 ms a pass.
 1 of 3 rows changed by more than noise, 1 did not, 1 in one only.
 The 2 largest rows make 100 % of all that moved:
-     -3.000 ms  /stem/conv  0.50x  A 2 layers, B 1
+     -3.000 ms  /stem/conv  0.50×  A 2 layers, B 1
      +0.500 ms  reorder  only in B
 Fused in B, not in A: 1 layer of B does the work of 2 of A (-3.000 ms in B).
   FusedConv (/stem/fused)  =  Conv + Relu
 Only in B: 1 layer, 0.500 ms (ReorderOutput); all convert a layout, type or device.
 
 layer        A ms   B ms   delta      ±  ratio     %
-/stem/conv  6.000  3.000  -3.000  0.016  0.50x  85.7  2>1
+/stem/conv  6.000  3.000  -3.000  0.016  0.50×  85.7  2>1
 reorder         –  0.500  +0.500             –  14.3  only B
-/head/add   1.000  1.000  +0.000  0.004  1.00x   0.0  noise
+/head/add   1.000  1.000  +0.000  0.004  1.00×   0.0  noise
 
 ± is half the width of the 95 % interval of the difference of medians (percentile bootstrap,\
  1000 resamples, Efron and Tibshirani 1993); a row is noise where the interval contains 0, or\

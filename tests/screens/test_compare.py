@@ -105,7 +105,7 @@ async def test_what_differs_is_above_the_rows(
         await until(pilot, lambda: "reorder" in screen_text(screen.app))
         shown = screen_text(screen.app)
         assert "end to end    A 7.0" in shown
-        assert "0.64x (-2.5" in shown
+        assert "0.64× (-2.5" in shown
         assert shown.index("threads  1 / 4") < shown.index("B-A ms")
         assert keys(screen) == ["one", "reorder", "same"]
         assert "2>1" in shown

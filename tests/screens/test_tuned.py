@@ -134,7 +134,7 @@ def test_a_result_is_a_file_that_opens_and_may_be_moved(tmp_path: Path) -> None:
     result = load_result(after / "m.tune.json")
     assert result.model == str(after / "m.tune.onnx")
     lines = dict(preview(str(after / "m.tune.json"), "TUNING", lambda: False).lines)
-    assert lines["tuned"].startswith("at least 1.96× as fast with dynamic int8")
+    assert lines["tuned"].startswith("speedup of at least 1.96× with dynamic int8")
 
 
 @pytest.mark.parametrize("model", [True, False])

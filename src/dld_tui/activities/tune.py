@@ -30,7 +30,7 @@ from dld_tui.core.errors import (
     TimeLimitError,
     UsageError,
 )
-from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.events import Event, Finished, Log, Metric, Progress, events_of
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.text import visible
@@ -96,7 +96,7 @@ _QUICK_S, _QUICK_BYTES = 1.0, 64 << 20
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")
-_PROFILE_PAIRS, _PROFILE_S, _PROFILE_SHARE, _TURNS_S = 8, 20.0, 0.1, 0.5
+_PROFILE_PAIRS, _PROFILE_S, _PROFILE_SHARE, _TURNS_S = 8, 20.0, 0.15, 0.5
 """How often both are profiled in new sessions, after how long no more (of a short budget this share
 of it), and for how long each."""
 _LEAST_PROFILED = 13
@@ -832,6 +832,10 @@ class _Tuning:
         overhead_s = self._pair_s()
         """What a pair takes beside its runs."""
         profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
+
+        def progress(_: Event | None = None) -> Progress:
+            return Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
+
         with tempfile.TemporaryDirectory(prefix="dld-") as folder:
             while len(pairs) < LEAST_RUNS or (
                 len(pairs) < _CONFIRM_PAIRS and self._left() > profile_s
@@ -843,13 +847,14 @@ class _Tuning:
                 most_s = ((self._left() - profile_s) / least_pairs - overhead_s) / 2
                 wanted_s = self._run_s(_CONFIRM_PAIRS - len(pairs), overhead_s)
                 duration_s = max(_CONFIRM_LEAST_S, min(wanted_s, most_s))
-                yield Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
+                yield progress()
                 begin = time.monotonic()
                 new_first = len(pairs) % 2 == 1
                 try:
-                    pair = yield from self._timed_pair(
+                    running = self._timed_pair(
                         winner, Path(folder), duration_s, new_first=new_first
                     )
+                    pair = yield from events_of(running, progress)
                 except TimeLimitError:
                     break
                 pairs.append(pair)

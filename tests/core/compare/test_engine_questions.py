@@ -90,7 +90,8 @@ def test_which_precision_pays_is_said_first() -> None:
     )
     comparison = Comparison([half, eighth])
     assert comparison.explanation()[:4] == [
-        "int8 against fp16: B, mainly in int8, is 1.20× as fast as A, mainly in fp16 (all layers).",
+        "int8 against fp16: B, mainly in int8, has a speedup of 1.20× over A, mainly in fp16"
+        " (all layers).",
         "Layers by precision: A 2 fp16; B 2 fp16, 1 int8.",
         "The layers of B against those of A: convolutions and products -1.000 ms, conversions and"
         " Q/DQ +0.500 ms, all else +0.000 ms.",

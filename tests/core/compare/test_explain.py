@@ -25,7 +25,7 @@ def test_a_slower_layer_is_named_with_its_share() -> None:
     assert "more than the noise within the runs (95 % interval" in text
     assert "1 of 2 rows changed by more than noise, 1 did not." in text
     assert "That row makes 99 %" in text  # nearly all that moved
-    assert "ms  c  1.47x" in text  # its ONNX node
+    assert "ms  c  1.47×" in text  # its ONNX node
 
 
 def test_runs_that_differ_without_a_reason() -> None:
@@ -96,13 +96,13 @@ def test_too_few_passes_still_name_the_largest_change() -> None:
     text = lines(first, second)
     assert "too few passes to tell" in text
     assert "0 of 1 row changed by more than noise, 0 did not, 1 cannot be told." in text
-    assert "+2.000 ms  x  3.00x" in text
+    assert "+2.000 ms  x  3.00×" in text
 
 
 def test_averages_are_ranked_with_what_is_in_one_only() -> None:
     first = subject(timed("x", 1.0), timed("gone", 0.1), by_pass=False)
     text = lines(first, subject(timed("x", 3.0), by_pass=False))
-    assert text.index("+2.000 ms  x  3.00x") < text.index("-0.100 ms  gone  only in A")
+    assert text.index("+2.000 ms  x  3.00×") < text.index("-0.100 ms  gone  only in A")
 
 
 def test_nothing_measured() -> None:

@@ -15,13 +15,13 @@ BASE = Cell(1.0, (0, 1))
 
 def test_numbers() -> None:
     assert (signed(0.5), signed(-1234.5), signed(None)) == ("+0.500", "-1,234.500", "–")
-    assert (ratio_text(SURE), ratio_text(BASE)) == ("1.50x", "–")
+    assert (ratio_text(SURE), ratio_text(BASE)) == ("1.50×", "–")
     assert (margin(SURE), margin(BASE)) == ("0.100", "")
 
 
 def test_verdicts() -> None:
     assert verdict(SURE) == (
-        "+0.500 ms (1.50x), more than the noise within the runs (95 % interval +0.400 to +0.600 ms)"
+        "+0.500 ms (1.50×), more than the noise within the runs (95 % interval +0.400 to +0.600 ms)"
     )
     assert "within noise" in verdict(NOISE)
     # An interval of the row alone leaves out 0, and the ranks of all rows tell nothing.

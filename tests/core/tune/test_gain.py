@@ -14,7 +14,7 @@ from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.pass_times import Stretch, moments_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
-from dld_tui.core.tune.gain import Gain, gain_lines, gain_of
+from dld_tui.core.tune.gain import Gain, GainRow, gain_lines, gain_of
 from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import candidates
 from tests.support.report_files import layer, writer
@@ -97,6 +97,14 @@ def test_the_gain_is_told_by_node(tmp_path: Path) -> None:
         "75 % of the claimed gain is at 4 named nodes, -3.000 ms while they ran.",
         "Most of it: /block.0/conv_0 (-3.000 ms), /block.0/matmul_2 (-0.500 ms).",
     ]
+
+
+@pytest.mark.parametrize(("others", "start"), [(4, "Most of it"), (7, "It is spread over")])
+def test_the_largest_parts_are_most_of_a_gain_only_from_half_of_it(others: int, start: str) -> None:
+    rows = [GainRow(f"node_{number}", 2.0, 1.0, -1.0, 0.0) for number in range(others)]
+    found = Gain(20.0, 20.0 - others, tuple(rows), 0.0)
+    change = -100 * others / 20
+    assert gain_lines(found, change, change)[1].startswith(start)
 
 
 def test_profiles_that_show_another_gain_than_was_confirmed_say_so(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,16 @@ def test_two_runs_at_once_do_not_share_what_they_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
     document = Document.open(models.write(tmp_path, models.CHAIN))
     first, beside = (Journal.of({"model": "m"}, document) for _ in range(2))
     first.add_made("fp16", "")
     beside.add_made("bf16", "no kernels")
     assert (first.is_kept, beside.is_kept) == (True, False)
-    beside.forget()
+    assert [*(tmp_path / "temporary").iterdir()] != []
+    beside.close()
+    assert [*(tmp_path / "temporary").iterdir()] == []
     first.close()
     again = Journal.of({"model": "m"}, document)
     assert (again.is_kept, again.made("bf16")) == (True, None)

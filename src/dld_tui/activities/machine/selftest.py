@@ -241,7 +241,7 @@ class _Bench:
                 f"{fmt.plural(len(alone), 'layer')} of one run missing in the other"
             )
         factor = comparison.speed_up(1)
-        ratio = "" if factor is None else f", {factor:.2f}× as fast as the first run"
+        ratio = "" if factor is None else f", speedup {factor:.2f}× over the first run"
         return f"{fmt.plural(len(rows), 'layer')} matched{ratio}"
 
     def _agrees(self, **settings: JSON) -> Work:

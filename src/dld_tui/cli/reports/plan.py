@@ -236,8 +236,11 @@ def write_summary(plan: EnginePlan, notes: Sequence[str] = ()) -> None:
         write_wrapped(f"! {visible(note)}", "  ")
     peaks = peaks_of(plan.device)
     if peaks is not None and plan.layers and not plan.names_only:
-        ops = ", ".join(f"{name} {value:g}" for name, value in peaks.tflops.items())
-        write_wrapped(f"peaks        {peaks.bandwidth_gbs:,.0f} GB/s; tera-operations: {ops}", "  ")
+        ops = ", ".join(
+            f"{name} {value:g} {'TOPS' if name.startswith('int') else 'TFLOPS'}"
+            for name, value in peaks.tflops.items()
+        )
+        write_wrapped(f"peaks        {peaks.bandwidth_gbs:,.0f} GB/s; {ops}", "  ")
 
 
 def _write_messages(word: str, messages: Sequence[str]) -> None:

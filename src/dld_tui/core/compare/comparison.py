@@ -756,7 +756,7 @@ class _Pair:
         factor = self.comparison.speed_up(self.index)
         if factor is not None and self.comparison.of_engines:
             source = self.comparison.speed_up_source
-            yield f"Speedup: {self.here} is {factor:.2f}× as fast as {self.there} ({source})."
+            yield f"Speedup of {self.here} over {self.there}: {factor:.2f}× ({source})."
 
     def _no_reason(self) -> Iterator[str]:
         pair = [self.comparison.subjects[index] for index in (self.base, self.index)]
@@ -1040,5 +1040,5 @@ def _verdict(factor: float) -> str:
     if abs(factor - 1) < _EQUAL:
         return "is as fast as"
     if factor < 1:
-        return f"takes {1 / factor:.2f}× as long as"
-    return f"is {factor:.2f}× as fast as"
+        return f"takes {1 / factor:.2f}× the time of"
+    return f"has a speedup of {factor:.2f}× over"

@@ -347,8 +347,8 @@ def signed(value: float | None) -> str:
 
 
 def ratio_text(cell: Cell) -> str:
-    """Return a ratio, e.g. ``0.54x``; a dash without one."""
-    return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}x"
+    """Return a ratio, e.g. ``0.54×``; a dash without one."""
+    return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}×"
 
 
 def half_width(cell: Cell) -> float | None:

@@ -599,9 +599,9 @@ def _latency_lines(latency: Latencies | None) -> Iterator[str]:
     before, after = latency.before, latency.after
     text = "no difference beyond the noise"
     if latency.is_clear and 0 < after < before:
-        text = f"{before / after:.3g}× as fast"
+        text = f"speedup {before / after:.2f}×"
     elif latency.is_clear and before:
-        text = f"{after / before:.3g}× as long"
+        text = f"slower, {after / before:.2f}× the latency"
     yield f"{'latency on this CPU':<26} {before:>9.3g} ms → {after:.3g} ms  ({text})"
 
 

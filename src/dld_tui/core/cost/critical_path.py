@@ -195,6 +195,6 @@ def path_lines(result: CriticalPath) -> list[str]:
         *lines,
         f"For two devices it is cut best after {clip(visible(cut.after), _NAME, keep='end')}:"
         f" {fmt.size(cut.bytes)} in {fmt.plural(len(cut.tensors), 'tensor')} cross,"
-        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, {cut.factor:.2f}× as"
-        " many items a second were moving them free.",
+        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, throughput at most"
+        f" {cut.factor:.2f}×, if copies took no time.",
     ]

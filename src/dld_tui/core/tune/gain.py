@@ -337,8 +337,8 @@ _ELSEWHERE_PERCENT = 10
 """A share of named nodes below which the gain is not theirs."""
 _ROUGH = 0.5
 """The part of a gain by which profiles may differ from it without a word."""
-_SPREAD = 0.2
-"""The part of a gain that the largest three rows have, below which no node stands out."""
+_SPREAD = 0.5
+"""The part of a gain below which the three largest rows are not most of it."""
 _EXCEEDED = 1.5
 """And above which others lose what they gain."""
 _SHORT_MS = 1.0

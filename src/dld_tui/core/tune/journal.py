@@ -30,10 +30,13 @@ class Journal:
     Args:
         folder: It need not be there.
         lock: A descriptor that keeps others away, as long as this process lives.
+        is_temporary: Remove the folder when the journal is closed.
     """
 
-    def __init__(self, folder: Path, lock: int | None = None) -> None:
-        self._folder, self._lock = folder, lock
+    def __init__(
+        self, folder: Path, lock: int | None = None, *, is_temporary: bool = False
+    ) -> None:
+        self._folder, self._lock, self._is_temporary = folder, lock, is_temporary
         self._made: dict[str, str] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
         self._read()
@@ -56,8 +59,8 @@ class Journal:
             facts["calibration"] = stamps(sorted(Path(calibration).rglob("*")))
         path = cache_dir() / "tune" / search_name(facts)
         lock = _locked(path.with_suffix(".lock"))
-        if lock is None:  # of another run, which goes on: this one keeps nothing for a next one
-            return cls(Path(tempfile.mkdtemp(prefix="dld-tune-")))
+        if lock is None:  # another run has the journal: this one leaves nothing for the next
+            return cls(Path(tempfile.mkdtemp(prefix="dld-tune-")), is_temporary=True)
         if again:
             shutil.rmtree(path, ignore_errors=True)
         return cls(path, lock)
@@ -123,7 +126,9 @@ class Journal:
             self._folder.with_suffix(".lock").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let the next run have it."""
+        """Release the journal for the next run; remove a temporary one."""
+        if self._is_temporary:
+            shutil.rmtree(self._folder, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -178,7 +178,7 @@ class TuneResult:
             return f"{rejected}no candidate is measurably faster; {count}"
         ms = fmt.milliseconds
         return (
-            f"at least {self.factor:.2f}× as fast with {self.title}: {ms(row.base_ms)} ms →"
+            f"speedup of at least {self.factor:.2f}× with {self.title}: {ms(row.base_ms)} →"
             f" {ms(row.new_ms)} ms, {row.text}; {count}"
         )
 

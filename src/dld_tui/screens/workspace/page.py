@@ -17,7 +17,7 @@ from dld_tui.commands import Command
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Change, Document, Node
-from dld_tui.core.document.scripting.journal import CrashJournal, discard_journal
+from dld_tui.core.document.scripting.journal import CrashJournal, discard_journal, standing_edits
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
@@ -324,7 +324,7 @@ class WorkspaceScreen(Page):
     # --- journals -------------------------------------------------------------------------------
 
     def _ask_restore(self, journal: CrashJournal) -> None:
-        steps = fmt.plural(len(journal.lines), "edit")
+        steps = fmt.plural(len(standing_edits(journal.lines)), "edit")
         message = f"The last session ended without saving this model: {steps} can be restored."
         if not journal.matches:
             message += " The file has changed since then: edits that no longer fit are left out."
@@ -355,12 +355,15 @@ class WorkspaceScreen(Page):
                 host(self).show_error(error)
                 return
             discard_journal(journal)
-            self._say_restored(results[0])
+            self._say_restored(journal, results[0])
 
         self.work.run("Restoring the edits", task, ended)
 
-    def _say_restored(self, result: ReplayResult) -> None:
-        self.notify(f"{result.applied} edits of the last session were restored", timeout=4)
+    def _say_restored(self, journal: CrashJournal, result: ReplayResult) -> None:
+        refused = {number for number, _ in result.refused}
+        lines = [line for number, line in enumerate(journal.lines, 1) if number not in refused]
+        restored = fmt.plural(len(standing_edits(lines)), "edit")
+        self.notify(f"Restored {restored} of the last session", timeout=4)
         self.checks.notices += [
             Finding("warning", "journal", f"line {number} no longer applies: {why}")
             for number, why in result.refused

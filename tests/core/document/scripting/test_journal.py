@@ -12,10 +12,12 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.scripting.journal import (
     crash_journals,
     discard_journal,
     journal_dir,
+    standing_edits,
     sweep_journals,
 )
 from dld_tui.core.document.scripting.scripts import parse_script, replay
@@ -80,6 +82,40 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     document.close()
 
 
+UNDONE_AND_KILLED = """
+import os, signal, sys
+from dld_tui.core.document import Document
+document = Document.open(sys.argv[1], journaled=True)
+document.apply("rename_node", scope=[], node="first", name="one")
+document.apply("rename_node", scope=[], node="one", name="two")
+document.undo()
+if sys.argv[2] == "all": document.undo()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("undone", "standing"), [("last", [1]), ("all", [])])
+def test_edits_that_were_undone_are_not_offered(
+    tmp_path: Path, undone: str, standing: list[int]
+) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    run = subprocess.run([sys.executable, "-c", UNDONE_AND_KILLED, str(path), undone], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert [len(standing_edits(left.lines)) for left in crash_journals(path)] == standing
+    sweep_journals()
+    assert len(list(journal_dir().iterdir())) == len(standing)
+
+
+def test_a_redone_edit_stands_and_a_new_one_ends_redoing() -> None:
+    edits: list[Entry] = [{"edit": name} for name in "abc"]
+    undo: Entry = {"undo": True}
+    redo: Entry = {"redo": True}
+    first, second, third = edits
+    assert standing_edits([first, second, undo, redo]) == [first, second]
+    assert standing_edits([first, undo, third, redo]) == [third]
+    assert standing_edits([undo, first]) == [first]
+
+
 def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path, journaled=True)
@@ -124,7 +160,8 @@ def test_journals_without_edits_are_swept_and_those_in_use_stay(tmp_path: Path) 
     document.apply("rename_node", scope=[], node="first", name="other")
     (used,) = journal_dir().iterdir()
     header = used.read_text().splitlines()[0]
-    for name, text in {"empty": "", "header": header, "edits": header + '\n{"undo": true}'}.items():
+    edit = '{"edit": "set_metadata", "key": "k", "value": "v"}'
+    for name, text in {"empty": "", "header": header, "edits": f"{header}\n{edit}"}.items():
         (journal_dir() / f"{name}.jsonl").write_text(text)
     sweep_journals()
     assert {file.stem for file in journal_dir().iterdir()} == {used.stem, "edits"}

@@ -14,6 +14,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -184,7 +185,7 @@ def sweep_journals() -> None:
         with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else its program is alive
             header, edits = _unsaved(_entries(file.read()))
-            if header is not None and not edits:
+            if header is not None and not standing_edits(edits):
                 path.unlink()
 
 
@@ -200,7 +201,7 @@ def _read(path: Path, model: Path) -> CrashJournal | None:
     except OSError:
         return None
     header, edits = _unsaved(_entries(text))
-    if header is None or header.get("journal") != _FORMAT or not edits:
+    if header is None or header.get("journal") != _FORMAT or not standing_edits(edits):
         return None
     matches = FileState.said_by(header) == FileState.of(model)
     return CrashJournal(path, model, edits, modified, matches)
@@ -231,6 +232,21 @@ def _unsaved(lines: list[Entry]) -> tuple[Entry | None, list[Entry]]:
         elif saved == encode(now) and now.size is not None:
             header, edits = {**header, **encode(now)}, []
     return header, edits
+
+
+def standing_edits(lines: Iterable[Entry]) -> list[Entry]:
+    """Return the edits that are not undone at the end, in order."""
+    done: list[Entry] = []
+    undone: list[Entry] = []
+    for line in lines:
+        if line.get("undo"):
+            undone += [done.pop()] if done else []
+        elif line.get("redo"):
+            done += [undone.pop()] if undone else []
+        else:
+            done.append(line)
+            undone.clear()
+    return done
 
 
 class Recorder:
