@@ -64,7 +64,7 @@ async def test_a_choice_by_letter_by_cursor_and_none() -> None:
 
 
 async def test_a_long_choice_is_read_whole_below_the_others() -> None:
-    long = "int8: 70 % of the time is MatMul in fp32; at most 3.3× as fast, measured in 6 models"
+    long = "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33×, measured on 6 models"
     asked = [Choice("1", long, "int8"), Choice("2", "simplify", "simplify")]
     told = [Choice("1", "int8", "int8", long), Choice("2", "simplify", "simplify", "short")]
     for choices in (asked, told):
@@ -72,11 +72,11 @@ async def test_a_long_choice_is_read_whole_below_the_others() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             app.push_screen(ChoiceDialog("What may help", "Which?", choices))
             await pilot.pause()
-            assert "in 6 models" in screen_text(app)
+            assert "on 6 models" in screen_text(app)
             assert ("1  int8      int8: 70 %" in screen_text(app)) == (choices is told)  # columns
             await pilot.press("down")
             await pilot.pause()
-            assert "in 6 models" not in screen_text(app)
+            assert "on 6 models" not in screen_text(app)
 
 
 async def test_a_prompt_gives_the_text_only_when_it_is_right() -> None:

@@ -180,6 +180,30 @@ def test_layers_of_several_kinds_repeat_by_their_period(dotted: bool) -> None:
     assert repeat.children[1].title == "layers.5 … layers.7"
 
 
+@pytest.mark.parametrize(
+    ("scopes", "labels"),
+    [
+        (("/0", "/1"), ["scope 0", "scope 1"]),
+        (("/head", "/1"), ["head", "scope 1"]),
+        (("/layers/3", "/layers/4"), ["layers/3", "layers/4"]),
+        (("/layer3", "/1st"), ["layer3", "1st"]),
+    ],
+)
+def test_a_scope_that_is_a_number_does_not_read_as_a_count(
+    scopes: tuple[str, str], labels: list[str]
+) -> None:
+    kinds = (
+        ("Conv", "Relu", "Mul", "Tanh", "Add", "Sqrt"),
+        ("Exp", "Abs", "Neg", "Log", "Sin", "Cos"),
+    )
+    names = [f"{scope}/{kind}" for scope, part in zip(scopes, kinds, strict=True) for kind in part]
+    graph = graph_of_links([*itertools.pairwise(["Input", *names, "Output"])])
+    graph.labels = [name.rpartition("/")[2] for name in graph.names]
+    _rails, folds = folded(graph)
+    inner = folds[0].children if len(folds) == 1 else folds
+    assert [fold.label for fold in inner] == labels
+
+
 def test_a_layer_that_ends_in_the_norm_of_the_next_has_its_own_name() -> None:
     graph = two_streams(5)
     for at, name in enumerate(graph.names):

@@ -60,8 +60,8 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     assert step.changes == ("int8-dynamic",)  # the run was on the CPU
     # Gemm and MatMul are 7 of 10 ms: without them 3 are left.
     assert step.line == (
-        "int8: 70 % of the time is MatMul in fp32; at most 3.3× as fast,"
-        " measured 1.0 to 5.8× in 13 models"
+        "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33×,"
+        " measured 0.96× to 5.80× on 13 models"
     )
 
 
@@ -236,8 +236,10 @@ def test_what_onnxruntime_left_in_single_operators_is_a_rule_with_its_command(
     assert attention.rules[-1] == "attention-onnxruntime"
     # Were both products and the softmax between them free, 2 of 10 ms would be left.
     assert attention.most == pytest.approx(5)
-    assert gelu.line.startswith("GELU in one operator: 10 % of the time is Erf; at most 1.1×")
-    assert gelu.line.endswith("models; dld rewrite MODEL gelu-onnxruntime -o OUT")
+    assert gelu.line.startswith(
+        "GELU in one operator: 10 % of the time is Erf; speedup at most 1.11×"
+    )
+    assert gelu.line.endswith("measured 1.01× to 1.12× on 6 models")
     assert len(rules_of([*attention.rules, *gelu.rules])) == 8
     assert not any(step.rules for step in next_steps(report_of(tmp_path / "f.dldprof")))
 

@@ -144,8 +144,7 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
         write("Advice:")
         for step in steps:
             write(f"  {step.line}")
-            if not step.rules:  # whose command is in the line
-                write(f"    {step_command(report, step)}")
+            write(f"    {step_command(report, step)}")
         write()
     if by is None or by == "layer":
         _write_layers(report)

@@ -188,7 +188,7 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
     for fold in folds:
         between(fold.start)
         times = f"{fold.count} × " if fold.count > 1 else ""
-        blocks.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))
+        blocks.append((f"{times}{visible(fold.label)}", len(fold)))
         at = fold.end
     if blocks:
         between(len(graph))

@@ -342,16 +342,24 @@ class Fold:
                 return _range_title(self._shown(whole[0]), self._shown(whole[-1]))
         return self._shown(self._scope)
 
+    @property
+    def label(self) -> str:
+        """The title, ``block`` without one, ``scope 3`` for a bare number. Untrusted text.
+
+        A scope that is only a number, as in ``nn.Sequential``, would read as a count of nodes.
+        """
+        title = self.title or "block"
+        is_number = all(part.isdecimal() for part in title.split(_RANGE))
+        return f"scope {title}" if is_number else title
+
     def _shown(self, scope: Scope) -> str:
         """Return a scope inside of this one without what all rows share."""
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         shown = len(self._outer) if is_all else max(len(self._outer), len(shared))
-        separator = self._folder.separator
-        is_number = shown < len(scope) and scope[shown].isdecimal()
-        if separator == "." and shown and is_number:
+        if 0 < shown < len(scope) and scope[shown].isdecimal():
             shown -= 1  # the 3 of layers.3 is no name
-        return separator.join(scope[shown:])
+        return self._folder.separator.join(scope[shown:])
 
     @cached_property
     def children(self) -> list[Fold]:

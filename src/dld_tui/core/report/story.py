@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter
-from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_kernels import gpu_summary
@@ -123,7 +122,7 @@ class Step:
     rules: tuple[str, ...] = ()
     """Rules of ``dld rewrite`` that do it; they are looked at in the model first."""
     most: float | None = None
-    """How many times as fast at most: were that which it is about free."""
+    """The largest speedup: that of a pass in which these layers take no time."""
     layers: tuple[int, ...] = ()
     """Indices of the layers concerned; none if it is about the run."""
 
@@ -146,12 +145,12 @@ class Step:
     @property
     def about(self) -> str:
         """Why, and how much it could bring."""
-        could = "" if self.most is None else f"; at most {self.most:.1f}× as fast"
+        speedups = [] if self.most is None else [f"at most {self.most:.2f}×"]
         gains = measured_gains((*self.changes, *self.rules))
         if gains is not None:
-            could += f", measured {gains.least:.1f} to {gains.most:.1f}× in {gains.models} models"
-        command = f"; {command_of(self.rules)}" if self.rules else ""
-        return f"{self.basis}{could}{command}"
+            models = fmt.plural(gains.models, "model")
+            speedups.append(f"measured {gains.least:.2f}× to {gains.most:.2f}× on {models}")
+        return f"{self.basis}; speedup {', '.join(speedups)}" if speedups else self.basis
 
 
 def _less_percent(factor: float) -> float:
@@ -300,7 +299,8 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     if small >= _WORTH_PERCENT and not on_gpu and report.settings.get("threads") != 1:
         basis = f"{small:.0f} % of the time is in layers too small for many threads"
         changes = ("threads-1", "blocks", "no-spinning")
-        steps.append(Step("other threads", basis, changes, most=_most(small), layers=layers))
+        # Threads serve all layers, so the share of the small ones is no bound.
+        steps.append(Step("other threads", basis, changes, layers=layers))
     tidy, _ = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"

@@ -508,7 +508,11 @@ class ReportScreen(Panes):
         choices = [
             Choice(_LETTERS[n], step.text, str(n), step.about) for n, step in enumerate(story.steps)
         ]
-        text = f"{story.opening} Your choice is measured and kept only if it is reliably faster."
+        text = story.opening
+        if any(step.changes for step in story.steps):
+            text += " A change is measured, and kept only if it is significantly faster."
+        if any(step.rules for step in story.steps):
+            text += " A rewrite is shown before it is applied."
         answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
         if answer is None:
             return

@@ -307,7 +307,7 @@ class ViewedGraph:
 
 def fold_title(fold: Fold) -> str:
     """Return what a fold is called: its scope, or that it is a block."""
-    return visible(fold.title) or "block"
+    return visible(fold.label)
 
 
 def fold_summary(fold: Fold, most: int = 6) -> str:

@@ -183,7 +183,7 @@ def fold_label(row: Row) -> str:
     fold = row.fold
     assert fold is not None  # the callers have looked
     if fold.title:
-        return fold.title
+        return fold.label
     return "repeated block" if fold.count > 1 else f"block {row.time}" if row.time else "block"
 
 
