@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,16 @@ def test_summary(dld: Dld, layers: Path) -> None:
     assert "\x1b" not in outcome.out
     assert "odd\\x1b[2J" in outcome.out
     assert "! no roofline: the files do not say which device this is" in lines
+
+
+def test_peaks_have_the_units_of_data_sheets(dld: Dld, layers: Path) -> None:
+    about = {"device_information": {"name": "NVIDIA A30"}}
+    layers.with_name("net.metadata.json").write_text(json.dumps(about))
+    lines = dld("plan", layers).out.splitlines()
+    [peaks] = [line for line in lines if line.startswith("peaks")]
+    assert peaks.endswith(
+        "933 GB/s; fp32 10.3 TFLOPS, fp16 165 TFLOPS, bf16 165 TFLOPS, int8 330 TOPS"
+    )
 
 
 def test_json(dld: Dld, layers: Path) -> None:
