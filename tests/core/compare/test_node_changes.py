@@ -171,3 +171,10 @@ def test_a_step_of_the_clock_is_no_change_of_a_node() -> None:
              RunFigures(1.0, {"short": 0.002, "long": 0.02}), 1.0)
     ] * 6  # fmt: skip
     assert [row.key for row in gate_result("b", "n", pairs).nodes] == ["long"]
+
+
+def test_side_effects_of_a_slow_node_are_not_named() -> None:
+    base = {"slow": 1.0, "neighbour": 0.1, "other": 0.1}
+    new = {"slow": 3.0, "neighbour": 0.11, "other": 0.2}
+    pairs = [Pair(RunFigures(1.2, base), RunFigures(3.3, new), 2.75)] * 6
+    assert [row.key for row in gate_result("b", "n", pairs).nodes] == ["slow", "other"]
