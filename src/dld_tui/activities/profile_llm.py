@@ -453,7 +453,7 @@ class _Run:
         from dld_tui.core.document.document import Document
         from dld_tui.core.report.formats.import_ort import add_ort_profile
 
-        roofs = machine_roofs(self._facts, settings.threads)
+        roofs = machine_roofs(self._facts, settings)
         passes = self._request.layer_passes
         for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
             yield Progress(0, None, stage=f"Measuring the layers of {phase}")

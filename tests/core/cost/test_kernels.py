@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.cost.roofline import (
+    NodeKind,
     Roof,
     kernel_work,
     limiter,
@@ -89,4 +90,41 @@ def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
     assert text == (
         "compute 16 % (at 50 % of the roof), memory 80 % (at 50 % of the roof);"
         " 96.0 % of the time is covered"
+    )
+
+
+def test_the_bandwidth_is_that_of_the_smallest_cache_that_holds_the_data() -> None:
+    roof = Roof("x", {"fp32": 1e12}, 1e10, 1e11, 1 << 20, ((1 << 22, 6e10), (1 << 24, 3e10)))
+    sizes = (1 << 20, (1 << 20) + 1, 1 << 22, 1 << 24, 1 << 25)
+    assert [roof.bandwidth_of(size) for size in sizes] == [1e11, 6e10, 6e10, 3e10, 1e10]
+    assert Roof("x", {}, 1e10).bandwidth_of(1) == 1e10
+    slow = Roof("x", {}, 1e10, levels=((1 << 22, 1e9),))  # the machine was busy just then
+    assert slow.bandwidth_of(1) == 1e10
+
+
+def test_the_peak_is_that_of_the_type_a_layer_computes_in() -> None:
+    roof = Roof("x", {"fp32": 1e12, "tf32": 8e12, "fp16": 16e12, "int8": 4e12}, 1e15)
+
+    def peak(op_type: str, first: str = F, level: int = 0) -> tuple[Any, Any]:
+        details = {"flops": 10**12, "moved_bytes": 1}
+        kind = NodeKind(op_type, level)
+        found = roofline_details(details, (first,), roof, kind)  # type: ignore[arg-type]
+        return found["peak"], round(found["roof_ms"], 3)  # type: ignore[arg-type]
+
+    assert peak("Relu") == ("fp32", 1000)
+    assert peak("MatMul") == ("tf32", 125)
+    assert peak("MatMul", "float16") == ("fp16", 62.5)
+    assert peak("MatMul", "bfloat16") == ("fp32", 1000)  # of which nothing is known
+    assert peak("MatMulInteger", "uint8") == ("int8", 250)
+    assert peak("DynamicQuantizeMatMul") == ("int8", 250)
+    assert peak("MatMulNBits", level=4) == ("int8", 250)
+    assert peak("MatMulNBits") == ("tf32", 125)
+
+
+def test_layers_above_the_roof_are_named_as_such() -> None:
+    within, above = layer(10**9, 10**6, 1.0), layer(10**9, 10**6, 0.95)
+    assert "above" not in roofline_text([within])
+    assert roofline_text([within, within, above]) == (
+        "compute 100 % (at 102 % of the roof); 1 layer above the roof: it was measured on a busy"
+        " machine, or the data were in a cache"
     )

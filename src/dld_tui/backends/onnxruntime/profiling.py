@@ -82,6 +82,8 @@ from dld_tui.core.types import JSON
 _SIDE = 512
 _FAR, _NEAR, _TINY = 1 << 23, 1 << 16, 1
 """Elements of a sum: far beyond a cache, well within one, and next to nothing."""
+_LEVELS = (1 << 18, 1 << 20)
+"""Those in between, for larger caches."""
 _CHAIN = 4
 _SECONDS = 0.05
 _FILE = "peaks.json"
@@ -107,7 +109,8 @@ def cpu_roof(cpu: str, threads: int, version: str) -> Roof | None:
         known = loaded if isinstance(loaded, dict) else {}
         if key in known:
             roof = decode(Roof, known[key])
-            if _BUSY not in roof.source or _is_busy():
+            # Peaks of versions before there were levels are measured anew.
+            if roof.levels and (_BUSY not in roof.source or _is_busy()):
                 return roof
     try:
         roof = measure_roof(cpu, threads)
@@ -129,16 +132,19 @@ def measure_roof(cpu: str, threads: int) -> Roof:
     fp32 = _best_s(_product("MatMul", "float", "float"), {"x": square, "w": square}, threads)
     feeds = {"x": np.abs(whole).astype(np.uint8), "w": whole.astype(np.int8)}
     int8 = _best_s(_product("MatMulInteger", "uint8", "int8", "int32"), feeds, threads)
-    far, near, tiny = (
+    far, near, tiny, *levels = (
         _best_s(_chain(size), {"x": np.ones(size, np.float32)}, threads)
-        for size in (_FAR, _NEAR, _TINY)
+        for size in (_FAR, _NEAR, _TINY, *_LEVELS)
     )
     return Roof(
         cpu,
         {"fp32": work / fp32, "int8": work / int8},
         bandwidth=_moved(_FAR) / far,
         near_bandwidth=_moved(_NEAR) / near,
-        near_bytes=4 * 4 * _NEAR,
+        near_bytes=_most_moved(_NEAR),
+        levels=tuple(
+            (_most_moved(size), _moved(size) / s) for size, s in zip(_LEVELS, levels, strict=True)
+        ),
         launch_ms=1000 * tiny / (_CHAIN + 1),
         source=f"measured with ONNX Runtime{f' {_BUSY}' if busy else ''}",
     )
@@ -161,6 +167,11 @@ def _chain(size: int) -> str:
     nodes = " ".join(f"{b} = Neg ({a})" for a, b in itertools.pairwise(names))
     last = f"y = ReduceMax <keepdims = 0> ({names[-1]})"
     return f"(float[{size}] x) => (float y) {{ {nodes} {last} }}"
+
+
+def _most_moved(size: int) -> int:
+    """Return up to how many bytes a layer moves that the figures of a sum hold for."""
+    return 4 * 4 * size
 
 
 def _moved(size: int) -> int:
@@ -290,16 +301,19 @@ def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Se
         return Session(model, plain)
 
 
-def machine_roofs(environment: Mapping[str, JSON], threads: int) -> dict[str, Roof]:
+def machine_roofs(environment: Mapping[str, JSON], settings: SessionSettings) -> dict[str, Roof]:
     """Return what the devices of a machine can do at most, by execution provider."""
     roofs: dict[str, Roof] = {}
-    cpu = cpu_roof(str(environment.get("cpu", "")), threads, version())
+    cpu = cpu_roof(str(environment.get("cpu", "")), settings.threads, version())
     if cpu is not None:
         roofs[f"CPU{SUFFIX}"] = cpu
     peaks = peaks_of({"Name": environment.get("gpu")})
     if peaks is not None:
         roof = roof_of(peaks)
-        roofs.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
+        cores = replace(roof, flops={k: rate for k, rate in roof.flops.items() if k != "tf32"})
+        for name in CUDA_PROVIDERS:
+            options = settings.provider_options.get(name, {})
+            roofs[f"{name}{SUFFIX}"] = cores if options.get("use_tf32") == "0" else roof
     return roofs
 
 
@@ -709,7 +723,7 @@ class ProfilingRun:
 
     def _roofs(self) -> dict[str, Roof]:
         """Return what the devices can do at most, by execution provider."""
-        roofs = machine_roofs(self._environment, self._plan.session.threads)
+        roofs = machine_roofs(self._environment, self._plan.session)
         self._report.set_fact("roofs", {name: encode(roof) for name, roof in roofs.items()})
         return roofs
 

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.cost.counts import Count, byte_count
-from dld_tui.core.cost.operators import Call, Shape, elements, operator, parts_read, work
+from dld_tui.core.cost.operators import (
+    PRODUCTS,
+    Call,
+    Shape,
+    elements,
+    operator,
+    parts_read,
+    work,
+)
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.types import Facts
 
@@ -27,7 +36,14 @@ FLOPS, MOVED = "flops", "moved_bytes"
 """The details of a layer with these figures of one run."""
 Limiter: TypeAlias = Literal["compute", "memory", "launch"]
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
+PEAK = "peak"
+"""The type whose peak a layer is compared with, such as ``int8`` or ``tf32``."""
+_QUANTIZES_FIRST = frozenset({"DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
+"""Products that read floats and multiply integers."""
+_INT8_LEVEL = 4
 _ABOVE = 1.1
+_SHOWN_ABOVE = 1.005
+"""A layer is said to be above its roof where its rounded percentage is more than 100."""
 _LAUNCHES = 8
 """A layer that takes less than this many empty layers, and twice its least time, is limited by its
 launch."""
@@ -48,33 +64,65 @@ class Roof:
     """Bytes per second of data that fit into a cache; 0 if unknown."""
     near_bytes: int = 0
     """How much that is."""
+    levels: tuple[tuple[int, float], ...] = ()
+    """Larger caches: bytes moved, ascending, and the bandwidth up to there."""
     launch_ms: float = 0.0
     """How long a layer takes that computes nothing to speak of."""
     source: str = ""
     """Where the figures are from."""
 
+    def bandwidth_of(self, moved: int) -> float:
+        """Return the bytes per second of a layer that moves this many bytes."""
+        if moved <= self.near_bytes and self.near_bandwidth:
+            return self.near_bandwidth
+        level = next((rate for most, rate in self.levels if moved <= most), 0.0)
+        return max(level, self.bandwidth)
 
-def roofline_details(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Facts:
+
+def roofline_details(
+    details: Mapping[str, JSON], types: Sequence[str], roof: Roof, node: NodeKind | None = None
+) -> Facts:
     """Return the least time of one run of a layer under a roofline, and its limit.
 
     Args:
         details: Of the layer, with its operations and bytes.
         types: Of its inputs: the first one selects the peak.
         roof: Of the device that it ran on.
+        node: Which operator it is, where that may select another peak.
     """
     flops, moved = details.get(FLOPS), details.get(MOVED)
     if not isinstance(flops, int) or not isinstance(moved, int):
         return {}
-    peak = roof.flops.get(_SHORT.get(types[0], types[0]) if types else "") or roof.flops.get("fp32")
+    kind = _computed_type(_SHORT.get(types[0], types[0]) if types else "", roof, node)
+    if not roof.flops.get(kind):
+        kind = "fp32"
+    peak = roof.flops.get(kind)
     if not peak:
         return {}
-    near = roof.near_bandwidth if moved <= roof.near_bytes else 0.0
-    compute_s, memory_s = flops / peak, moved / (near or roof.bandwidth)
+    compute_s, memory_s = flops / peak, moved / roof.bandwidth_of(moved)
     return {
         ROOF_MS: 1000 * max(compute_s, memory_s),
         BOUND: "compute" if compute_s > memory_s else "memory",
+        PEAK: kind,
         LAUNCH_MS: roof.launch_ms,
     }
+
+
+class NodeKind(NamedTuple):
+    """What decides the type in which a node computes, besides its first input."""
+
+    op_type: str
+    accuracy_level: int = 0
+    """That of a product with packed weights: 4 is int8."""
+
+
+def _computed_type(kind: str, roof: Roof, node: NodeKind | None) -> str:
+    """Return the type whose peak limits a node with a first input of a type."""
+    if node is None or node.op_type not in PRODUCTS:
+        return kind
+    if node.op_type in _QUANTIZES_FIRST or node.accuracy_level == _INT8_LEVEL:
+        return "int8"
+    return "tf32" if kind == "fp32" and "tf32" in roof.flops else kind
 
 
 def measured_ms(layer: Layer) -> float | None:
@@ -142,9 +190,26 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     text = ", ".join(parts)
     if covered < 0.9995 * whole:  # by layers whose limit is known
         text += f"; {100 * covered / whole:.1f} % of the time is covered"
-    if any(part.endswith(_HIGHER) for part in parts):
-        text += "; the roof was measured on a busy machine, or the data were in a cache"
+    above = sum(ms > 0 and _is_above(layer) for layer, ms in times)
+    if above:
+        text += (
+            f"; {fmt.plural(above, 'layer')} above the roof: it was measured on a busy machine, or"
+            " the data were in a cache"
+        )
     return text
+
+
+def _is_above(layer: Layer) -> bool:
+    """Return whether a layer is faster than its roof allows."""
+    ms, least = measured_ms(layer), layer.roof_ms
+    return ms is not None and least is not None and least > _SHOWN_ABOVE * ms
+
+
+def node_kind(kernel: Kernel, node: Node | None) -> NodeKind:
+    """Return what of a kernel selects its peak; `node` as in :func:`kernel_work`."""
+    level = node.attribute("accuracy_level") if node is not None else None
+    is_level = level is not None and isinstance(level.value, int)
+    return NodeKind(kernel.op_type, level.value if level is not None and is_level else 0)
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:

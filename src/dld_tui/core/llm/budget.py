@@ -29,6 +29,7 @@ from dld_tui.core.settings import paths
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
 from dld_tui.core.tensorrt.plan.layer_work import peaks_of, roof_of
 from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -100,12 +101,17 @@ def this_machine() -> Device:
 
 
 def _kept_roof(cpu: str) -> Roof | None:
+    """Return the peaks that were measured with most threads; None if there are none."""
     with contextlib.suppress(OSError, ValueError, DldError):
         known = json.loads((paths.cache_dir() / KEPT_PEAKS).read_text(encoding="utf-8"))
+        by_threads: dict[int, JSON] = {}
         for key, value in known.items() if isinstance(known, dict) else ():
-            if cpu and key.startswith(f"{cpu}, "):
-                roof: Roof = decode(Roof, value)
-                return roof
+            threads = re.match(r"(\d+) threads", key.removeprefix(f"{cpu}, "))
+            if cpu and threads is not None and key.startswith(f"{cpu}, "):
+                by_threads[int(threads[1])] = value
+        if by_threads:  # 0 is as many as ONNX Runtime takes
+            roof: Roof = decode(Roof, by_threads.get(0, by_threads[max(by_threads)]))
+            return roof
     return None
 
 

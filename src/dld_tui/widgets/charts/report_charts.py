@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import per_second
+from dld_tui.core.cost.roofline import PEAK, per_second
 from dld_tui.core.report.groups import group_layers, output_bytes, with_costs
 from dld_tui.core.report.layer_table import display_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
@@ -314,7 +314,8 @@ def report_roofline(layers: Sequence[Layer]) -> Plot | str:
             continue
         points.append((layer.flops / layer.moved_bytes, rate, layer))
         if layer.bound == "compute":
-            kind = short_precision(layer.input_types[0] if layer.input_types else layer.precision)
+            first = layer.input_types[0] if layer.input_types else layer.precision
+            kind = str(layer.details.get(PEAK) or short_precision(first))
             peaks[kind] = 1000 * layer.flops / layer.roof_ms
         else:
             # What fits into a cache may be faster than memory: that is no limit of the others.

@@ -18,6 +18,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     macs,
     peaks_of,
     placement,
+    roof_of,
     unknown_device,
     with_weights,
 )
@@ -236,3 +237,42 @@ def test_volta_and_turing_have_no_bf16(name: str) -> None:
     assert peaks is not None
     assert peaks.ops("fp16")
     assert peaks.ops("bf16") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "fp16", "gbs"),
+    [
+        ("NVIDIA H200", 989, 4800), ("NVIDIA H200 NVL", 835, 4800),
+        ("NVIDIA GH200 480GB", 989, 4000),
+        ("NVIDIA GH200 144G HBM3e", 989, 4900), ("NVIDIA B200", 2250, 8000),
+        ("NVIDIA GB200", 2500, 8000), ("Tesla V100S-PCIE-32GB", 130, 1134),
+        ("Tesla V100-PCIE-16GB", 112, 900), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
+    ],
+)  # fmt: skip
+def test_variants_have_their_own_peaks(name: str, fp16: float, gbs: float) -> None:
+    peaks = peaks_of({"Name": name})
+    assert peaks is not None
+    assert (peaks.tflops["fp16"], peaks.bandwidth_gbs) == (fp16, gbs)
+    assert peaks.tflops["fp32"] > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4080 SUPER", "NVIDIA GeForce RTX 3070 Ti", "NVIDIA GeForce RTX 2080",
+        "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+    ],
+)  # fmt: skip
+def test_a_variant_that_is_not_in_the_table_has_no_peaks(name: str) -> None:
+    assert peaks_of({"Name": name}) is None
+
+
+def test_tensor_cores_with_bf16_have_tf32() -> None:
+    for name, tf32 in (("NVIDIA A100-SXM4-80GB", 156e12), ("NVIDIA H200", 494.5e12)):
+        peaks = peaks_of({"Name": name})
+        assert peaks is not None
+        assert roof_of(peaks).flops["tf32"] == tf32
+    turing = peaks_of({"Name": "Tesla T4"})
+    assert turing is not None
+    assert "tf32" not in roof_of(turing).flops

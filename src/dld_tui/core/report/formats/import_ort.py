@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.cost.roofline import Roof, kernel_work, roofline_details
+from dld_tui.core.cost.roofline import Roof, kernel_work, node_kind, roofline_details
 from dld_tui.core.cost.sharing import SHARED_BY, SharedBy, cost_shares
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
@@ -749,7 +749,8 @@ class _Importer:
         details.update(kernel_work(kernel, node))
         roof = self._roofs.get(kernel.provider or "")
         if roof is not None:
-            details.update(roofline_details(details, kernel.input_types, roof))
+            kind = node_kind(kernel, node)
+            details.update(roofline_details(details, kernel.input_types, roof, kind))
         return Layer(
             name=kernel.name,
             type=kernel.op_type,

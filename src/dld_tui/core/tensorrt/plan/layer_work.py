@@ -311,8 +311,13 @@ class Peaks:
 
 
 def roof_of(peaks: Peaks) -> Roof:
-    """Return the roofline of a GPU from its data sheet."""
+    """Return the roofline of a GPU from its data sheet.
+
+    Tensor Cores that have bf16 have TF32, at half of its rate.
+    """
     flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
+    if "bf16" in flops:
+        flops["tf32"] = flops["bf16"] / 2
     return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
                 source="the data sheet")  # fmt: skip
 
@@ -351,9 +356,17 @@ def _peaks(fp32: float, fp16: float, int8: float, gbs: float, fp8: float = 0.0, 
 # - TITAN RTX and RTX 20: "NVIDIA Turing GPU Architecture"; RTX 30: "NVIDIA Ampere GA102 GPU
 #   Architecture", appendix; RTX 40: "NVIDIA Ada GPU Architecture", appendix
 # - Jetson AGX Orin 64 GB: "Jetson AGX Orin Series Technical Brief", GPU only
+# - B200: fp32 from NVIDIA's page of HGX B200; GB200: the page of GB200 NVL72, a 72nd of it
+# - GH200: "NVIDIA GH200 Grace Hopper Superchip" data sheet; H200 NVL, V100S: their data sheets
+_OTHER = re.compile(r"Laptop|Max-Q|Mobile|\bMIG\b", re.IGNORECASE)
+"""Variants with less than the device of the table."""
 _TABLE = (
-    (r"B200", _peaks(0, 2250, 4500, 8000, 4500, 9000)),
-    (r"H200", _peaks(67, 989, 1979, 4800, 1979)),
+    (r"GB200", _peaks(80, 2500, 5000, 8000, 5000, 10000)),
+    (r"\bB200", _peaks(75, 2250, 4500, 8000, 4500, 9000)),
+    (r"GH200.*144", _peaks(67, 989, 1979, 4900, 1979)),
+    (r"GH200", _peaks(67, 989, 1979, 4000, 1979)),
+    (r"H200.*NVL", _peaks(60, 835, 1671, 4800, 1671)),
+    (r"\bH200", _peaks(67, 989, 1979, 4800, 1979)),
     (r"H100.*PCIe", _peaks(51, 756, 1513, 2000, 1513)),
     (r"H100.*NVL", _peaks(60, 835, 1671, 3900, 1671)),
     (r"H100\b", _peaks(67, 989, 1979, 3350, 1979)),
@@ -367,6 +380,7 @@ _TABLE = (
     (r"L40\b", _peaks(90.5, 181, 362, 864, 362)),
     (r"L4\b", _peaks(30.3, 121, 242, 300, 242)),
     (r"Tesla T4|\bT4\b", _peaks(8.1, 65, 130, 320, bf16=False)),
+    (r"V100S", _peaks(16.4, 130, 0, 1134, bf16=False)),
     (r"V100.*PCIe", _peaks(14, 112, 0, 900, bf16=False)),
     (r"V100", _peaks(15.7, 125, 0, 900, bf16=False)),
     (r"TITAN RTX", _peaks(16.3, 130.5, 261, 672, bf16=False)),
@@ -374,10 +388,10 @@ _TABLE = (
     (r"RTX 3080 Ti", _peaks(34.1, 68, 273, 912)),
     (r"RTX 3090 Ti", _peaks(40, 80, 320, 1008)),
     (r"RTX 3090", _peaks(35.6, 71, 284, 936)),
-    (r"RTX 3080", _peaks(29.8, 59.5, 238, 760)),
-    (r"RTX 3070", _peaks(20.3, 40.6, 162.6, 448)),
-    (r"RTX 4090", _peaks(82.6, 165.2, 660.6, 1008, 330.3)),
-    (r"RTX 4080", _peaks(48.7, 97.5, 389.9, 717, 194.9)),
+    (r"RTX 3080(?! Ti| SUPER)", _peaks(29.8, 59.5, 238, 760)),
+    (r"RTX 3070(?! Ti| SUPER)", _peaks(20.3, 40.6, 162.6, 448)),
+    (r"RTX 4090(?! D\b)", _peaks(82.6, 165.2, 660.6, 1008, 330.3)),
+    (r"RTX 4080(?! Ti| SUPER)", _peaks(48.7, 97.5, 389.9, 717, 194.9)),
     (r"AGX Orin", _peaks(5.3, 42.5, 85, 204.8)),
 )
 
@@ -388,6 +402,8 @@ def peaks_of(device: Mapping[str, JSON]) -> Peaks | None:
     The bandwidth is computed where the metadata has the bus width and clock of the memory.
     """
     name = device_name(device)
+    if _OTHER.search(name[:200]):
+        return None
     for pattern, (tflops, bandwidth) in _TABLE:
         if re.search(pattern, name[:200], re.IGNORECASE):
             return Peaks(name, tflops, computed_bandwidth(device) or bandwidth)
