@@ -108,7 +108,7 @@ def test_the_peak_is_that_of_the_type_a_layer_computes_in() -> None:
     def peak(op_type: str, first: str = F, level: int = 0) -> tuple[Any, Any]:
         details = {"flops": 10**12, "moved_bytes": 1}
         kind = NodeKind(op_type, level)
-        found = roofline_details(details, (first,), roof, kind)  # type: ignore[arg-type]
+        found = roofline_details(details, (first,), roof, kind)
         return found["peak"], round(found["roof_ms"], 3)  # type: ignore[arg-type]
 
     assert peak("Relu") == ("fp32", 1000)
