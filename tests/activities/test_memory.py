@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import platform
 import random
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.timeline.lanes import memory_rows
-from tests.support.arena import deltas, measured, measured_apart
+from tests.support.arena import deltas, measured, measured_apart, session_bytes
 from tests.support.models import write
 from tests.support.runtime import needs_onnxruntime
 from tests.support.tiers import first
@@ -385,6 +386,72 @@ def test_what_is_dequantized_in_each_run_is_no_weight(tmp_path: Path) -> None:
     plan, peak = planned(path)
     assert plan.peak == peak == 4 * 64 * (64 + 8)
     assert plan.weights == 64 * 64 // 2 + 4 * 2 * 64
+
+
+def _weights_model(path: Path, nodes: list[onnx.NodeProto]) -> Path:
+    """Write a model with a float matrix w of 6 MB and w again in blocks of four bits."""
+    rows, columns = 1024, 1536
+    random_numbers = np.random.default_rng(0)
+    blocks = random_numbers.integers(0, 255, (columns, rows // 32, 16), np.uint8)
+    tensors = {
+        "w": random_numbers.random((rows, columns), np.float32),
+        "t": random_numbers.random((columns, rows), np.float32),
+        "b": blocks,
+        "s": np.ones(columns * rows // 32, np.float32),
+    }
+    used = {name for node in nodes for name in node.input}
+    kinds = {"x": (TensorProto.FLOAT, [4, rows]), "i": (TensorProto.INT64, [4])}
+    inputs = [
+        helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items() if name in used
+    ]
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, columns])
+        for node in nodes for name in node.output
+    ]  # fmt: skip
+    kept = [numpy_helper.from_array(v, name) for name, v in tensors.items() if name in used]
+    graph = helper.make_graph(nodes, "m", inputs, outputs, kept)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return path
+
+
+_NODES = {
+    "product": helper.make_node("MatMul", ["x", "w"], ["y"]),
+    "again": helper.make_node("MatMul", ["x", "w"], ["v"]),
+    "rows": helper.make_node("Gather", ["w", "i"], ["r"]),
+    "transposed": helper.make_node("Gemm", ["x", "t"], ["g"], transB=1),
+}
+
+
+@told
+@pytest.mark.parametrize(
+    "names",
+    [("rows",), ("product",), ("product", "again"), ("product", "rows"), ("transposed",)],
+    ids="+".join,
+)
+def test_weights_count_again_where_a_kernel_packs_them_and_another_does_not(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    path = _weights_model(tmp_path / "m.onnx", [_NODES[name] for name in names])
+    *_, last = run(Request(path))
+    assert isinstance(last, Finished)
+    # The session itself, with its graph and kernels, has about 1 MB.
+    assert last.result.weights == pytest.approx(session_bytes(path) - 1e6, rel=0.1)
+
+
+@told
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="packed as on x86")
+@pytest.mark.parametrize("level", [0, 4])
+def test_packed_blocks_have_their_scales_and_sums_with_them(tmp_path: Path, level: int) -> None:
+    node = helper.make_node(
+        "MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", K=1024, N=1536, bits=4,
+        block_size=32, accuracy_level=level,
+    )  # fmt: skip
+    path = _weights_model(tmp_path / "m.onnx", [node])
+    plan, _ = planned(path)
+    packed = measured_apart(path, {"x": np.ones((4, 1024), np.float32)}).before
+    scales = 4 * 1536 * 1024 // 32
+    assert plan.weights == pytest.approx(packed + scales, abs=256)
 
 
 @told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import multiprocessing
@@ -53,6 +54,33 @@ def measured_apart(path: Path, feed: Mapping[str, Any], threads: int = 1) -> Pea
     context.set_forkserver_preload(["numpy", "dld_tui.backends.onnxruntime.session"])
     with context.Pool(1) as pool:
         return pool.apply(measured, (path, feed, threads))
+
+
+def session_bytes(path: Path) -> int:
+    """Return by how much a session makes a new process grow, without what malloc keeps."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["numpy", "dld_tui.backends.onnxruntime.session"])
+    with context.Pool(1) as pool:
+        return pool.apply(_session_bytes, (path,))
+
+
+def _session_bytes(path: Path) -> int:
+    runtime, trim = load(), ctypes.CDLL(None).malloc_trim
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    trim(0)
+    before = _own_bytes()
+    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    trim(0)
+    grown = _own_bytes() - before
+    del session
+    return grown
+
+
+def _own_bytes() -> int:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
+    return 1024 * int(line.split()[1])
 
 
 def deltas(model: bytes, feed: Mapping[str, Any]) -> dict[str, int]:

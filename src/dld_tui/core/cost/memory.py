@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
-from dld_tui.core.cost.scratch import ALIGNED, KernelCall, Processor, aligned, scratch_bytes
+from dld_tui.core.cost.scratch import (
+    ALIGNED,
+    KernelCall,
+    Processor,
+    aligned,
+    block_sums,
+    scratch_bytes,
+)
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import BYTES, Column, Table
@@ -44,6 +51,10 @@ IN_PLACE: Mapping[tuple[str, str], int] = {
 """The input that kernels of the CPU may write into, by operator; the tests ask ONNX Runtime."""
 
 
+_PACKING = frozenset({
+    ("", "MatMul"), ("", "Gemm"), ("com.microsoft", "FusedMatMul"), ("com.microsoft", "FusedGemm"),
+})  # fmt: skip
+"""Operators of ONNX Runtime that pack their second input, a matrix of constants."""
 _STATE_TURNS = 2
 """Buffers beside the output that a Scan gives each state in turns, as far as it has trips."""
 _LOOP_SCALARS = 2 * ALIGNED
@@ -521,6 +532,12 @@ def memory_plan(
         if not scope.is_function
         for tensor in scope.initializers
     )
+    if processor is not None:
+        stored += sum(
+            _packed_beside(costs, scope)
+            for scope in costs.document.scopes()
+            if not scope.is_function
+        )
     given = sum(size(main, name) or 0 for name in main.inputs)
     alive = [buffer.alive(step, main.outputs) for buffer in held]
     alive.sort(key=lambda value: -value.bytes)
@@ -532,6 +549,28 @@ def memory_plan(
         scratch_unknown=tuple(no_scratch),
         threads=0 if processor is None else processor.threads,
     )  # fmt: skip
+
+
+def _packed_beside(costs: ModelCosts, scope: Scope) -> int:
+    """Return the bytes of weights that kernels pack, and others read as they are in the file.
+
+    A packed matrix takes the place of the initializer if nobody else needs that. Packed blocks of
+    MatMulNBits have scales and sums with them, and the scales are there as well.
+    """
+    total = 0
+    for tensor in scope.initializers:
+        if len(tensor.shape) != 2 or tensor.dtype != "float32" or tensor.name in scope.inputs:
+            continue
+        uses = scope.users(tensor.name)
+        packed = [
+            use for use in uses
+            if use.index == 1 and (use.node.domain, use.node.op_type) in _PACKING
+        ]  # fmt: skip
+        if packed and (len(packed) < len(uses) or tensor.name in scope.outputs):
+            total += tensor.nbytes or 0
+    return total + sum(
+        block_sums(costs.call(node)) for node in scope.nodes if node.op_type == "MatMulNBits"
+    )
 
 
 def _last_consumer(alive: Alive) -> str:

@@ -250,6 +250,8 @@ def _int32_output(kernel: KernelCall) -> int:
 
 
 _INT8_LEVEL = 4
+_SUMS_AT_ONCE = 16
+"""Columns whose sums of blocks are together."""
 _BLOCK_EXTRA = 8
 """Bytes beside the elements of a block of eight bits: its scale and its sum."""
 
@@ -264,6 +266,18 @@ def _few_bits(kernel: KernelCall) -> int | None:
         rows = math.prod(kernel.read(0)[:-1])
         return aligned(rows * -(-width // block) * (block + _BLOCK_EXTRA))
     return _floats(width * columns) if bits == 8 else 0
+
+
+def block_sums(call: Call) -> int:
+    """Return the bytes of scales and sums of blocks that a MatMulNBits packs with its weights.
+
+    As ``MlasQNBitGemmPackQuantBDataSize`` for products of integers on x86.
+    """
+    if call.number("accuracy_level") != _INT8_LEVEL or call.number("bits", 4) not in (4, 8):
+        return 0
+    columns, block = call.number("N"), call.number("block_size", 32)
+    padded = -(-columns // _SUMS_AT_ONCE) * _SUMS_AT_ONCE
+    return _FLOAT * -(-call.number("K") // block) * (columns + padded)
 
 
 # --- attention: contrib_ops/cpu/bert, core/providers/cpu/llm -------------------------------------
