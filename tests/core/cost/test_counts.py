@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.cost.counts import Polynomial, add_up, byte_count, count_text, size_at, symbol
+from dld_tui.core.cost.counts import (
+    Polynomial,
+    add_up,
+    byte_count,
+    count_text,
+    size_at,
+    size_text,
+    symbol,
+)
 
 N, S = symbol("N"), symbol("S")
 
@@ -16,6 +24,8 @@ def test_products_and_sums_are_read_by_people() -> None:
     assert count_text(count) == "3·N² + 1.02 k·N·S + 5"
     assert str(symbol("2*n") * 2) == "2·(2*n)"
     assert count_text(12_345) == "12.3 k"
+    assert count_text(count + S) == "3·N² + 1.02 k·N·S + S + 1 more term"
+    assert (size_text(4 * N), size_text(4 * N + 2)) == ("4·N B", "(4·N + 2) B")
     assert N * 0 == 0
     assert N + (-1) * N == 0
 

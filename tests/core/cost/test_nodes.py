@@ -583,3 +583,13 @@ def test_attention_with_subgraphs_costs_both(tmp_path: Path) -> None:
     cost = by_name(costs_of(text, tmp_path))["flex"]
     macs = 2 * 3 * 5 * (4 + 6)
     assert (cost.macs, cost.flops) == (macs, 2 * macs + 30 * 6 + 30)
+
+
+def test_lines_say_how_to_get_numbers(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2] z, float[batch, 3, h] x) => (float[batch, 3, h] y) { y = Add (x, x) }
+    """
+    hint = "dynamic    for numbers, give sizes: --shape x:Nx3xN"
+    assert cost_lines(costs_of(text, tmp_path))[-1] == hint
+    assert hint not in cost_lines(costs_of(text, tmp_path, x=(1, 3, 4)))

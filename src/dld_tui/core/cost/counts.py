@@ -48,10 +48,19 @@ class Polynomial:
     def __str__(self) -> str:
         return self.text(str)
 
-    def text(self, number: Callable[[int], str]) -> str:
-        """Return it for people, highest powers first. Untrusted text: names are of the model."""
+    def text(self, number: Callable[[int], str], most: int | None = None) -> str:
+        """Return it for people, highest powers first. Untrusted text: names are of the model.
+
+        Args:
+            number: Returns the text of a factor.
+            most: How many terms to write; of more, only their number is given. None for all.
+        """
         ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0]))
-        return " + ".join(_product(names, factor, number) for names, factor in ordered)
+        if most is not None and len(ordered) > most:
+            ordered, more = ordered[:most], f" + {fmt.plural(len(ordered) - most, 'more term')}"
+        else:
+            more = ""
+        return " + ".join(_product(names, factor, number) for names, factor in ordered) + more
 
     def at(self, size: int) -> int:
         """Return its value with all dimensions of one size."""
@@ -60,6 +69,8 @@ class Polynomial:
 
 Count: TypeAlias = "int | Polynomial"
 
+_MOST_TERMS = 3
+"""More are hard to read."""
 _POWERS = {1: "", 2: "²", 3: "³"}
 
 
@@ -120,9 +131,14 @@ def size_at(count: Count | None, size: int) -> int | None:
 
 def count_text(count: Count) -> str:
     """Return a count for people, in three digits. Untrusted text where it is symbolic."""
-    return count.text(fmt.short_count) if isinstance(count, Polynomial) else fmt.short_count(count)
+    if isinstance(count, Polynomial):
+        return count.text(fmt.short_count, _MOST_TERMS)
+    return fmt.short_count(count)
 
 
 def size_text(count: Count) -> str:
     """Return bytes for people. Untrusted text where they are symbolic."""
-    return f"{count.text(fmt.short_count)} B" if isinstance(count, Polynomial) else fmt.size(count)
+    if isinstance(count, Polynomial):
+        text = count.text(fmt.short_count, _MOST_TERMS)
+        return f"({text}) B" if len(count.terms) > 1 else f"{text} B"
+    return fmt.size(count)

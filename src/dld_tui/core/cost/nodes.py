@@ -719,7 +719,20 @@ def cost_lines(costs: ModelCosts) -> list[str]:
         many = fmt.plural(len(costs.unsized), "node")
         text = f"bytes of {many} with tensors of unknown size: {', '.join(operators)}"
         lines.append(f"{'unsized':<11}{visible(text)}")
+    if not all(isinstance(figure, int) for figure in whole[:4]):
+        lines += _shape_hint(costs.document)
     return lines
+
+
+def _shape_hint(document: Document) -> list[str]:
+    """Return how to set the dynamic dimensions of the inputs, in at most one line."""
+    for name in document.main.inputs:
+        kind = document.main.value_type(name)
+        dims = () if kind is None else kind.dims or ()
+        if dims and not all(isinstance(dim, int) and dim >= 0 for dim in dims):
+            sizes = "x".join(str(dim) if isinstance(dim, int) and dim >= 0 else "N" for dim in dims)
+            return [f"{'dynamic':<11}for numbers, give sizes: --shape {visible(name)}:{sizes}"]
+    return []
 
 
 def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
