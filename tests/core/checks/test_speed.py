@@ -175,6 +175,19 @@ def test_every_rule_has_a_case_and_is_documented() -> None:
     assert told == SPEED_RULES
 
 
+def test_a_rule_is_advised_once_for_a_place(tmp_path: Path) -> None:
+    text = CASES["speed:half-quantized"][0].replace("float[8, 8] w", "float[2, 2] w = {1, 2, 3, 4}")
+    text = text.replace("4, 8", "4, 2")
+    findings = [found for found in found_in(tmp_path, text) if "qdq-weights" in found.rules]
+    assert [found.rule for found in findings] == ["speed:half-quantized"]
+    other = text.replace("y = MatMul (d, w)", "y = MatMul (d, w)\n h = Neg (x)")
+    assert "speed:rewrite" not in {found.rule for found in found_in(tmp_path, other)}
+    # DequantizeLinear has no axis before opset 13.
+    older = text.replace('"" : 21', '"" : 12')
+    assert older != text
+    assert [found for found in found_in(tmp_path, older) if found.rules] == []
+
+
 def test_a_rule_is_carried_out_where_it_is_asked_for_alone(tmp_path: Path) -> None:
     document = opened(tmp_path, GELU)
     (finding,) = found_in(tmp_path, GELU)

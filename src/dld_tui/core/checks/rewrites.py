@@ -27,21 +27,25 @@ _STARTS = {"shapes": {"Shape"}}
 
 
 def rewrite_steps(
-    document: Document, named: Collection[str] = frozenset()
+    document: Document,
+    named: Collection[str] = frozenset(),
+    advised: Collection[tuple[Node | None, str]] = frozenset(),
 ) -> Iterator[Sequence[Finding]]:
     """Yield a finding for each rule that finds something, none in between.
 
     Args:
         document: The model; types and shapes should have been inferred before.
         named: Rules of which other findings tell.
+        advised: Nodes for which other findings advise a rule, with its name.
     """
     for names in _LOOKED_FOR:
         for name in names:
             places: list[Node] = []
             for _ in _places(document, own_rule(name), places):
                 yield ()
-            if places and name not in named:
-                yield [_finding(own_rule(name), places)]
+            others = [node for node in places if (node, name) not in advised]
+            if others and name not in named:
+                yield [_finding(own_rule(name), others)]
             if places:
                 break
 

@@ -139,9 +139,7 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     yield list(_inputs(document))
     about_decoders = decoder_findings(document)
     yield about_decoders
-    yield from rewrite_steps(
-        document, {name for findings in about_decoders for name in findings.rules}
-    )
+    advised: set[tuple[Node | None, str]] = set()
     for scope in document.scopes():
         in_loop = _loop_around(scope)
         for node in scope.nodes:
@@ -151,7 +149,10 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
                 findings += _wide_types(node)
             if in_loop is not None and node.op_type == "Cast" and not node.domain:
                 findings += _cast_in_loop(node, in_loop)
+            advised.update((found.node, name) for found in findings for name in found.rules)
             yield findings
+    named = {name for finding in about_decoders for name in finding.rules}
+    yield from rewrite_steps(document, named, advised)
 
 
 # --- shapes -------------------------------------------------------------------------------------

@@ -74,6 +74,33 @@ def test_what_a_body_captures_stays() -> None:
     assert [[node.op_type for node in one.g.node] for one in branches] == [["Identity"], ["Abs"]]
 
 
+SIDE = "(x, y) => (a) { q = &Sin(x)  a = Add(x, y) } => Sub(q, y)"
+
+
+def test_nodes_are_in_order_where_a_matched_one_that_stays_comes_later() -> None:
+    model = small("{ n = Neg(x) a = Add(x, n) b = Abs(a) q = Sin(x) y = Mul(q, b) }")
+    after = rewritten(model, SIDE)
+    onnx.checker.check_model(after)
+    assert operators(after) == ["Neg", "Sin", "Sub", "Abs", "Mul"]
+
+
+@pytest.mark.parametrize("between", ["b = Abs(a) c = Mul(b, x)", "c = Neg(a)", "c = Identity(a)"])
+def test_no_cycle_is_made_through_a_node_that_stays(between: str) -> None:
+    model = small(f"{{ n = Neg(x) a = Add(x, n) {between} q = Pow(x, c) y = Mul(q, a) }}")
+    rule = SIDE.replace("Sin(x)", "Pow(x, _)")
+    done = preview(Document(copy_of(model)), rule)
+    assert not done.counts
+    assert done.refused
+
+
+def test_an_attribute_that_the_operator_set_lacks_is_refused() -> None:
+    text = "g (int8[4, 8] x, float s) => (float[4, 8] y) { y = DequantizeLinear(x, s) }"
+    rule = "DequantizeLinear(x, s) => Neg(Neg(DequantizeLinear<axis = 1>(x, s)))"
+    older = parse(f'<ir_version: 6, opset_import: ["" : 12]>\n{text}')
+    done = preview(Document(older), rule)
+    assert "DequantizeLinear has no attribute axis in opset 12" in next(iter(done.refused))
+
+
 def test_one_hit_can_be_chosen_and_previewed() -> None:
     model = small("{ [a] r = Relu(x) [b] s = Neg(r) [c] t = Relu(s) [d] y = Neg(t) }")
     document = Document(copy_of(model))

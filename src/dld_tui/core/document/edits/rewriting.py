@@ -490,7 +490,10 @@ class _Plan:
         kept = set(hit.nodes) - set(self._removed)
         if any(out in self._outputs for node in kept for out in node.outputs):
             raise RewriteRefusal("a node that stays produces a replaced value")
-        if len(self._outputs) > 1:
+        self._late = self._behind(kept)
+        if len(self._outputs) > 1 or self._late:
+            if any(name in self._outputs for node in self._late for name in node.inputs):
+                raise RewriteRefusal("a node that stays uses a replaced value")
             try:
                 require_convex(self._home, hit.nodes, self._outputs)
             except EditError as error:
@@ -534,6 +537,13 @@ class _Plan:
                 place = {node: at for at, node in enumerate(hit.nodes)}
                 return sorted(removed, key=lambda n: (self._home.index_of(n), place[n]))
             removed = [node for node in removed if node not in needed]
+
+    def _behind(self, kept: set[Node]) -> list[Node]:
+        """Return the nodes that stay and come after the last one that goes."""
+        if not self._removed:
+            return []
+        last = self._home.index_of(self._removed[-1])
+        return [node for node in kept if self._home.index_of(node) > last]
 
     # --- what comes -----------------------------------------------------------------------------
 
@@ -731,6 +741,9 @@ class _Plan:
             if place is not None and schema is not None and schema.attribute(name) is None:
                 more[place] = self._constant(np.asarray(value), formals[place], [])
                 continue
+            if schema is not None and schema.attribute(name) is None:
+                version = versions_by_domain(self._home).get(schema.domain)
+                raise RewriteRefusal(f"{schema.name} has no attribute {name} in opset {version}")
             for old in [item for item in proto.attribute if item.name == name]:
                 proto.attribute.remove(old)
             kind, ready = _typed(name, value, schema)
@@ -925,14 +938,15 @@ class _Plan:
         return [constant_node(text_of(tensor.name), tensor) for tensor in self._weights]
 
     def _replace(self, transaction: Transaction, added: list[Node]) -> None:
-        """Put the new nodes where the last old one was; what comes before and uses them, behind."""
+        """Put the new nodes behind the last matched one, and what uses them behind them."""
         home = self._home
         removed = self._removed
         if not removed:
             place = home.index_of(self._hit.last) + 1
             transaction.do(Splice(home, "node", place, [], added))
             return
-        first, last = home.index_of(removed[0]), home.index_of(removed[-1])
+        first = home.index_of(removed[0])
+        last = max(home.index_of(node) for node in (removed[-1], *self._late))
         span = home.nodes[first : last + 1]
         inside = set(removed)
         replaced = {node for node in removed if any(o in self._outputs for o in node.outputs)}
@@ -941,7 +955,7 @@ class _Plan:
         for node in span:
             if node in inside:
                 continue
-            late = len(self._outputs) > 1 and any(
+            late = (len(self._outputs) > 1 or bool(self._late)) and any(
                 source in replaced or source in after for source in sources(home, node)
             )
             if late:
