@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
 
 from dld_tui.activities.start_up import Request, run
-from dld_tui.backends.onnxruntime.start_up import why_elsewhere
+from dld_tui.backends.onnxruntime.start_up import release_memory, why_elsewhere
 from dld_tui.core.events import Finished
 from dld_tui.core.report.start_up import StartUp
+from tests.support.arena import own_bytes
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")
@@ -30,6 +32,17 @@ def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
     assert found.first_ms > 0
     assert {node.provider for node in found.nodes} <= {"CPU"}
     assert found.elsewhere == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the GNU C library")
+def test_a_session_does_not_start_with_the_memory_of_those_before() -> None:
+    chunks = [b"x" * 100_000 for _ in range(500)]
+    last = b"y" * 100_000  # the heap does not shrink below it
+    del chunks
+    before = own_bytes()
+    release_memory()
+    assert own_bytes() < before - 25_000_000
+    assert last
 
 
 def test_the_reasons_are_those_of_the_log() -> None:

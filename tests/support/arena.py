@@ -69,15 +69,16 @@ def _session_bytes(path: Path) -> int:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     trim(0)
-    before = _own_bytes()
+    before = own_bytes()
     session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     trim(0)
-    grown = _own_bytes() - before
+    grown = own_bytes() - before
     del session
     return grown
 
 
-def _own_bytes() -> int:
+def own_bytes() -> int:
+    """Return the memory of this process that no file backs."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
     return 1024 * int(line.split()[1])
