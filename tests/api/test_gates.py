@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -206,6 +209,70 @@ def test_the_action_uses_options_that_there_are() -> None:
     known = {opt for one in command.command.params for opt in one.opts}
     assert set(re.findall(r"--[a-z]+", call)) <= known
     assert "${{" not in text[text.index("      run: |") :], "inputs are no part of a script"
+
+
+def _action(folder: Path, arguments: str, verdict: str, **inputs: str) -> tuple[int, list[str]]:
+    """Run the last step of the action with a stand-in for dld; return its status and its words."""
+    text = (ROOT / "action.yml").read_text()
+    script = text[text.index("        folder=$(mktemp") :].replace("\n        ", "\n")
+    stub = folder / "bin" / "dld"
+    stub.parent.mkdir(exist_ok=True)
+    lines = ["#!/bin/bash", f"printf '%s\\0' \"$@\" > '{folder}/words'",
+             'while [ "$1" != --markdown ]; do shift; done', verdict]  # fmt: skip
+    stub.write_text("\n".join(lines))
+    stub.chmod(0o755)
+    (folder / "shlex.py").write_text("raise SystemExit('of the checkout')")
+    settings = {"BASE": "a b.onnx", "NEW": "-n.onnx", "RUNS": "", "TOLERANCE": "", "JUNIT": "",
+                **inputs, "ARGUMENTS": arguments}  # fmt: skip
+    path = f"{stub.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    outputs = {f"GITHUB_{name}": str(folder / name) for name in ("STEP_SUMMARY", "OUTPUT")}
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=folder,
+        env={"PATH": path, "TMPDIR": str(folder), **settings, **outputs}, check=False,
+    )  # fmt: skip
+    words = folder / "words"
+    return done.returncode, words.read_text().split("\0")[:-1] if words.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", []),
+        ("--shape x:1x3 --threads 2", ["--shape", "x:1x3", "--threads", "2"]),
+        ("--threads 2\n  --seed 3\n", ["--threads", "2", "--seed", "3"]),
+        ("--inputs 'my data' --dim \"N=4\" ''", ["--inputs", "my data", "--dim", "N=4", ""]),
+        ("$(touch hacked) `touch hacked` * ; $HOME",
+         ["$(touch", "hacked)", "`touch", "hacked`", "*", ";", "$HOME"]),
+    ],
+)  # fmt: skip
+def test_the_action_passes_arguments_as_a_shell_would_quote_them(
+    arguments: str, words: list[str], tmp_path: Path
+) -> None:
+    verdict = 'echo "### dld gate: no difference" > "$2"; echo text >> "$2"'
+    status, seen = _action(tmp_path, arguments, verdict, RUNS="8", JUNIT="my file.xml")
+    assert status == 0
+    at = seen.index("--force")
+    assert seen[:at] == ["gate", "--tolerance", "1", *words, "--runs", "8", "--junit",
+                         "my file.xml"]  # fmt: skip
+    assert (seen[at + 1], seen[at + 3 :]) == ("--markdown", ["--", "a b.onnx", "-n.onnx"])
+    assert (tmp_path / "OUTPUT").read_text() == "verdict=no difference\n"
+    assert (tmp_path / "STEP_SUMMARY").read_text() == "### dld gate: no difference\ntext\n"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "bin", "shlex.py", "words", "OUTPUT", "STEP_SUMMARY",
+    }  # fmt: skip
+
+
+def test_the_action_fails_as_the_gate_does(tmp_path: Path) -> None:
+    slower = 'echo "### dld gate: slower" > "$2"; exit 1'
+    status, words = _action(tmp_path, "", slower, TOLERANCE="3")
+    assert (status, words[:3]) == (1, ["gate", "--tolerance", "3"])
+    assert (tmp_path / "OUTPUT").read_text() == "verdict=slower\n"
+    assert _action(tmp_path, "", "exit 3")[0] == 3
+    assert (tmp_path / "OUTPUT").read_text() == "verdict=slower\nverdict=\n"
+    summary = (tmp_path / "STEP_SUMMARY").read_text()
+    assert summary.endswith("### dld gate: no verdict, exit status 3\n")
+    (tmp_path / "words").unlink()
+    assert _action(tmp_path, "--inputs 'my", "exit 0") == (2, [])
 
 
 def test_the_package_brings_the_fixtures() -> None:
