@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +27,7 @@ from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget, ProcessJob
 
 assert_not_slower = pytest_plugin.assert_not_slower
+assert_same_results = pytest_plugin.assert_same_results
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -193,6 +196,47 @@ def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.Mo
     assert statuses == [0, 1]
     assert not gate(*words).is_regression
     assert gate(*words, tolerance_percent=0.0).is_regression
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tolerance_percent": "1"}, {"tolerance_percent": -1.0}, {"tolerance_percent": math.nan},
+        {"runs": "six"}, {"runs": True}, {"limit_s": math.nan}, {"within_percent": None},
+        {"theads": 2}, {"new_settings": {"model": "x"}}, {"threads": "two"},
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_refused_before_anything_is_measured(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        gate("base.onnx", "new.onnx", **wrong)
+
+
+def test_a_single_text_stands_for_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[Any] = []
+
+    def result_of(activity_id: str, request: dict[str, Any], *_: object) -> Pair:
+        shapes.append((request["shape"], request["new_settings"]["dim"]))
+        return Pair(RunFigures(1.0), RunFigures(1.0), 1.0)
+
+    monkeypatch.setattr("dld_tui.targets.registry.result_of", result_of)
+    gate("a.onnx", "b.onnx", runs=6, shape="x:4", new_settings={"dim": "N=4"})
+    assert shapes == [(["x:4"], ["N=4"])] * 6
+
+
+def test_results_that_differ_fail_with_the_output(
+    tmp_path: Path, assert_same_results: Callable[..., Any]
+) -> None:
+    paths = []
+    for name, operator in (("a", "Neg"), ("b", "Abs")):
+        paths.append(tmp_path / f"{name}.onnx")
+        text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4] x) => (float[4] y) {{ y = {operator} (x) }}"""
+        onnx.save(onnx.parser.parse_model(text), paths[-1])
+    assert assert_same_results(paths[0], paths[0], tolerance="cosine=0.9").is_good
+    with pytest.raises(pytest.fail.Exception, match=r"results differ\n  y: "):
+        assert_same_results(*paths, atol=1e-3)
+    with pytest.raises(UsageError, match="tol is not a setting"):
+        assert_same_results(*paths, tol=1e-3)
 
 
 def test_settings_of_one_version_are_those_of_a_profile() -> None:

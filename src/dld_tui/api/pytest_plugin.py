@@ -54,8 +54,10 @@ def assert_same_results() -> Callable[..., Any]:
         __tracebackhide__ = True
         report = same_results(*versions, **settings)
         if not report.is_good:
+            from dld_tui.core.text import visible
+
             wrong = [row for row in report.found.outputs if row.problem]
-            lines = [f"  {row.name}: {row.problem}" for row in wrong]
+            lines = [f"  {visible(row.name)}: {visible(row.problem)}" for row in wrong]
             pytest.fail("\n".join(["results differ", *lines]))
         return report
 

@@ -16,12 +16,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
+from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.time_pair import pairs_of
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import encode
@@ -37,7 +39,8 @@ from dld_tui.core.compare.gate import (
     in_turns,
     partners_of,
 )
-from dld_tui.core.params import to_json, validate
+from dld_tui.core.errors import UsageError
+from dld_tui.core.params import settings_of, to_json, validate
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.targets import registry as targets
 
@@ -116,10 +119,36 @@ def run_activity(activity_id: str, target: str | None, **settings: Any) -> Any:
         DldError: A setting is wrong, or the job failed.
     """
     activity = registry.load(activity_id)
-    request = activity.request(**settings)
+    request = activity.request(**_values(activity.request, settings))
     validate(request)
     with targets.get(target).start(activity_id, to_json(request)) as job:
         return registry.decode_result(activity_id, job.result())
+
+
+def _values(request: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a request; a single text stands for a sequence of one.
+
+    Raises:
+        UsageError: There is no such setting.
+    """
+    names = {field.name for field in dataclasses.fields(request)}
+    for name in settings:
+        if name not in names:
+            raise UsageError(f"{name} is not a setting", hint=f"There are {', '.join(names)}")
+    several = {
+        setting.name for setting in settings_of(request) if isinstance(setting.default, tuple)
+    }
+    return {
+        name: ((value,) if isinstance(value, str) else tuple(value)) if name in several else value
+        for name, value in settings.items()
+    }
+
+
+def _require_numbers(**values: object) -> None:
+    for name, value in values.items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not value >= 0:  # type: ignore[operator]  # which NaN is not, either
+            raise UsageError(f"{name} is {value!r}, which is not a number of at least 0")
 
 
 Progress = Callable[[int, int], None]
@@ -158,13 +187,19 @@ def gate(
     Raises:
         DldError: A setting is wrong, or a run failed.
     """
+    _require_numbers(
+        tolerance_percent=tolerance_percent, within_percent=within_percent,
+        limit_s=0 if limit_s is None else limit_s, runs=0 if runs is None else runs,
+    )  # fmt: skip
     if commands:
         time_pair = command_pairs(str(base), str(new))
     else:
         target = settings.pop("target", None)
-        request_of = pairs_of(
-            Path(base), Path(new), settings, base_settings or {}, new_settings or {}, target
+        both, of_base, of_new = (
+            _values(Profile, values)
+            for values in (settings, base_settings or {}, new_settings or {})
         )
+        request_of = pairs_of(Path(base), Path(new), both, of_base, of_new, target)
 
         def time_pair(number: int, allowed: PairTime) -> Pair:
             request = to_json(request_of(number, allowed))
