@@ -345,6 +345,41 @@ def test_a_branch_that_shapes_rule_out_needs_nothing(tmp_path: Path, rows: int) 
     assert plan.peak == peak
 
 
+@told
+def test_strings_have_a_size_of_their_own(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[4, 64] x) => (float[4, 64] y)
+        {{ a = Exp(x)  s = Cast <to = 8> (a)  t = Identity(s)  u = Concat <axis = 0> (s, s)
+           b = Cast <to = 1> (t)  c = Cast <to = 1> (u)  m = ReduceMax <keepdims = 0> (c)
+           y = Add(b, m) }}
+    """
+    plan, peak = planned(write(tmp_path, text))
+    assert (plan.peak, plan.unknown) == (peak, ())
+    assert plan.peak > 4 * 64 * 32 * 3
+
+
+@told
+@pytest.mark.parametrize("stacks", [0, 1])
+def test_a_sequence_has_copies_of_its_elements(tmp_path: Path, stacks: int) -> None:
+    text = f"""{HEAD}
+        m (float[4, 64] x) => (float y)
+        <int64 first = {{0}}>
+        {{
+            a = Exp(x)  b = Cos(a)  c = Concat <axis = 0> (b, b)  d = ReduceMax <keepdims = 0> (c)
+            s = SequenceConstruct(a, b, a)
+            t = SequenceAt(s, first)
+            u = Sin(t)
+            j = ConcatFromSequence <axis = 1, new_axis = {stacks}> (s)
+            k = Exp(j)
+            p = ReduceMax <keepdims = 0> (k)
+            q = ReduceMax <keepdims = 0> (u)
+            y = Sum(d, p, q)
+        }}
+    """
+    plan, peak = planned(write(tmp_path, text))
+    assert (plan.peak, plan.unknown) == (peak, ())
+
+
 UNREAD = (
     HEAD
     + """

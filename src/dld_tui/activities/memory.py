@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.types.value_types import ValueType
 
 Result = MemoryPlan
-_MOST_ROUNDS = 3
+_MOST_ROUNDS = 5
 """How often shapes are inferred: each inference from values gives ONNX Runtime more to infer
 from."""
 
@@ -79,7 +79,12 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(1, 3, stage="Inferring shapes")
             declared = _dimension_names(document)
             _note_types(document)
-            planned = {at: _as_planned(kind, declared) for at, kind in _kinds_of(document).items()}
+            kinds = _kinds_of(document)
+            open_shapes = _of_open_shape(document)
+            planned = {
+                at: _as_planned(kind, declared) for at, kind in kinds.items()
+                if at not in open_shapes
+            }  # fmt: skip
         with contextlib.closing(Document.open(path)) as document:
             for scope in document.scopes():  # declared for any size, and now there are numbers
                 scope.records.get("value_info", []).clear()
@@ -157,6 +162,24 @@ def _dimension_names(document: Document) -> set[str]:
     return {dim for kind in kinds if kind for dim in kind.dims or () if isinstance(dim, str)}
 
 
+_BY_ANOTHER_INPUT = frozenset({"ConstantOfShape", "Expand", "Reshape", "Shape", "Size", "Tile"})
+"""Operators whose output has a shape that does not follow from that of their first input."""
+
+
+def _of_open_shape(document: Document) -> set[tuple[Sequence[str], str]]:
+    """Return the values whose shapes follow from an element of a sequence.
+
+    ONNX Runtime does not infer these, whatever is in the sequence.
+    """
+    names: set[tuple[Sequence[str], str]] = set()
+    for scope in document.scopes():
+        for node in scope.nodes:
+            follows = any((scope.path, name) in names for name in node.inputs)
+            if node.op_type == "SequenceAt" or (follows and node.op_type not in _BY_ANOTHER_INPUT):
+                names.update((scope.path, name) for name in node.outputs)
+    return names
+
+
 def _as_planned(kind: ValueType, declared: set[str]) -> ValueType:
     """Return a type as ONNX Runtime infers it, which invents no names for dimensions."""
     if kind.dims is None:
@@ -176,6 +199,27 @@ def _in_numbers(kind: ValueType | None) -> bool:
     return kind is not None and kind.dims is not None and all(isinstance(d, int) for d in kind.dims)
 
 
+def _joined(node: Node) -> ValueType | None:
+    """Return the type of a joined sequence; inference does not look at what is in it."""
+    scope = node.scope
+    sequence = scope.producer(node.inputs[0])
+    if sequence is None or sequence.op_type != "SequenceConstruct":
+        return None
+    kinds = [scope.value_type(name) for name in sequence.inputs]
+    shapes = [[*kind.dims] for kind in kinds if kind is not None and kind.dims is not None]
+    axis, stacks = (node.attribute(name) for name in ("axis", "new_axis"))
+    if kinds[0] is None or len(shapes) < len(kinds) or axis is None:
+        return None
+    dims, at = shapes[0], int(axis.value)
+    if stacks is not None and stacks.value:
+        dims.insert(at % (len(dims) + 1), len(shapes))
+    else:
+        sizes = [shape[at] for shape in shapes]
+        numbers = [size for size in sizes if isinstance(size, int)]
+        dims[at] = sum(numbers) if len(numbers) == len(sizes) else None
+    return replace(kinds[0], dims=tuple(dims))
+
+
 def _note_types(document: Document) -> None:
     """Record the types that follow from declared and from recorded ones."""
     import onnx
@@ -187,7 +231,12 @@ def _note_types(document: Document) -> None:
     from dld_tui.core.files.proto_fields import set_text
 
     model = onnx.ModelProto.FromString(b"".join(snapshot(document, doubtful=True)))
-    for name, kind in document.main.inferred.items():
+    joined = {
+        node.outputs[0]: kind
+        for node in document.main.nodes
+        if node.op_type == "ConcatFromSequence" and (kind := _joined(node)) is not None
+    }
+    for name, kind in {**document.main.inferred, **joined}.items():
         if _in_numbers(kind) and document.main.producer(name) is not None:
             proto = type_proto_of(kind)
             if proto is not None:

@@ -55,6 +55,8 @@ _PACKING = frozenset({
     ("", "MatMul"), ("", "Gemm"), ("com.microsoft", "FusedMatMul"), ("com.microsoft", "FusedGemm"),
 })  # fmt: skip
 """Operators of ONNX Runtime that pack their second input, a matrix of constants."""
+_STRING_BYTES = 32
+"""Of ``std::string``; characters beyond the first 15 are elsewhere."""
 _STATE_TURNS = 2
 """Buffers beside the output that a Scan gives each state in turns, as far as it has trips."""
 _LOOP_SCALARS = 2 * ALIGNED
@@ -498,16 +500,24 @@ def memory_plan(
 
     open_sizes: dict[str, None] = {}
 
-    def size(scope: Scope, name: str) -> int | None:
-        if scope is main and name in given_back:
-            return 0
+    def bytes_of(scope: Scope, name: str) -> int | None:
         size = costs.bytes_of(scope, name)
+        producer = scope.producer(name)
+        if size is None and producer is not None and producer.op_type == "SequenceConstruct":
+            copies = [bytes_of(scope, source) for source in producer.inputs]
+            return None if None in copies else sum(aligned(copy) for copy in copies if copy)
+        known = scope.value_type(name) if size is None else None
+        if known is not None and known.dtype == "string" and not known.container:
+            elements = costs.elements_of(scope, name)
+            size = None if elements is None else elements * _STRING_BYTES
         if size is None or isinstance(size, int):
             return size
-        producer = scope.producer(name)
         if producer is not None:
             open_sizes[producer.ref] = None
         return size_at(size, 1)
+
+    def size(scope: Scope, name: str) -> int | None:
+        return 0 if scope is main and name in given_back else bytes_of(scope, name)
 
     kind = kinds or (lambda scope, name: scope.value_type(name))
     no_scratch: dict[str, None] = {}

@@ -243,6 +243,11 @@ class ModelCosts:
         frame = self._frames.get(scope)
         return self._value(_Frame(scope) if frame is None else frame, name).bytes
 
+    def elements_of(self, scope: Scope, name: str) -> Count | None:
+        """Return how many elements a tensor has; None where its shape is not known."""
+        frame = self._frames.get(scope)
+        return self._value(_Frame(scope) if frame is None else frame, name).elements
+
     def bodies(self, node: Node) -> list[Scope]:
         """Return the graphs inside a node that may run."""
         taken = self._branches.get(node)
