@@ -15,6 +15,7 @@ from dld_tui.core.params import param
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
     from dld_tui.core.types import JSON
 
 Result = CriticalPath
@@ -44,20 +45,20 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The report has no layers, or the model cannot be read.
     """
-    from dld_tui.core.cost.counts import size_at
-    from dld_tui.core.cost.critical_path import critical_path, node_times
+    from dld_tui.core.cost.critical_path import critical_path, function_callers, node_times
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
     from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
     yield Progress(0, None, stage="Reading the report")
     with open_report(request.report) as report:
-        times = node_times(with_costs(report.layers))
+        layers = with_costs(report.layers)
         named = report.model.get("path")
         shapes = report.settings.get("input_shapes")
     path = request.model or (Path(named) if isinstance(named, str) else None)
-    if not times:
+    if not any(layer.nodes for layer in layers):
         raise InputError("the report has no node times", where=str(request.report))
     if path is None:
         raise InputError(
@@ -67,11 +68,14 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(path)) as document:
         costs = ModelCosts(document, _typed(document, path, shapes))
         yield Progress(0, None, stage="Finding the critical path")
+
+        def size(scope: Scope, name: str) -> int | None:
+            count = costs.bytes_of(scope, name)
+            return count if isinstance(count, int) else None
+
         result = critical_path(
-            document, times,
-            lambda scope, name: None if (size := costs.bytes_of(scope, name)) is None
-            else size_at(size, 1),
-            (str(request.report), str(path)),
+            document, node_times(layers, function_callers(document)), size,
+            (str(request.report), str(path)), sum(layer.time_ms or 0.0 for layer in layers),
         )  # fmt: skip
     yield Finished(result)
 

@@ -6,7 +6,13 @@ import random
 
 import pytest
 
-from dld_tui.core.cost.critical_path import critical_path, node_times, path_lines, path_table
+from dld_tui.core.cost.critical_path import (
+    critical_path,
+    function_callers,
+    node_times,
+    path_lines,
+    path_table,
+)
 from dld_tui.core.cost.memory import execution_order
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document.document import Document
@@ -167,3 +173,59 @@ def test_path_and_cut_of_drawn_graphs_are_those_of_a_slow_search(seed: int) -> N
             costs.append(sum(sizes[name] for name in crossing))
     expected = min(costs) if costs and whole else None
     assert (None if found.cut is None else found.cut.bytes) == expected
+
+
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+net (float[2] x, bool c) => (float[2] y)
+{
+    [one] a = local.outer (x)
+    [two] b = local.inner (a)
+    [if] y = If (c) <then_branch = t () => (float[2] p) { [call] p = local.outer (b) },
+                     else_branch = e () => (float[2] q) { q = Identity (b) }>
+}
+<domain: "local", opset_import: ["" : 18, "local" : 1]>
+outer (u) => (v) { w = local.inner (u)  k = local.inner (w)  v = Neg (k) }
+<domain: "local", opset_import: ["" : 18]>
+inner (u) => (v) { [abs] v = Abs (u) }
+"""
+
+
+def test_the_time_of_a_function_is_that_of_its_calls_in_the_main_graph() -> None:
+    """Inlined nodes do not tell which call they are of: each call gets an equal share."""
+    document = Document(parse(FUNCTIONS))
+    callers = function_callers(document)
+    assert callers == {
+        "function local:outer": {"one": 1.0},
+        "function local:inner": {"one": pytest.approx(2 / 3), "two": pytest.approx(1 / 3)},
+    }
+
+    def layer(ms: float, *links: NodeLink, around: str | None = None) -> Layer:
+        details = {} if around is None else {"around": around}
+        return Layer("l", "t", nodes=links, time_ms=ms, details=details)
+
+    abs_link = NodeLink(("function local:inner",), "abs", "abs", "Abs")
+    layers = [
+        *[layer(2.0, abs_link) for _ in range(3)],
+        layer(7.0, abs_link, around="if"),
+        layer(1.0, around="if"),  # nothing else is known of it
+        layer(4.0),
+    ]
+    times = node_times(layers, callers)
+    assert times == {"one": pytest.approx(4.0), "two": pytest.approx(2.0), "if": 8.0}
+    found = critical_path(document, times, lambda scope, name: 8, measured_ms=18.0)
+    assert (found.work_ms, found.unplaced_ms) == (pytest.approx(14.0), pytest.approx(4.0))
+    assert "4.000 ms more (22.2 % of the time) are left out" in path_lines(found)[1]
+
+
+def test_functions_that_call_each_other_end() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    net (float[2] x) => (float[2] y) { [n] y = local.a (x) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    a (u) => (v) { v = local.b (u) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    b (u) => (v) { v = local.a (u) }
+    """
+    callers = function_callers(Document(parse(text)))
+    assert callers == {"function local:a": {"n": 1.0}, "function local:b": {"n": 1.0}}

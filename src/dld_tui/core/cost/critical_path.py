@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import execution_order, used_values
+from dld_tui.core.cost.sharing import AROUND
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.25
 """A side of a cut that takes less is not worth a device."""
 _NAME = 40
+_LEAST_UNPLACED = 0.005
+_DEEPEST = 16
+"""Functions that call each other."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class CriticalPath:
     """None where no place has a quarter of the time on either side."""
     unsized: int = 0
     """Places that have, but where the size of a tensor that crosses is not known."""
+    unplaced_ms: float = 0.0
+    """Measured time of layers for which no node of the main graph is known: in no other field."""
 
     @property
     def most(self) -> float:
@@ -74,15 +80,67 @@ class CriticalPath:
         return self.work_ms / self.path_ms if self.path_ms else 1.0
 
 
-def node_times(layers: Sequence[Layer]) -> dict[str, float]:
-    """Return the milliseconds of nodes of the main graph; those of bodies count for their node."""
+def node_times(
+    layers: Sequence[Layer], callers: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, float]:
+    """Return the milliseconds of nodes of the main graph; those of bodies count for their node.
+
+    Args:
+        layers: Of the report.
+        callers: As :func:`function_callers` returns them; without, the time of a function whose
+            call is not known counts for no node.
+    """
     times: dict[str, float] = {}
+
+    def add(node: str, ms: float) -> None:
+        times[node] = times.get(node, 0.0) + ms
+
     for layer in layers:
+        ms, around = layer.time_ms or 0.0, layer.details.get(AROUND)
+        if isinstance(around, str):
+            add(around, ms)
+            continue
         for link in layer.nodes:
-            node = link.scope[0].rpartition(":")[0] if link.scope else link.node
-            node = link.calls[0] if link.calls else node
-            times[node] = times.get(node, 0.0) + (layer.time_ms or 0.0) * link.share
+            if link.calls:
+                add(link.calls[0], ms * link.share)
+            elif not link.scope:
+                add(link.node, ms * link.share)
+            elif callers is not None and link.scope[0] in callers:
+                for node, share in callers[link.scope[0]].items():
+                    add(node, ms * link.share * share)
+            else:
+                add(link.scope[0].rpartition(":")[0], ms * link.share)
     return times
+
+
+def function_callers(document: Document) -> dict[str, dict[str, float]]:
+    """Return the shares of the nodes of the main graph in the calls of each function.
+
+    By the first element of `Scope.path`. Calls from subgraphs of the main graph do not count.
+    """
+    functions = {key_of(function): function for function in document.functions}
+    counts: dict[str, dict[str, int]] = {}
+
+    def visit(function: Scope, node: str, active: tuple[Scope, ...]) -> None:
+        if function in active or len(active) > _DEEPEST:
+            return
+        calls = counts.setdefault(function.path[0], {})
+        calls[node] = calls.get(node, 0) + 1
+        for inner in called[function]:
+            visit(inner, node, (*active, function))
+
+    called = {
+        function: [functions[key] for key in map(call_of, function.nodes) if key in functions]
+        for function in functions.values()
+    }
+    for node in document.main.nodes:
+        function = functions.get(call_of(node))
+        if function is not None:
+            visit(function, node.ref, ())
+    return {
+        path: {node: count / sum(calls.values()) for node, count in calls.items()}
+        for path, calls in counts.items()
+    }
 
 
 def critical_path(
@@ -90,6 +148,7 @@ def critical_path(
     times: Mapping[str, float],
     size: Callable[[Scope, str], int | None],
     names: tuple[str, str] = ("", ""),
+    measured_ms: float = 0.0,
 ) -> CriticalPath:
     """Return the longest path through the main graph, and the best cut.
 
@@ -97,6 +156,7 @@ def critical_path(
         times: Milliseconds by the references of nodes; others take no time.
         size: Returns the bytes of a value.
         names: Of the report and of the model.
+        measured_ms: Milliseconds of all layers.
     """
     import networkx
 
@@ -134,7 +194,10 @@ def critical_path(
             unsized += 1
         elif cut is None or sum(known) < cut.bytes:
             cut = Cut(node.ref, sum(known), tuple(crossing), before, whole - before)
-    return CriticalPath(*names, whole, sum(on_path.ms for on_path in path), path, cut, unsized)
+    return CriticalPath(
+        *names, whole, sum(on_path.ms for on_path in path), path, cut, unsized,
+        max(measured_ms - whole, 0.0),
+    )  # fmt: skip
 
 
 def _constants(order: Sequence[Node], document: Document) -> set[str]:
@@ -185,6 +248,12 @@ def path_lines(result: CriticalPath) -> list[str]:
         f" a speedup of at most {result.most:.2f}×, and saves"
         f" {ms(result.work_ms - result.path_ms)} ms."
     ]
+    if result.unplaced_ms >= _LEAST_UNPLACED * (result.work_ms + result.unplaced_ms) > 0:
+        share = fmt.percent(100 * result.unplaced_ms / (result.work_ms + result.unplaced_ms))
+        lines.append(
+            f"{ms(result.unplaced_ms)} ms more ({share} % of the time) are left out: the layers"
+            " belong to no known node of the main graph."
+        )
     if result.unsized:
         left_out = fmt.plural(result.unsized, "place")
         lines.append(f"{left_out} for a cut left out: the size of a tensor there is not known.")

@@ -91,6 +91,8 @@ def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:
 SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
 """What the time of a layer was shared by."""
 
+AROUND = "around"
+"""The detail with the node of the main graph in whose subgraphs a layer ran."""
 SHARED_BY = "shared_by"
 """The detail of a layer that says how its time was distributed."""
 

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.cost.roofline import Roof, kernel_work, node_kind, roofline_details
-from dld_tui.core.cost.sharing import SHARED_BY, SharedBy, cost_shares
+from dld_tui.core.cost.sharing import AROUND, SHARED_BY, SharedBy, cost_shares
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
+    KernelEvent,
     OrtProfile,
     ProfilePass,
     blocked_tensors,
@@ -421,17 +422,24 @@ class Attribution:
             self._aligned = dict(zip(kernels, nodes, strict=True))
         return same
 
-    def links(self, kernel: Kernel) -> tuple[tuple[NodeLink, ...], Confidence]:
+    def links(
+        self, kernel: Kernel, around: NodeLink | None = None
+    ) -> tuple[tuple[NodeLink, ...], Confidence]:
         """Return the nodes that a kernel stands for, with shares of its time, and the confidence.
 
         :attr:`shared_by` is the rule of the shares. The first node characterises the kernel best:
         it has the kernel's name or operator.
+
+        Args:
+            kernel: The kernel.
+            around: The node of the main graph that it ran inside; None if that is not known.
         """
         self._are_fused = True
         self.shared_by = None
         nodes, confidence = self._by_tensors(kernel)
         if not nodes:
             nodes, confidence = self._by_name(kernel)
+            nodes = self._inside(nodes, around)
         if not nodes:
             return (), "none"
         ordered = sorted(
@@ -445,6 +453,14 @@ class Attribution:
                 shares, self.shared_by = cost_shares(operators, _elements(kernel))
         links = zip(ordered, shares, strict=True)
         return tuple(self._link(node, confidence, share) for node, share in links), confidence
+
+    def _inside(self, nodes: list[Node], around: NodeLink | None) -> list[Node]:
+        """Return which of several nodes are in a subgraph of a node; all if none is."""
+        if around is None or len(nodes) < 2:
+            return nodes
+        paths = [(node, self._finder.path_of(node.scope)) for node in nodes]
+        inside = [n for n, path in paths if path and path[0].rpartition(":")[0] == around.node]
+        return inside or nodes
 
     def subject(self, kernel: Kernel, links: Sequence[NodeLink]) -> Node | None:
         """Return the node whose attributes a kernel has: the optimised one, else its own."""
@@ -534,6 +550,19 @@ def _with_activation(node: Node, *, adds: bool) -> list[Node]:
 _FILE_NAME = re.compile(r"^(.*?)_?(\d{4}-\d{2}-\d{2})_(\d{2})-(\d{2})-(\d{2})(_\d+)?$")
 _HOST_PROVIDERS = frozenset({"CPUExecutionProvider", "unknown"})
 _ALIGNMENT_ATTEMPTS = 3
+
+
+def _owners(events: Sequence[KernelEvent]) -> list[int | None]:
+    """Return the kernel that each event lies inside, the outermost one; None for most."""
+    spans = [(event.thread, event.start_us, event.duration_us) for event in events]
+    owners: list[int | None] = []
+    outermost: dict[int, int] = {}
+    for event, depth in zip(events, depths(spans), strict=True):
+        if depth == 0:
+            outermost[event.thread] = event.kernel
+        owners.append(outermost[event.thread] if depth else None)
+    return owners
+
 
 PassObserver: TypeAlias = "Callable[[ProfilePass, Mapping[int, int]], None]"
 
@@ -653,6 +682,8 @@ class _Importer:
         self._attempts = _ALIGNMENT_ATTEMPTS if optimised is not None else 0
         self._warm_up = warm_up
         self._layers: dict[int, int] = {}
+        self._main_links: dict[int, NodeLink] = {}
+        """The node of the main graph that a kernel stands for, where it is one."""
         self._measured: list[ProfilePass] = []
         self._threads: set[int] = set()
 
@@ -679,10 +710,14 @@ class _Importer:
             aligned = self._attribution.align(self._top_level(profile_pass))
             self._attempts = 0 if aligned else self._attempts - 1
         rows = []
-        for event in profile_pass.events:
+        events = profile_pass.events
+        is_new = any(event.kernel not in self._layers for event in events)
+        owners = _owners(events) if is_new else ()
+        for at, event in enumerate(events):
             layer = self._layers.get(event.kernel)
             if layer is None:
-                layer = self._writer.add_layer(self._layer(self._profile.kernels[event.kernel]))
+                kernel = self._profile.kernels[event.kernel]
+                layer = self._writer.add_layer(self._layer(event.kernel, kernel, owners[at]))
                 self._layers[event.kernel] = layer
             self._threads.add(event.thread)
             times = (event.duration_us, event.self_us, event.thread)
@@ -736,11 +771,18 @@ class _Importer:
             if depth == 0
         ]
 
-    def _layer(self, kernel: Kernel) -> Layer:
+    def _layer(self, index: int, kernel: Kernel, owner: int | None) -> Layer:
+        around = None if owner is None else self._main_links.get(owner)
         nodes, confidence = (
-            self._attribution.links(kernel) if self._attribution is not None else ((), "none")
+            self._attribution.links(kernel, around)
+            if self._attribution is not None
+            else ((), "none")
         )
+        if owner is None and len(nodes) == 1 and not nodes[0].scope:
+            self._main_links[index] = nodes[0]
         details = {**kernel.details}
+        if around is not None:
+            details[AROUND] = around.node
         node = None
         if self._attribution is not None:
             node = self._attribution.subject(kernel, nodes)
