@@ -48,7 +48,6 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.cost.critical_path import critical_path, function_callers, node_times
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
     from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
