@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def test_all_time_counts_for_a_node_and_no_path_is_longer(tmp_path: Path) -> Non
     on_path = [node.node for node in found.path]
     assert on_path[0] == "odd:name › é [1]"
     assert on_path[-2:] == [">v", ">y"]
-    for before, after in zip(on_path, on_path[1:], strict=False):
+    for before, after in pairwise(on_path):
         assert before in {makers[name].ref for name in reads[after] if name in makers}
     assert found.path_ms == pytest.approx(sum(node.ms for node in found.path))
 
