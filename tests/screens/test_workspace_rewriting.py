@@ -8,6 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.shell.page import offer_rules
@@ -113,3 +114,26 @@ async def test_a_finding_offers_its_rule_and_a_filter_hears_of_types(tmp_path: P
         offer_rules(session.app, path, ("gelu", "no-ops"))  # as reports and engines do
         await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
         assert session.app.screen.query_one(Input).value == "gelu no-ops"
+
+
+UNTYPED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 3] x) => (float[2, 3] y) { a = Neg(x) y = Relu(a) }"""
+
+
+async def test_rules_with_conditions_on_types_wait_for_inference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TypeInference, "INFER", True)
+    monkeypatch.setattr(TypeInference, "infer", lambda self: None)
+    path = models.write(tmp_path, UNTYPED)
+    rule = "Relu(a) => Abs(a) where a.shape = [2, 3]"
+    async with opened(path) as session:
+        screen = session.screen
+        screen.model.has_fresh_types = False
+        screen.offer_rules(rule)
+        await session.pilot.pause()
+        assert not isinstance(session.app.screen, RewriteDialog)
+        screen.document.main.inferred["a"] = ValueType("float32", (2, 3))
+        screen.model.has_fresh_types = True
+        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
+        await session.until(lambda: "1 place to replace" in session.text)

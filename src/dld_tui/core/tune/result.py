@@ -187,7 +187,7 @@ COLUMNS: tuple[Column[Candidate], ...] = (
     Column("key", "candidate", lambda one: one.title, least=29, keep="middle"),
     Column("ms", "ms", lambda one: one.ms, MS, 9),
     Column(
-        "speed", "speed", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f}×",
+        "speed", "speedup", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f}×",
         width=7, align="right",
     ),
     Column("state", "", lambda one: one.state, width=11),

@@ -31,7 +31,7 @@ class TuneScreen(ListPage[Candidate]):
     SCOPE = "tuned"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
     CSS_PATH = STYLES / "lists.tcss"
-    LIST_TITLE = "Candidates"
+    LIST_TITLE = "Candidates in the races"
     LIST_EMPTY = "Nothing was measured"
     HELP = (
         "Each row is a candidate: a model with session settings, the fastest first. A speedup of "

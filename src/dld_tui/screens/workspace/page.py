@@ -103,7 +103,7 @@ class WorkspaceScreen(Page):
         self.operators = Operators(*base, self.navigation, self.history, self.inference)
         self.wiring = Wiring(*base, self.panes, self.history, self.operators, self.inference)
         self.selection = Selection(*base, self.panes, self.navigation, self.history, self.editing)
-        self.rewriting = Rewriting(*base, self.history, self.selection)
+        self.rewriting = Rewriting(*base, self.history, self.selection, self.inference)
         self.extraction = Extraction(*base, self.navigation, self.inference)
         self.functions = Functions(*base, self.panes, self.navigation, self.history)
         self.bodies = Bodies(*base, self.navigation, self.history)

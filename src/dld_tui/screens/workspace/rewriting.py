@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.widgets.lists.styled import wrap
 
@@ -39,6 +40,7 @@ class Rewriting(Controller):
 
     history: History
     selection: Selection
+    inference: TypeInference
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
@@ -55,8 +57,22 @@ class Rewriting(Controller):
     def offer(self, text: str) -> None:
         """Show what rules or a pattern find and would change; Enter carries it out.
 
-        Meanwhile what is found is marked, in the list and on the graph.
+        Meanwhile what is found is marked, in the list and on the graph. Rules with conditions on
+        types wait until these are inferred: before that, they would find nothing.
         """
+        self._when_typed(text, lambda: self._offer(text))
+
+    def _when_typed(self, text: str, task: Callable[[], None]) -> None:
+        try:
+            needs_types = any(rule.needs_types for rule in self._rules(text)) if text else False
+        except DldError:
+            needs_types = False
+        if needs_types:
+            self.inference.when_typed(task, always=True)
+        else:
+            task()
+
+    def _offer(self, text: str) -> None:
         from dld_tui.core.document.rewrite.query import Completion
         from dld_tui.core.document.rewrite.rule import rule_names
         from dld_tui.widgets.dialogs.nodes import RewriteDialog
@@ -75,7 +91,8 @@ class Rewriting(Controller):
 
         def left(answer: str | None) -> None:
             marked.set_marks(before)
-            self.carry_out(answer)
+            if answer:
+                self._when_typed(answer, lambda: self.carry_out(answer))
 
         self.ask(RewriteDialog(text, look, completion), left)
 
@@ -156,14 +173,12 @@ class Rewriting(Controller):
                         deadline = monotonic() + _SLICE_S
         return hits_by_pattern
 
-    def carry_out(self, text: str | None) -> None:
+    def carry_out(self, text: str) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
         from dld_tui.core.document.rewrite.matcher import find_hits
         from dld_tui.core.document.rewrite.pattern import parse_pattern
         from dld_tui.core.document.rewrite.rule import text_of_rules
 
-        if not text:
-            return
         try:
             rules = self._rules(text)
             if not rules:

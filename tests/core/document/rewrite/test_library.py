@@ -551,6 +551,34 @@ def test_grouped_attention_of_halves_is_fused() -> None:
         np.testing.assert_allclose(old, new, rtol=5e-3, atol=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("scale", "opset", "rule", "is_fused"),
+    [
+        ("0.5", 17, "attention-onnxruntime", True),
+        ("-0.5", 17, "attention-onnxruntime", True),
+        ("0", 17, "attention-onnxruntime", False),  # means the default to the kernel
+        ("0.5", 23, "attention", True),
+        ("-0.5", 23, "attention", False),  # ONNX Runtime refuses a scale that is not positive
+        ("0", 23, "attention", False),
+    ],
+)
+def test_attention_has_a_scale_that_kernels_take(
+    scale: str, opset: int, rule: str, is_fused: bool
+) -> None:
+    text = (
+        "(float[1, 2, 3, 4] q, float[1, 2, 4, 3] k, float[1, 2, 3, 4] v) => (float[1, 2, 3, 4] y)"
+        f" <float c = {{{scale}}}>"
+        " { s = MatMul(q, k) m = Mul(s, c) p = Softmax <axis = -1> (m) y = MatMul(p, v) }"
+    )
+    model = onnx.shape_inference.infer_shapes(parse(HEAD % opset + text))
+    after = rewritten(model, text_of_rules(rules_of([rule])))
+    assert ("MatMul" not in operators(after)) is is_fused
+    if opset > 20:
+        needs_onnxruntime("1.23")
+    for old, new in zip(values(model), values(after), strict=True):
+        np.testing.assert_allclose(old, new, rtol=1e-4, atol=1e-5)
+
+
 def test_a_factor_that_is_no_constant_is_no_scale() -> None:
     text = GROUPED.replace("float c = {0.3}> {", "float[1] o = {1}> { c = Exp(o)")
     for opset, rule in (
