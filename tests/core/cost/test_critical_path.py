@@ -50,8 +50,8 @@ def test_the_longest_path_and_what_parallelism_saves() -> None:
     assert (found.cut.first_ms, found.cut.second_ms) == (12.0, 4.0)
     assert found.cut.factor == pytest.approx(16 / 12)
     lines = path_lines(found)
-    assert "a speedup of at most 1.23×, and saves 3.000 ms" in lines[0]
-    assert "after small: 8 B in 1 tensor cross" in lines[1]
+    assert "in parallel can save 3.000 ms, a speedup of at most 1.23×" in lines[0]
+    assert "after small, where 1 tensor (8 B) crosses" in lines[1]
     assert [row["ms"] for row in json_of(path_table(found))] == [2.0, 5.0, 1.0, 1.0, 4.0]
     assert costs.bytes_of(document.main, "a") == 256
 
@@ -61,7 +61,7 @@ def test_a_chain_gains_nothing_and_an_uneven_model_is_not_cut() -> None:
     found = critical_path(document, {"stem": 9.0, "last": 1.0}, lambda scope, name: 1)
     assert found.most == 1.0
     assert found.cut is None
-    assert "No place" in path_lines(found)[1]
+    assert "No cut" in path_lines(found)[1]
 
 
 def test_a_cut_across_what_has_no_known_size_is_left_out_and_that_is_said() -> None:
@@ -216,7 +216,7 @@ def test_the_time_of_a_function_is_that_of_its_calls_in_the_main_graph() -> None
     found = critical_path(document, times, lambda scope, name: 8, measured_ms=18.0)
     assert found.work_ms == pytest.approx(14.0)
     assert found.unplaced_ms == pytest.approx(4.0)
-    assert "4.000 ms more (22.2 % of the time) are left out" in path_lines(found)[1]
+    assert "Left out: 4.000 ms (22.2 % of the time)" in path_lines(found)[1]
 
 
 def test_functions_that_call_each_other_end() -> None:

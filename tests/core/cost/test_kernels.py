@@ -125,6 +125,6 @@ def test_layers_above_the_roof_are_named_as_such() -> None:
     within, above = layer(10**9, 10**6, 1.0), layer(10**9, 10**6, 0.95)
     assert "above" not in roofline_text([within])
     assert roofline_text([within, within, above]) == (
-        "compute 100 % (at 102 % of the roof); 1 layer above the roof: it was measured on a busy"
-        " machine, or the data were in a cache"
+        "compute 100 % (at 102 % of the roof); 1 layer above the roof, which was measured on a"
+        " busy machine or without a cache that held the data"
     )

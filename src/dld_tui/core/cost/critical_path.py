@@ -242,28 +242,28 @@ def path_table(result: CriticalPath) -> Table[OnPath]:
 def path_lines(result: CriticalPath) -> list[str]:
     """Return what parallelism could save, and the cut, in lines for people."""
     ms = fmt.milliseconds
+    saved = ms(result.work_ms - result.path_ms)
     lines = [
         f"The longest path takes {ms(result.path_ms)} of {ms(result.work_ms)} ms, in"
-        f" {fmt.plural(len(result.path), 'node')}: running nodes at once gives"
-        f" a speedup of at most {result.most:.2f}×, and saves"
-        f" {ms(result.work_ms - result.path_ms)} ms."
+        f" {fmt.plural(len(result.path), 'node')}. Running independent nodes in parallel can save"
+        f" {saved} ms, a speedup of at most {result.most:.2f}×."
     ]
     if result.unplaced_ms >= _LEAST_UNPLACED * (result.work_ms + result.unplaced_ms) > 0:
         share = fmt.percent(100 * result.unplaced_ms / (result.work_ms + result.unplaced_ms))
         lines.append(
-            f"{ms(result.unplaced_ms)} ms more ({share} % of the time) are left out: the layers"
-            " belong to no known node of the main graph."
+            f"Left out: {ms(result.unplaced_ms)} ms ({share} % of the time) of layers whose node"
+            " in the main graph is not known."
         )
     if result.unsized:
         left_out = fmt.plural(result.unsized, "place")
-        lines.append(f"{left_out} for a cut left out: the size of a tensor there is not known.")
+        lines.append(f"{left_out} for a cut left out: the size of a tensor is not known.")
     if result.cut is None:
-        return [*lines, "No place splits it into two parts of a quarter of the time or more."]
+        return [*lines, "No cut leaves a quarter of the time or more on each side."]
     cut = result.cut
     return [
         *lines,
-        f"For two devices it is cut best after {clip(visible(cut.after), _NAME, keep='end')}:"
-        f" {fmt.size(cut.bytes)} in {fmt.plural(len(cut.tensors), 'tensor')} cross,"
-        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, throughput at most"
-        f" {cut.factor:.2f}×, if copies took no time.",
+        f"Best cut for two devices: after {clip(visible(cut.after), _NAME, keep='end')}, where"
+        f" {fmt.plural(len(cut.tensors), 'tensor')} ({fmt.size(cut.bytes)})"
+        f" {'crosses' if len(cut.tensors) == 1 else 'cross'}. The parts take {ms(cut.first_ms)} and"
+        f" {ms(cut.second_ms)} ms: throughput at most {cut.factor:.2f}×, if copies took no time.",
     ]

@@ -343,7 +343,7 @@ _SOFTMAX = 5
 """Operations an element: maximum, difference, exp, sum, quotient."""
 
 
-def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count) -> Work:
+def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count, more: int = 0) -> Work:
     """Return the work of scores and weighted sums.
 
     Args:
@@ -352,9 +352,20 @@ def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count) -> 
         heads: How many heads ask.
         key: Elements of a key of one head.
         value: Elements of a value of one head.
+        more: Operations per score besides its scale and softmax.
     """
     scores = rows * seen * heads
-    return scores * (key + value), scores * (_SOFTMAX + 1)  # and the scale
+    return scores * (key + value), scores * (_SOFTMAX + 1 + more)
+
+
+def _per_score(call: Call, bias: int) -> int:
+    """Return the operations of a cap, ``softcap * tanh(score / softcap)``, and of a bias or mask.
+
+    Args:
+        call: Of attention.
+        bias: The index of the bias.
+    """
+    return (3 if call.attribute("softcap") else 0) + call.has(bias)
 
 
 def _attention(call: Call) -> Work:
@@ -384,6 +395,7 @@ def _window(seen: Count, most: int) -> Count:
 def _plain_attention(call: Call) -> Work:
     query, key, value = call.read(0), call.read(1), call.read(2)
     past = call.read(4)[2] if call.has(4) else 0
+    more = _per_score(call, 3)
     left = call.number("left_window_size", -1)
     right = 0 if call.number("is_causal") else call.number("right_window_size", -1)
 
@@ -392,10 +404,10 @@ def _plain_attention(call: Call) -> Work:
 
     if len(query) == 4:
         batch, heads, rows, width = query
-        return _pairs(batch * rows, seen(key[2] + past), heads, width, value[3])
+        return _pairs(batch * rows, seen(key[2] + past), heads, width, value[3], more)
     heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
     width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
-    return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep)
+    return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep, more)
 
 
 def _flexible_attention(call: Call) -> Work:
@@ -485,7 +497,8 @@ def _grouped(call: Call) -> Work:
     turned: Count = 0
     if call.number("do_rotary"):
         turned = query[0] * query[1] * ((heads + call.number("kv_num_heads")) * width * 3)
-    macs, operations = _pairs(query[0] * query[1], seen, heads, width, width)
+    more = _per_score(call, 10)
+    macs, operations = _pairs(query[0] * query[1], seen, heads, width, width, more)
     return macs, operations + turned
 
 
@@ -737,6 +750,7 @@ _RULES: dict[str, Rule] = {
     ),
     "LpPool": _pooled(2),  # a power and a sum
     "LRN": _local_response,
+    "NegativeLogLikelihoodLoss": lambda call: (0, elements(call.read(1)) * (2 + 2 * call.has(2))),
     "Clip": _per_result(_clipped),
     "Gelu": _per_result(_gelu),
     "Swish": _per_result(_swish),
@@ -785,7 +799,7 @@ _MOVES = _names(
 _PER_OUTPUT = {
     "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "BlackmanWindow": 9,
     "Celu": 6, "Elu": 4, "GatherBlockQuantized": 2, "HammingWindow": 5, "HannWindow": 5,
-    "HardSigmoid": 4, "HardSwish": 5, "LeakyRelu": 2, "Mish": 5, "NegativeLogLikelihoodLoss": 2,
+    "HardSigmoid": 4, "HardSwish": 5, "LeakyRelu": 2, "Mish": 5,
     "PRelu": 2, "QEmbedLayerNormalization": 9, "QLinearAdd": 7, "QLinearLeakyRelu": 1,
     "QLinearMul": 7, "QLinearSigmoid": 1, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 5,
     "Shrink": 3, "Sigmoid": 4, "Softplus": 3, "Softsign": 3, "SwiGLU": 6,

@@ -193,8 +193,8 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     above = sum(ms > 0 and _is_above(layer) for layer, ms in times)
     if above:
         text += (
-            f"; {fmt.plural(above, 'layer')} above the roof: it was measured on a busy machine, or"
-            " the data were in a cache"
+            f"; {fmt.plural(above, 'layer')} above the roof, which was measured on a busy machine"
+            " or without a cache that held the data"
         )
     return text
 

@@ -206,8 +206,8 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
         energy = fmt.joules(joules)
-        unit = "a step of decode" if generation_of(report) else "an inference"
-        text = f"{energy} {unit}, {watts:,.3g} W of {rails}, idle power included"
+        unit = "per decode step" if generation_of(report) else "per inference"
+        text = f"{energy} {unit}, {watts:,.3g} W of {rails}, including idle power"
         text += _repeats(report.facts.get(_ENERGY[3]))
         yield MeasuredFact("energy", text, energy)
     yield from _board_facts(report.environment)
