@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.activities.memory import Request, run
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.profile_onnxruntime import run as profile
-from dld_tui.core.cost.memory import IN_PLACE, MemoryPlan
+from dld_tui.core.cost.memory import IN_PLACE, MemoryPlan, memory_lines
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
 from dld_tui.core.inputs.guess import guess_inputs, input_specs
@@ -231,6 +231,44 @@ def test_dimensions_without_a_name_are_not_equal(tmp_path: Path) -> None:
     *_, last = run(Request(path))
     assert isinstance(last, Finished)
     assert not any(tensor.kept_for for tensor in last.result.alive)
+
+
+@told
+def test_what_is_said_to_lower_the_peak_does(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[64, 64] x) => (float[64, 64] y)
+        <float[64, 64] w = {{{", ".join(["0.1"] * 4096)}}}>
+        {{
+            a = Exp(x)  b = ReduceMax <keepdims = 0> (a)
+            c = Mul(x, b)  d = Concat <axis = 1> (c, c)  e = Concat <axis = 1> (d, d)
+            f = Sin(e)  g = ReduceMax <keepdims = 0> (f)
+            h = Add(x, g)  i = MatMul(h, w)  y = Add(i, w)
+        }}
+    """
+    path = write(tmp_path, text)
+    plan, peak = planned(path)
+    feed = {"x": np.ones((64, 64), np.float32)}
+    assert plan.peak == peak
+    assert plan.without_reuse == measured(path, feed, reuse=False).after_nodes
+    assert plan.saved_without_reuse == peak - plan.without_reuse > 0
+    assert any("enable_mem_reuse = False saves" in line for line in memory_lines(plan))
+
+
+@told
+@pytest.mark.parametrize("seed", range(6))
+def test_the_peak_without_reuse_of_drawn_branches(tmp_path: Path, seed: int) -> None:
+    path = write(tmp_path, drawn_branches(seed))
+    plan, _ = planned(path)
+    x = np.ones((4, 64), np.float32)
+    peaks = [
+        measured(
+            path,
+            {"x": x} | {n: np.array(c) for n, c in zip("pqr", taken, strict=True)},
+            reuse=False,
+        )
+        for taken in itertools.product([True, False], repeat=3)
+    ]
+    assert plan.without_reuse == max(peak.after_nodes for peak in peaks)
 
 
 DEAD = {

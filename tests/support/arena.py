@@ -38,9 +38,9 @@ class Peak(NamedTuple):
     """In use before the first node: weights."""
 
 
-def measured(path: Path, feed: Mapping[str, Any], threads: int = 1) -> Peak:
+def measured(path: Path, feed: Mapping[str, Any], threads: int = 1, *, reuse: bool = True) -> Peak:
     """Return what a session that runs once has in use."""
-    rows = _rows(str(path), feed, "ORT_ENABLE_ALL", threads)
+    rows = _rows(str(path), feed, "ORT_ENABLE_ALL", threads, reuse=reuse)
     first = min(rows, key=lambda row: row.begin)
     before = first.used - first.grown
     return Peak(
@@ -98,14 +98,16 @@ class _Row(NamedTuple):
     """In use at any time so far."""
 
 
-def _rows(model: str | bytes, feed: Mapping[str, Any], level: str, threads: int = 1) -> list[_Row]:
+def _rows(
+    model: str | bytes, feed: Mapping[str, Any], level: str, threads: int = 1, *, reuse: bool = True
+) -> list[_Row]:
     exact_arena()
     runtime = load()
     with tempfile.TemporaryDirectory() as folder:
         options = runtime.SessionOptions()
         options.enable_profiling, options.profile_file_prefix = True, f"{folder}/run"
         options.intra_op_num_threads, options.log_severity_level = threads, 3
-        options.enable_mem_pattern = False
+        options.enable_mem_pattern, options.enable_mem_reuse = False, reuse
         options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
         options.add_session_config_entry("session.use_env_allocators", "1")
         session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

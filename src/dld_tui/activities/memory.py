@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,14 +105,17 @@ def run(request: Request) -> Iterator[Event]:
                 # ONNX Runtime saves a subgraph that it has not changed in the order of the file.
                 return scope is document.main or _wiring(scope) not in originals
 
-            plan = memory_plan(
-                ModelCosts(document, sizes, branches), in_order=in_order, kinds=kind,
-                processor=_processor(request.threads) if request.provider == "CPU" else None,
+            processor = _processor(request.threads) if request.provider == "CPU" else None
+            planning = partial(
+                memory_plan, ModelCosts(document, sizes, branches), in_order=in_order, kinds=kind,
+                processor=processor,
             )  # fmt: skip
+            plan, without_reuse = planning(), planning(reuses=False)
     yield Finished(
         replace(
             plan,
-            graph=f"of ONNX Runtime {version()}, {request.provider}, optimization"
+            without_reuse=without_reuse.total - without_reuse.weights,
+            graph=f"ONNX Runtime {version()}, {request.provider}, optimization"
             f" {request.optimization_level}",
             shapes=tuple(f"{name}:{'x'.join(map(str, shapes[name]))}" for name in shapes),
         )

@@ -55,6 +55,8 @@ _PACKING = frozenset({
     ("", "MatMul"), ("", "Gemm"), ("com.microsoft", "FusedMatMul"), ("com.microsoft", "FusedGemm"),
 })  # fmt: skip
 """Operators of ONNX Runtime that pack their second input, a matrix of constants."""
+_WORTH_SAVING = 0.02
+"""The share of the peak from which a setting that lowers it is shown."""
 _STRING_BYTES = 32
 """Of ``std::string``; characters beyond the first 15 are elsewhere."""
 _STATE_TURNS = 2
@@ -120,11 +122,22 @@ class MemoryPlan:
     """Nodes whose scratch memory is not known, and counts as nothing. Untrusted text."""
     threads: int = 0
     """That an operator may use, on which scratch memory depends."""
+    without_reuse: int | None = None
+    """Bytes of activations with scratch memory if the session has ``enable_mem_reuse`` off. Free
+    buffers then are given back, and are not kept for later values. None where it was not planned.
+    """
 
     @property
     def total(self) -> int:
         """Weights and the peak of the activations, with scratch memory where it was planned."""
         return self.weights + self.peak + (self.scratch or 0)
+
+    @property
+    def saved_without_reuse(self) -> int:
+        """Bytes that the peak falls by without reuse of buffers; 0 where it does not."""
+        if self.without_reuse is None:
+            return 0
+        return max(self.peak + (self.scratch or 0) - self.without_reuse, 0)
 
 
 Kinds: TypeAlias = "Callable[[Scope, str], ValueType | None]"
@@ -178,6 +191,8 @@ class _Graph:
     """Returns the bytes that the kernel of a node asks for while it runs."""
     trips: Callable[[Node], int | None]
     """Returns how often the body of a Loop runs at most; None where that is not known."""
+    reuses: bool = True
+    """Whether outputs take the buffers of values that nobody reads any more."""
     highest: tuple[int, str] = (0, "")
     """The peak with scratch memory, and its node."""
     unknown: list[str] = field(default_factory=list)
@@ -292,7 +307,7 @@ class _Graph:
             buffer = of.get(ins[over])
             if buffer is not None and buffer.uses == 1 and self._planned(ins[over]) == kind:
                 return buffer
-        if kind[1]:
+        if kind[1] and self.reuses:
             for buffer in free:
                 if buffer.kind == kind:
                     free.remove(buffer)
@@ -355,7 +370,14 @@ class _Graph:
                 return 0 if scope is body and name in theirs else self.size(scope, name)
 
             inner = _Graph(
-                body, size, self.kind, self.in_order, self.bodies, self.scratch, self.trips
+                body,
+                size,
+                self.kind,
+                self.in_order,
+                self.bodies,
+                self.scratch,
+                self.trips,
+                self.reuses,
             )
             peaks.append(inner.run()[0])
             highest = max(highest, inner.highest[0])
@@ -482,6 +504,7 @@ def memory_plan(
     in_order: Callable[[Scope], bool] | None = None,
     kinds: Kinds | None = None,
     processor: Processor | None = None,
+    reuses: bool = True,
 ) -> MemoryPlan:
     """Return what a run of a model needs.
 
@@ -494,6 +517,8 @@ def memory_plan(
             By default those of the model.
         processor: What runs the kernels of ONNX Runtime's CPU provider. Without it, their
             scratch memory is not planned.
+        reuses: Outputs take the buffers of values that nobody reads any more, unless
+            ``enable_mem_reuse`` of the session is off.
     """
     main = costs.document.main
     given_back = set() if outputs else {*main.outputs}
@@ -533,7 +558,7 @@ def memory_plan(
             no_scratch[node.ref] = None
         return bytes_asked or 0
 
-    graph = _Graph(main, size, kind, in_order, costs.bodies, asked, costs.trips)
+    graph = _Graph(main, size, kind, in_order, costs.bodies, asked, costs.trips, reuses)
     peak, at, held, inside = graph.run()
     step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(
@@ -612,24 +637,29 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
     when = f" at the peak, while {visible(plan.at)} runs" if plan.at else ""
     least = "at least " if plan.unknown else ""
     left_out = "scratch memory and " if plan.scratch is None else ""
-    lines += [f"{'shapes':<13}{visible(', '.join(plan.shapes))}"] if plan.shapes else []
+    shapes = [f"{shape}scalar" if shape.endswith(":") else shape for shape in plan.shapes]
+    lines += [f"{'shapes':<13}{visible(', '.join(shapes))}"] if shapes else []
     lines += [
         f"{'weights':<13}{fmt.size(plan.weights)}",
         f"{'activations':<13}{least}{fmt.size(plan.peak)}{when}",
         *_scratch_lines(plan),
-        f"{'total':<13}{least}{fmt.size(plan.total)}, without {left_out}unused memory of an arena",
+        f"{'total':<13}{least}{fmt.size(plan.total)}, without {left_out}unused allocator memory",
         f"{'inputs':<13}{fmt.size(plan.inputs)}, allocated by the caller",
     ]
     if plan.inside:
-        lines.append(f"{'subgraphs':<13}{fmt.size(plan.inside)} of the activations")
+        lines.append(f"{'subgraphs':<13}{fmt.size(plan.inside)} of the peak, in that node")
     if plan.alive and plan.peak:
         first = plan.alive[0]
         share = 100 * first.bytes / plan.peak
-        kept = f"{visible(first.name)} is {share:.0f} % of the peak"
-        lines.append(f"{'largest':<13}{kept}")
-        below = sorted({step.bytes for step in plan.steps if step.bytes < plan.peak})
+        lines.append(f"{'largest':<13}{visible(first.name)}, {share:.0f} % of the peak")
+        below = max((step.bytes for step in plan.steps if step.bytes < plan.peak), default=0)
+        highest = sum(step.bytes == plan.peak for step in plan.steps)
         if below:
-            lines.append(f"{'next':<13}{fmt.size(below[-1])} at the second highest peak")
+            several = f"; {highest:,} nodes reach the peak" if highest > 1 else ""
+            lines.append(f"{'next':<13}{fmt.size(below)} at the next-highest node{several}")
+    if plan.saved_without_reuse > _WORTH_SAVING * plan.peak:
+        saved = f"saves {fmt.size(plan.saved_without_reuse)}: no buffer is kept for later tensors"
+        lines.append(f"{'lower':<13}enable_mem_reuse = False {saved}")
     if plan.unknown:
         text = f"{fmt.plural(len(plan.unknown), 'node')} with outputs of unknown size"
         lines.append(f"{'unknown':<13}{text}")
@@ -663,4 +693,5 @@ def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
         "graph": plan.graph or None, "shapes": [*plan.shapes],
         "scratch": plan.scratch, "scratch_at": plan.scratch_at or None,
         "scratch_unknown": [*plan.scratch_unknown], "threads": plan.threads or None,
+        "without_reuse": plan.without_reuse,
     }  # fmt: skip
