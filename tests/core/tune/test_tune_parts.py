@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +114,56 @@ def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
     )
     assert second.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     assert second.rounds("models", ["as it is"]) == []
+    second.add_made("opset", "")
+    third = Journal(tmp_path / "run")
+    assert third.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
+    third.model("opset").write_bytes(b"model")
+    assert third.made("opset") == "", "the line after one that was cut"
     second.model("fp16").unlink()
     assert second.made("fp16") is None  # its model is gone: it is made again
     second.forget()
     assert Journal(tmp_path / "run").made("bf16") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"race": "r: a b", "ms": {"a": NaN, "b": 1.0}}', '{"race": "r: a b", "ms": {"a": 0}}',
+        '{"race": "r: a b", "ms": {"a": -1.0}}', '{"race": "r: a b", "ms": {"a": Infinity}}',
+        '{"race": "r: a b", "ms": [1]}', "[]", "7", "null", "\ufffd", '{"made": 1}', "[" * 200_000,
+    ],
+)  # fmt: skip
+def test_damaged_lines_of_a_journal_are_not_read(line: str, tmp_path: Path) -> None:
+    good = '{"race": "r: a b", "ms": {"a": 1.0, "b": 2.0}}'
+    (tmp_path / "journal.jsonl").write_text(f"{line}\n{good}\n", encoding="utf-8")
+    journal = Journal(tmp_path)
+    assert journal.rounds("r", ["a", "b"]) == [{"a": 1.0, "b": 2.0}]
+
+
+def test_other_versions_and_processors_do_not_go_on_with_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    environment = "dld_tui.core.machine.environment"
+    versions = {"onnxruntime": "1.31.1"}
+    monkeypatch.setattr(f"{environment}.package_version", versions.get)
+    monkeypatch.setattr(f"{environment}.usable_threads", lambda: versions.get("threads", 2))
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+
+        def problem() -> str | None:
+            with closing(Journal.of({"model": "m"}, document)) as journal:
+                return journal.made("bf16")
+
+        with closing(Journal.of({"model": "m"}, document)) as journal:
+            journal.add_made("bf16", "no kernel")
+        assert problem() == "no kernel"
+        for name, value in (("onnxruntime", "1.32.0"), ("dld-tui", "2"), ("threads", 1)):
+            versions[name] = value  # type: ignore[assignment]
+            assert problem() is None
+            del versions[name]
+            if name == "onnxruntime":
+                versions[name] = "1.31.1"
+        assert problem() == "no kernel"
 
 
 def test_two_runs_at_once_do_not_share_what_they_find(

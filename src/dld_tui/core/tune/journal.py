@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -18,6 +19,9 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
+_PACKAGES = (
+    "dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu", "onnxsim", "onnxslim", "tensorrt",
+)  # fmt: skip
 _NO_MATTER = ("output", "budget", "again", "only")
 """Settings that change nothing of what was found."""
 
@@ -39,6 +43,8 @@ class Journal:
         self._folder, self._lock, self._is_temporary = folder, lock, is_temporary
         self._made: dict[str, str] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
+        self._is_cut = False
+        """Whether the last line has no end."""
         self._read()
 
     @classmethod
@@ -47,14 +53,16 @@ class Journal:
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
         from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name, stamps
-        from dld_tui.core.machine.environment import cpu_name
+        from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
         from dld_tui.core.settings.paths import cache_dir
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))
         folder = Path(inputs) if isinstance(inputs, str) else None
         facts = model_and_inputs(kept, document, folder)
-        facts["cpu"] = cpu_name()
+        # Times and candidates of other versions or fewer processors are not those of this run.
+        facts |= {name: package_version(name) for name in _PACKAGES}
+        facts |= {"cpu": cpu_name(), "threads": usable_threads()}
         if isinstance(calibration, str):
             facts["calibration"] = stamps(sorted(Path(calibration).rglob("*")))
         path = cache_dir() / "tune" / search_name(facts)
@@ -66,14 +74,22 @@ class Journal:
         return cls(path, lock)
 
     def _read(self) -> None:
-        """Take what is there up to the first line that is damaged."""
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            for line in self._path.read_text(encoding="utf-8").splitlines():
+        """Read all lines but those that are damaged, such as the last one of a killed run."""
+        try:
+            text = self._path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        self._is_cut = bool(text) and not text.endswith("\n")
+        for line in text.splitlines():
+            with contextlib.suppress(
+                ValueError, KeyError, TypeError, AttributeError, RecursionError
+            ):
                 data = json.loads(line)
                 if "made" in data:
                     self._made[str(data["made"])] = str(data["problem"])
-                else:
-                    figures = {str(key): float(value) for key, value in data["ms"].items()}
+                    continue
+                figures = {str(key): float(value) for key, value in data["ms"].items()}
+                if all(0 < ms < math.inf for ms in figures.values()):
                     self._rounds.setdefault(str(data["race"]), []).append(figures)
 
     @property
@@ -110,9 +126,10 @@ class Journal:
     def _add(self, data: Mapping[str, JSON]) -> None:
         with contextlib.suppress(OSError):
             ensure(self._folder)
-            # Not atomic: a line is added, and one that is damaged ends the reading.
+            # Not atomic: a line is added, and one that is damaged is not read.
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(f"{json.dumps(data)}\n")
+                file.write("\n" * self._is_cut + json.dumps(data) + "\n")
+            self._is_cut = False
 
     @property
     def is_kept(self) -> bool:
