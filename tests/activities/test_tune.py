@@ -28,7 +28,13 @@ from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
-from dld_tui.core.tune.changes import CHANGES, Setup, batch_change, thread_changes
+from dld_tui.core.tune.changes import (
+    CHANGES,
+    Setup,
+    batch_change,
+    thread_changes,
+    usable_changes,
+)
 from dld_tui.core.tune.gain import Gain, GainRow
 from dld_tui.core.tune.result import TIME_UP, TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write
@@ -149,6 +155,40 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
         encode(result.nodes[0]) or {}
     )
     assert "speedup of at least 2.50× with simplified graph, 1 thread" in result_lines(result)[0]
+
+
+UNFUSED = """
+<ir_version: 10, opset_import: ["" : 17]>
+unfused (float[1, 8] x) => (float[1, 8] y)
+<float r = {1.4142135}, float one = {1}, float half = {0.5}>
+{
+    d = Div(x, r)
+    e = Erf(d)
+    f = Add(e, one)
+    m = Mul(x, f)
+    y = Mul(m, half)
+}
+"""
+
+
+def test_rewrite_rules_are_tried_only_if_they_are_asked_for(
+    tmp_path: Path, fast: dict[str, float]
+) -> None:
+    fast["fused-gelu.onnx"] = fast["unfused.tune.onnx"] = 0.5
+    path = write(tmp_path, UNFUSED, "unfused.onnx")
+    result = tuned(path, only=("fused-gelu",))
+    assert (result.best, result.is_faster) == ("fused-gelu", True)
+    assert result.winner is not None
+    assert result.winner.accuracy  # its outputs were compared
+    assert [node.op_type for node in onnx.load(str(result.model)).graph.node] == ["Gelu"]
+    nothing = tuned(
+        write(tmp_path, DEEP.replace("Sigmoid", "Erf"), "deep.onnx"), only=("fused-gelu",)
+    )
+    states = {one.key: one.state for one in nothing.candidates}
+    assert states["fused-gelu"] == "no change"
+    operators = frozenset(("Erf", "Softmax", "ReduceMean"))
+    known = usable_changes(CHANGES, "CPU", operators, lambda name: None)
+    assert not any(change.rules for change in known)
 
 
 @pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])

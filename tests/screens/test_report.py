@@ -9,8 +9,12 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.story import Step, Story
 from dld_tui.core.settings.config import Config
+from dld_tui.screens.results import report as report_page
+from dld_tui.screens.results import table as result_table
 from dld_tui.screens.results.report import ReportScreen
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.results.report_views import (
     ChartPane,
     EnvironmentView,
@@ -297,3 +301,29 @@ def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
     assert "clocks.locked" in text
     assert "iterations" in text
     assert "gone" in text
+
+
+@pytest.mark.parametrize(("key", "way"), [("m", "tune"), ("p", "preview"), ("escape", None)])
+async def test_advice_by_rules_is_measured_or_previewed(
+    report: Path, monkeypatch: pytest.MonkeyPatch, key: str, way: str | None
+) -> None:
+    step = Step("GELU in one operator", "Erf", ("fused-gelu",), ("gelu-onnxruntime",))
+    asked: list[Any] = []
+    monkeypatch.setattr(report_page, "story_of", lambda report: Story("", (step,)))
+    monkeypatch.setattr(
+        report_page, "offer_rules", lambda host, path, rules: asked.append(("preview", rules))
+    )
+    monkeypatch.setattr(
+        result_table,
+        "run_activity",
+        lambda host, name, values: asked.append((name, values["only"])),
+    )
+    async with opened(report, SMALL) as (pilot, screen):
+        monkeypatch.setattr(screen, "model_path", lambda: Path("m.onnx"))
+        await pilot.press("i", "1")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ChoiceDialog))
+        await pilot.pause()
+    names = {"tune": ["fused-gelu"], "preview": ("gelu-onnxruntime",)}
+    assert asked == ([] if way is None else [(way, names[way])])

@@ -14,6 +14,7 @@ import math
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -332,9 +333,9 @@ class _Tuning:
             lambda name: getattr(self._request, name),
             _listed(self._request.only),
         )
-        models = yield from self._converted([one for one in usable if one.convert])
+        models = yield from self._converted([one for one in usable if one.makes_model])
         best = yield from self._raced("models", [self._base, *models], _MODELS)
-        settings = [best[0].with_change(one) for one in usable if not one.convert]
+        settings = [best[0].with_change(one) for one in usable if not one.makes_model]
         if settings:
             second = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
             helped = [one for one in second if one.key != best[0].key]
@@ -563,12 +564,40 @@ class _Tuning:
 
     def _convert(self, change: Change) -> Generator[Event, None, str]:
         """Make a model; return why it does not count, empty where it does."""
+        if change.rules:
+            return (yield from self._rewrite(change))
         problem = yield from self._try_convert(change, repair=False)
         can_help = bool(problem) and problem != NOTHING and change.repairs
         if can_help and self._left(_CONVERTING) > 0:
             yield Log(f"{change.title}: {problem}; trying again without the nodes that cause it")
             problem = yield from self._try_convert(change, repair=True)
         return problem
+
+    def _rewrite(self, change: Change) -> Generator[Event, None, str]:
+        """Apply rewrite rules; return why the result does not count, empty where it does.
+
+        Its outputs are compared when it races.
+        """
+        from dld_tui.backends.conversion import rewriter
+        from dld_tui.backends.conversion.library_file import by_library
+
+        target = self._journal.model(change.id)
+        limit_s = max(0.0, self._left(_MODELS))
+        with contextlib.ExitStack() as stack:
+            try:
+                result = yield from by_library(
+                    self._document, rewriter.__name__, [*change.rules], change.title, stack,
+                    limit_s=limit_s,
+                )  # fmt: skip
+                if _operators(result) == _operators(self._document):
+                    return NOTHING
+                _write_model(result, target)
+            except CancelledError:
+                raise
+            except DldError as error:
+                is_late = self._left(_MODELS) <= 0
+                return f"{TIME_UP} during the conversion" if is_late else visible(error.message)
+        return ""
 
     def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
 
@@ -995,14 +1024,9 @@ class _Tuning:
     @staticmethod
     def _copy_model(source: Path, target: Path) -> Path:
         from dld_tui.core.document.document import Document
-        from dld_tui.core.document.serialise import skeleton_bytes
-        from dld_tui.core.files.model_set import plan_model
 
         with contextlib.closing(Document.open(source)) as document:
-            plan_model(
-                skeleton_bytes(document), document.blobs, target,
-                external=document.external, spill=document.spill,
-            ).write()  # fmt: skip
+            _write_model(document, target)
         return target
 
     def _profiled_pair(
@@ -1077,6 +1101,20 @@ class _Tuning:
             for event in profile.run(request):
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"Profiling {setup.title}: {event.stage}")
+
+
+def _write_model(document: Document, target: Path) -> None:
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.model_set import plan_model
+
+    plan_model(
+        skeleton_bytes(document), document.blobs, target,
+        external=document.external, spill=document.spill,
+    ).write()  # fmt: skip
+
+
+def _operators(document: Document) -> Counter[str]:
+    return Counter(node.op_type for scope in document.scopes() for node in scope.nodes)
 
 
 def _listed(texts: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.story import next_steps, step_command
+from dld_tui.core.report.story import next_steps, step_command, trial_command
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
@@ -144,7 +144,8 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
         write("Advice:")
         for step in steps:
             write(f"  {step.line}")
-            write(f"    {step_command(report, step)}")
+            for line in dict.fromkeys((step_command(report, step), trial_command(report, step))):
+                write(f"    {line}")
         write()
     if by is None or by == "layer":
         _write_layers(report)

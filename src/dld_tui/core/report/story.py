@@ -27,7 +27,7 @@ from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
-from dld_tui.core.tune.changes import measured_gains
+from dld_tui.core.tune.changes import RULES_OF, measured_gains
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Step:
     changes: tuple[str, ...] = ()
     """Ids of :mod:`dld_tui.core.tune.changes`; none where the same is to be measured again."""
     rules: tuple[str, ...] = ()
-    """Rules of ``dld rewrite`` that do it; they are looked at in the model first."""
+    """Rules of ``dld rewrite`` that make the change; they can be looked at in the model first."""
     most: float | None = None
     """The largest speedup: that of a pass in which these layers take no time."""
     layers: tuple[int, ...] = ()
@@ -158,12 +158,18 @@ def _less_percent(factor: float) -> float:
 
 
 def step_command(report: Report, step: Step) -> str:
-    """Return the command that tries a step. Fit for a terminal."""
+    """Return the command that makes a change, or measures whether it helps. Fit for a terminal."""
     path = report.model.get("path")
     model = shlex.quote(visible(str(path or "MODEL")))
     if step.rules:
         out = f"{Path(str(path)).stem}.rewritten.onnx" if path else "OUT"
         return " ".join(["dld", "rewrite", model, *step.rules, "-o", shlex.quote(visible(out))])
+    return trial_command(report, step)
+
+
+def trial_command(report: Report, step: Step) -> str:
+    """Return the command that measures whether a step helps. Fit for a terminal."""
+    model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
     if not step.changes and (again := _same_command(report)):
         return again
     activity, values = request_of(report, step, Path())
@@ -313,21 +319,15 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
 _FUSED_PERCENT = 3.0
 _NEAR = 4
 """Layers between a softmax and the products around it."""
-_ATTENTION = (
-    "casts", "no-ops", "shapes", "rotary-onnxruntime", "rotary-partial", "attention-grouped",
-    "attention-onnxruntime",
-)  # fmt: skip
-"""In this order: attention is found where the sizes of rotated tensors are known."""
 _MOVES = frozenset({"Transpose", "Reshape"})
 _GELU = frozenset({"Add", "Cast", "Div", "Mul", "Sqrt"})
 _NORMALIZATION = _GELU | {"Pow", "Reciprocal", "Sub"}
-_FUSIONS: tuple[tuple[str, str, frozenset[str], tuple[str, ...]], ...] = (
-    ("GELU in one operator", "Erf", _GELU, ("gelu-onnxruntime",)),
-    ("normalization in one operator", "ReduceMean", _NORMALIZATION,
-     ("layer-norm", "layer-norm-more", "rms-norm-onnxruntime")),
-)  # fmt: skip
+_FUSIONS: tuple[tuple[str, str, frozenset[str], str], ...] = (
+    ("GELU in one operator", "Erf", _GELU, "fused-gelu"),
+    ("normalization in one operator", "ReduceMean", _NORMALIZATION, "fused-normalization"),
+)
 """What ONNX Runtime has one operator for, a part that only this has, others of its parts, and the
-rules that make it."""
+change that makes it."""
 
 
 def _fusions(report: Report) -> Iterator[Step]:
@@ -339,16 +339,18 @@ def _fusions(report: Report) -> Iterator[Step]:
     if share >= _FUSED_PERCENT:
         basis = f"{share:.0f} % of the time is Softmax between two products"
         whole, _ = _share(report, lambda layer: layer.index in around or layer.type in _MOVES)
-        yield Step(
-            "attention in one operator", basis, rules=_ATTENTION, most=_most(whole), layers=layers
-        )
-    for text, part, others, rules in _FUSIONS:
+        yield _fusion("attention in one operator", basis, "fused-attention", whole, layers)
+    for text, part, others, change in _FUSIONS:
         share, layers = _share_of(report, frozenset({part}))
         if share >= _FUSED_PERCENT:
             basis = f"{share:.0f} % of the time is {part}"
             near = _near(report.layers, part, others)
             whole, _ = _share(report, lambda layer, near=near: layer.index in near)  # type: ignore[misc]
-            yield Step(text, basis, rules=rules, most=_most(whole), layers=layers)
+            yield _fusion(text, basis, change, whole, layers)
+
+
+def _fusion(text: str, basis: str, change: str, whole: float, layers: tuple[int, ...]) -> Step:
+    return Step(text, basis, (change,), RULES_OF[change], most=_most(whole), layers=layers)
 
 
 def _between_products(layers: Sequence[Layer]) -> tuple[set[int], set[int]]:

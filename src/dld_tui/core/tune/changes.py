@@ -1,7 +1,7 @@
 """The changes that may make a model faster, as data that advice and tuning share.
 
-A change either converts the model through an activity or sets session options, both named as in the
-requests of those activities.
+A change converts the model through an activity, or by rewrite rules, or it sets session options.
+Activities and options are named as in requests.
 """
 
 from __future__ import annotations
@@ -46,11 +46,25 @@ class Change:
     """The setting of the tuning request that it requires."""
     ops: tuple[str, ...] = ()
     """The model must contain one of these operators; empty for any model."""
+    rules: tuple[str, ...] = ()
+    """Rules of ``dld rewrite`` that convert the model, in this order."""
+    is_explicit: bool = False
+    """Whether it is tried only if it is asked for: ONNX Runtime usually does the same itself."""
     repairs: bool = False
     """Whether the conversion can exclude nodes when outputs exceed the tolerance."""
 
+    @property
+    def makes_model(self) -> bool:
+        """Whether it converts the model, rather than setting session options."""
+        return bool(self.convert or self.rules)
+
 
 _ENTRIES = "session_config"
+_ATTENTION = (
+    "casts", "no-ops", "shapes", "rotary-onnxruntime", "rotary-partial", "attention-grouped",
+    "attention-onnxruntime",
+)  # fmt: skip
+"""In this order: attention is found where the sizes of rotated tensors are known."""
 _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 
 CHANGES: tuple[Change, ...] = (
@@ -73,6 +87,14 @@ CHANGES: tuple[Change, ...] = (
            "constants are folded and redundant nodes removed", "convert_sanitize"),
     Change("opset", "newest opset", "newer operator versions can have faster kernels",
            "convert_opset", {"to": 0}),
+    Change("fused-attention", "fused attention", "one kernel computes attention, without scores",
+           rules=_ATTENTION, is_explicit=True, ops=("Softmax",)),
+    Change("fused-gelu", "fused GELU", "one kernel reads and writes the tensor once",
+           rules=("gelu-onnxruntime",), is_explicit=True, ops=("Erf", "Tanh")),
+    Change("fused-normalization", "fused normalization",
+           "one kernel reads and writes the tensor once",
+           rules=("layer-norm", "layer-norm-more", "rms-norm-onnxruntime"), is_explicit=True,
+           ops=("ReduceMean",)),
     Change("no-spinning", "no thread spinning",
            "waiting threads release their cores",
            session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
@@ -112,6 +134,10 @@ CHANGES: tuple[Change, ...] = (
            criteria=FLOAT16, providers=("CUDA",)),
 )  # fmt: skip
 """The changes that do not depend on the machine or the model, the most effective ones first."""
+RULES_OF: Mapping[str, tuple[str, ...]] = {
+    change.id: change.rules for change in CHANGES if change.rules
+}
+"""The rules of ``dld rewrite`` of changes that are made by rules."""
 _THREADS, _SHAPES, _BATCH = "threads-", "fixed-shapes", "batch-"
 _REASONS = {
     _THREADS: "this number of threads loses the least time to synchronization",
@@ -206,7 +232,7 @@ def usable_changes(
     return [
         one
         for one in changes
-        if (not only or one.id in only)
+        if (one.id in only if only else not one.is_explicit)
         and (not one.providers or provider in one.providers)
         and (not one.needs or given(one.needs))
         and (not one.ops or not operators.isdisjoint(one.ops))

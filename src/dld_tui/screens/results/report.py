@@ -511,15 +511,20 @@ class ReportScreen(Panes):
         text = story.opening
         if any(step.changes for step in story.steps):
             text += " A change is measured, and kept only if it is significantly faster."
-        if any(step.rules for step in story.steps):
-            text += " A rewrite is shown before it is applied."
         answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
         if answer is None:
             return
         step = story.steps[int(answer)]
         if step.rules:
-            offer_rules(host(self), path, step.rules)
-            return
+            ways = [
+                Choice("m", "measure it, and keep it if it is significantly faster", "measure"),
+                Choice("p", "preview it in the model, and apply it", "preview"),
+            ]
+            way = await self.tasks.ask(ChoiceDialog(step.text, step.about, ways))
+            if way == "preview":
+                offer_rules(host(self), path, step.rules)
+            if way != "measure":
+                return
         activity, values = request_of(report, step, path)
         if activity == "tune":
             from dld_tui.screens.results.table import run_activity
