@@ -559,6 +559,19 @@ def _clipped(call: Call) -> int:
     return call.has(1) + call.has(2)
 
 
+def _rotated(call: Call) -> Work:
+    """Return the work of RotaryEmbedding, which may turn only the first part of each head."""
+    shape = call.made()
+    turned = call.number("rotary_embedding_dim")
+    if not turned:
+        return 0, elements(shape) * 3
+    hidden = _whole(shape[-1])
+    heads = 1 if len(shape) == 4 else call.number("num_heads")
+    if not heads or hidden < heads * turned:
+        raise UnknownShape
+    return 0, elements(shape[:-1]) * (heads * turned * 3)
+
+
 def _gelu(call: Call) -> int:
     return 8 if call.text("approximate", "none") == "tanh" else 5
 
@@ -753,6 +766,9 @@ _RULES: dict[str, Rule] = {
     "NegativeLogLikelihoodLoss": lambda call: (0, elements(call.read(1)) * (2 + 2 * call.has(2))),
     "Clip": _per_result(_clipped),
     "Gelu": _per_result(_gelu),
+    "RotaryEmbedding": _rotated,
+    # In training, the mean and the variance, too.
+    "BatchNormalization": _per_result(lambda call: 6 if call.number("training_mode") else 2),
     "Swish": _per_result(_swish),
     "FastGelu": _per_result(lambda call: _FAST_GELU + call.has(1)),
     "DequantizeLinear": _per_result(lambda call: 1 + call.has(2)),
@@ -797,11 +813,11 @@ _MOVES = _names(
     " ExpandDims"
 )
 _PER_OUTPUT = {
-    "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "BlackmanWindow": 9,
+    "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "BlackmanWindow": 9,
     "Celu": 6, "Elu": 4, "GatherBlockQuantized": 2, "HammingWindow": 5, "HannWindow": 5,
     "HardSigmoid": 4, "HardSwish": 5, "LeakyRelu": 2, "Mish": 5,
     "PRelu": 2, "QEmbedLayerNormalization": 9, "QLinearAdd": 7, "QLinearLeakyRelu": 1,
-    "QLinearMul": 7, "QLinearSigmoid": 1, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 5,
+    "QLinearMul": 7, "QLinearSigmoid": 1, "QuickGelu": 6, "Selu": 5,
     "Shrink": 3, "Sigmoid": 4, "Softplus": 3, "Softsign": 3, "SwiGLU": 6,
     **dict.fromkeys(
         _names(
