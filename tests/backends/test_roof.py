@@ -91,3 +91,21 @@ def test_figures_are_rates_of_the_sizes_that_they_hold_for(monkeypatch: pytest.M
     sizes = [size for size, _ in roof.levels]
     assert roof.near_bytes < sizes[0] < sizes[1] < 2 * 4 * (1 << 23)
     assert [rate for _, rate in roof.levels] == [9 * size / 4 * 1000 for size in sizes]
+
+
+def test_measuring_again_keeps_what_was_higher(
+    measured: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roofs = iter(
+        Roof("x", {"fp32": fp32, "int8": int8}, memory, 5.0, 8, ((64, near),), launch, "x")
+        for fp32, int8, memory, near, launch in (
+            (9.0, 8.0, 7.0, 6.0, 0.2),
+            (1.0, 10.0, 2.0, 11.0, 0.1),
+        )
+    )
+    monkeypatch.setattr(profiling, "_BUSY", "x")
+    monkeypatch.setattr(profiling, "measure_roof", lambda cpu, threads: next(roofs))
+    cpu_roof("Some CPU", 0, "1.31")
+    best = cpu_roof("Some CPU", 0, "1.31")
+    expected = Roof("x", {"fp32": 9.0, "int8": 10.0}, 7.0, 5.0, 8, ((64, 11.0),), 0.1, "x")
+    assert best == expected

@@ -104,23 +104,38 @@ def cpu_roof(cpu: str, threads: int, version: str) -> Roof | None:
     path = paths.cache_dir() / _FILE
     key = f"{cpu}, {threads} threads, ONNX Runtime {version}"
     known: dict[str, Any] = {}
+    kept: Roof | None = None
     with contextlib.suppress(OSError, ValueError, DldError):
         loaded = json.loads(path.read_text(encoding="utf-8"))
         known = loaded if isinstance(loaded, dict) else {}
         if key in known:
-            roof = decode(Roof, known[key])
+            kept = decode(Roof, known[key])
             # Peaks of versions before there were levels are measured anew.
-            if roof.levels and (_BUSY not in roof.source or _is_busy()):
-                return roof
+            if kept.levels and (_BUSY not in kept.source or _is_busy()):
+                return kept
     try:
         roof = measure_roof(cpu, threads)
     # The seam: a build of ONNX Runtime that cannot run these is no reason to fail.
     except Exception:  # noqa: BLE001
         return None
+    roof = roof if kept is None else _better(roof, kept)
     with contextlib.suppress(OSError, DldError):
         paths.ensure(path.parent)
         write_text(path, json.dumps({**known, key: encode(roof)}), overwrite=True)
     return roof
+
+
+def _better(roof: Roof, kept: Roof) -> Roof:
+    """Return the highest peaks of two measurements of one machine."""
+    before = dict(kept.levels)
+    return replace(
+        roof,
+        flops={kind: max(rate, kept.flops.get(kind, 0.0)) for kind, rate in roof.flops.items()},
+        bandwidth=max(roof.bandwidth, kept.bandwidth),
+        near_bandwidth=max(roof.near_bandwidth, kept.near_bandwidth),
+        levels=tuple((size, max(rate, before.get(size, 0.0))) for size, rate in roof.levels),
+        launch_ms=min(roof.launch_ms, kept.launch_ms or roof.launch_ms),
+    )
 
 
 def measure_roof(cpu: str, threads: int) -> Roof:

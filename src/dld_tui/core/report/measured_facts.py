@@ -20,6 +20,7 @@ INPUTS = "inputs"
 """The fact of a report with :attr:`..inputs.guess.Guess.facts`; here, since that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
+_PEAKS = 200
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,28 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     limits = roofline_text(report.layers)
     if limits:
         yield MeasuredFact("limited by", limits)
+    yield from _peaks(report)
+
+
+def _peaks(report: Report) -> Iterator[MeasuredFact]:
+    """Yield the peaks that the roofline of the layers is drawn with."""
+    roofs = report.facts.get("roofs")
+    used = {layer.provider for layer in report.layers if layer.roof_ms is not None}
+    for provider, roof in roofs.items() if isinstance(roofs, dict) else ():
+        if provider not in used or not isinstance(roof, dict):
+            continue
+        flops, bandwidth = roof.get("flops"), _time(roof.get("bandwidth"))
+        rates = flops.items() if isinstance(flops, dict) else ()
+        parts = [
+            f"{visible(kind)} {fmt.short_count(known)}FLOP/s"
+            for kind, rate in rates
+            if (known := _time(rate)) is not None
+        ]
+        if bandwidth is not None:
+            parts.append(f"memory {fmt.size(round(bandwidth))}/s")
+        source = roof.get("source")
+        text = ", ".join(parts) + (f" ({visible(source)})" if isinstance(source, str) else "")
+        yield MeasuredFact("peaks", clip(text, _PEAKS), parts[0] if parts else fmt.UNKNOWN)
 
 
 def _repeats(value: JSON) -> str:
