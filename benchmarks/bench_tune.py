@@ -60,8 +60,8 @@ def main(argv: list[str]) -> int:
         _print_pairs(options.models)
         return 0
     print("| model | tune: set-up | claimed | gate | held | attributed | cosine | measuring"
-          " | sweep: set-up | gate | load |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+          " | overhead | sweep: set-up | gate | load |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     ratios: list[tuple[float, float]] = []
     for model in map(Path.resolve, options.models):
         with harness.work_folder() as folder:
@@ -118,6 +118,7 @@ def _row(
         "–" if share is None else f"{share:.0f} %",
         cosine,
         f"{seconds['measuring'] / seconds['all']:.0%} of {seconds['all']:.0f} s",
+        f"{(seconds['loading'] + seconds['checking']) / seconds['measuring']:.1%}",
         swept["name"], f"{by_sweep:.2f} x", f"{os.getloadavg()[0]:.1f}",
     ]  # fmt: skip
     return row, (gated, by_sweep)

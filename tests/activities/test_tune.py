@@ -549,6 +549,18 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
             pytest.fail(f"a pass of four items takes {pair.ratio} as long as one, by item")
 
 
+@pytest.mark.parametrize(("provider", "forks"), [("CPU", True), ("CUDA", False)])
+def test_only_processes_without_a_gpu_are_forks(tmp_path: Path, provider: str, forks: bool) -> None:
+    path = write(tmp_path, DEEP, "deep.onnx")
+    with (
+        contextlib.closing(Document.open(path)) as document,
+        contextlib.closing(
+            tune._Tuning(Request(model=path, provider=provider, again=True), document)
+        ) as tuning,
+    ):
+        assert (tuning._pair_server is not None) == forks
+
+
 def returned(events: Generator[Event, None, T]) -> T:
     """Return what a generator returns when its events are over."""
     while True:

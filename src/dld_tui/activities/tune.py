@@ -293,9 +293,12 @@ class _Tuning:
         self._journal.close()
 
     @functools.cached_property
-    def _pair_server(self) -> ForkServer:
+    def _pair_server(self) -> ForkServer | None:
+        """Starts the processes of pairs; None on a GPU, whose driver a fork may not inherit."""
         from dld_tui.activities.separate_process import process_server
 
+        if self._settings(self._base).memory != "cpu":
+            return None
         return self._open.enter_context(contextlib.closing(process_server(_PAIR_IMPORTS)))
 
     def left_behind(self) -> str:
