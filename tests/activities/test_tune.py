@@ -17,7 +17,7 @@ import pytest
 
 from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
-from dld_tui.backends.onnxruntime import contest, session
+from dld_tui.backends.onnxruntime import contest, runtime, session
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
@@ -550,7 +550,10 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("provider", "forks"), [("CPU", True), ("CUDA", False)])
-def test_only_processes_without_a_gpu_are_forks(tmp_path: Path, provider: str, forks: bool) -> None:
+def test_only_processes_without_a_gpu_are_forks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, forks: bool
+) -> None:
+    monkeypatch.setattr(runtime, "providers", lambda: ["CPU", "CUDA"])
     path = write(tmp_path, DEEP, "deep.onnx")
     with (
         contextlib.closing(Document.open(path)) as document,
