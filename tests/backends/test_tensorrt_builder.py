@@ -53,6 +53,11 @@ def test_a_plain_build(trt: Any, model: Path) -> None:
     events: list[Event] = []
     built, network, config = fake_build(trt, model, events)
     assert built.path.read_bytes()[:4] == b"ftrt"
+    assert sum(stage.ms for stage in built.stages) == pytest.approx(1000 * built.seconds, abs=0.01)
+    assert [stage.name for stage in built.stages] == [
+        "Starting TensorRT", "Parsing the model", "Configuring the build", "Tactic Timing",
+        "Building Engine, other", "Building, outside these phases",
+    ]  # fmt: skip
     assert built.bytes == built.path.stat().st_size
     assert not built.strong
     assert network.num_layers >= 4

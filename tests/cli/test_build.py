@@ -56,6 +56,20 @@ def request_of(dld: Dld, runs: Runs, *arguments: str) -> Request:
     return runs.request
 
 
+def test_the_stages_are_shown(dld: Dld, runs: Runs) -> None:
+    runs.result["stages"] = [
+        {"name": "Parsing the model", "ms": 250.0},
+        {"name": "\x1b[31mTactics", "ms": 1250.0},
+    ]
+    outcome = dld("build", "m.onnx")
+    lines = outcome.out.splitlines()
+    assert lines[-3].split() == ["stage", "ms"]
+    assert lines[-2].split() == ["Parsing", "the", "model", "250.000"]
+    assert lines[-1].endswith("1,250.000")
+    assert "\x1b" not in outcome.out
+    assert dld("build", "m.onnx", "--json").json["stages"][0]["ms"] == 250
+
+
 def test_the_result_is_shown(dld: Dld, runs: Runs) -> None:
     outcome = dld("build", "m.onnx")
     assert outcome.out == (

@@ -20,6 +20,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
+from dld_tui.core.report.start_up import Stage
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
@@ -57,6 +58,8 @@ class Result:
     remarks: list[str]
     guess: list[GuessedInput] | None
     """Guesses about the shapes."""
+    stages: tuple[Stage, ...] = ()
+    """What the seconds went to; empty for results of earlier versions. Untrusted text."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -113,6 +116,7 @@ def run(request: Request) -> Iterator[Event]:
             warnings=built.warnings,
             remarks=built.remarks,
             guess=None if chosen.guess is None else chosen.guess.facts,
+            stages=tuple(built.stages),
         )
     )
 
@@ -172,6 +176,7 @@ def _record(
         "device": encode(built.device),
         "environment": {**environment(_PACKAGES)},
         "seconds": round(built.seconds, 3),
+        "stages": list[JSON](encode(stage) for stage in built.stages),
         "timing_cache": built.timing_cache,
         "retyping": built.retyping,
         "remarks": list[JSON](built.remarks),

@@ -44,6 +44,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.report.start_up import Stage
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -400,6 +401,7 @@ _PERIOD_S = 0.1
 _STOP_S = 60.0
 """How long a build may take from one step to the next when it is asked to stop."""
 _CHUNK = 16 << 20
+_BUILDING = "Building the engine"
 
 
 @dataclass
@@ -420,6 +422,8 @@ class BuiltEngine:
     warnings: int = 0
     tail: list[str] = field(default_factory=list)
     """The end of the log."""
+    stages: list[Stage] = field(default_factory=list)
+    """What the time went to. Names of the library's phases are untrusted text."""
     retyping: dict[str, JSON] | None = None
     """What the casts are that a strongly typed network got for the precisions of layers."""
 
@@ -490,7 +494,10 @@ class _Build:
         self._profiles = profiles
         self._queue: queue.SimpleQueue[Log | None] = queue.SimpleQueue()
         self._phases = Phases()
-        self._stage = "Starting TensorRT"
+        self._stage = ""
+        self._began: list[tuple[str, float]] = []
+        """The stages, and when each began."""
+        self._enter("Starting TensorRT")
         self._host: trt.IHostMemory | None = None
         self.selection: Selection | None = None
         self.prepare: Callable[[Network], None] | None = None
@@ -512,6 +519,7 @@ class _Build:
             began = monotonic()
             yield from self._native(path, wanted)
             self._built.seconds = monotonic() - began
+            self._built.stages = self._stages(began)
             if self._host is None:
                 raise self._failure()
             yield Progress(0, None, stage="Writing the engine")
@@ -523,6 +531,25 @@ class _Build:
         self._built.warnings = self._log.warnings
         self._built.tail = list(self._log.tail)
         return self._built
+
+    def _enter(self, stage: str) -> None:
+        self._stage = stage
+        self._began.append((stage, monotonic()))
+
+    def _stages(self, began: float) -> list[Stage]:
+        """Return the stages with the phases of the library inside the last; they add up."""
+        ended = began + self._built.seconds
+        begins = [began, *(at for _, at in self._began[1:]), ended]
+        times = [
+            (name, end - begin)
+            for (name, _), begin, end in zip(self._began, begins, begins[1:], strict=False)
+        ]
+        phases = self._phases.durations()
+        if times[-1][0] == _BUILDING and phases:
+            rest = times[-1][1] - sum(took for _, took in phases)
+            if rest >= 0:
+                times[-1:] = [*phases, ("Building, outside these phases", rest)]
+        return [Stage(name, round(1000 * took, 3)) for name, took in times]
 
     def _retype(self, stack: contextlib.ExitStack) -> Document:
         """Return a copy of the model whose casts give the layers their precisions."""
@@ -583,13 +610,13 @@ class _Build:
         with self._on_device() as cuda:
             builder = self._builder(logger)
             load_plugins(builder, settings, library.facts)
-            self._stage = "Parsing the model"
+            self._enter("Parsing the model")
             network = parse(builder, path, self._document, settings, library, log)
             if not network.strong:
                 set_precisions(network, wanted, settings)
             if self.prepare is not None:
                 self.prepare(network)
-            self._stage = "Configuring the build"
+            self._enter("Configuring the build")
             config = configure(builder, network, settings, self._profiles, library)
             calibrator = self._calibrator(config, network, cuda)
             selection = self.selection or selection_for(settings)
@@ -602,7 +629,7 @@ class _Build:
             for remark in network.remarks:
                 log.note(remark, "warning")
             self._built.remarks += network.remarks
-            self._stage = "Building the engine"
+            self._enter(_BUILDING)
             if not self._phases.stopped.is_set():
                 host = builder.build_serialized_network(network.network, config)
                 if selection is not None:

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import IO, TYPE_CHECKING
 
 from dld_tui.core.errors import SaveError
@@ -171,6 +172,7 @@ class _Phase:
     name: str
     parent: str | None
     steps: int
+    began: float
     done: int = 0
 
 
@@ -182,11 +184,13 @@ class Phases:
         """Set it to let the build end at its next step."""
         self._lock = threading.Lock()
         self._phases: dict[str, _Phase] = {}
+        self._seconds: dict[tuple[str | None, str], float] = {}
+        """By the parent and the name, of phases that are over."""
 
     def start(self, name: str, parent: str | None, steps: int) -> None:
         """Begin a phase, inside another or as the whole."""
         with self._lock:
-            self._phases[name] = _Phase(name, parent or None, max(0, steps))
+            self._phases[name] = _Phase(name, parent or None, max(0, steps), monotonic())
 
     def step(self, name: str, step: int) -> bool:
         """Note a step that is done, counted from 0; return whether to go on."""
@@ -199,7 +203,30 @@ class Phases:
     def finish(self, name: str) -> None:
         """End a phase."""
         with self._lock:
-            self._phases.pop(name, None)
+            phase = self._phases.pop(name, None)
+            if phase is not None:
+                key = phase.parent, name
+                self._seconds[key] = self._seconds.get(key, 0.0) + monotonic() - phase.began
+
+    def durations(self) -> list[tuple[str, float]]:
+        """Return the seconds of the phases that are over, in rows that add up.
+
+        A phase is divided into those directly inside it, unless these overlap. Names are untrusted
+        text.
+        """
+        with self._lock:
+            seconds = dict(self._seconds)
+        rows: list[tuple[str, float]] = []
+        for (parent, name), whole in seconds.items():
+            if parent is not None:
+                continue
+            inside = {inner: took for (outer, inner), took in seconds.items() if outer == name}
+            rest = whole - sum(inside.values())
+            if not inside or rest < 0:
+                rows.append((name, whole))
+            else:
+                rows += [*inside.items(), (f"{name}, other", rest)]
+        return rows
 
     def progress(self) -> Progress | None:
         """Return how far the build is; None between its stages."""

@@ -15,6 +15,7 @@ from dld_tui.cli.output import narrate, require_free, write, write_json, write_t
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json, settings_of, to_json, validate
+from dld_tui.core.report.start_up import STAGE_COLUMNS
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.facts import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
@@ -116,6 +117,9 @@ def _show(result: Result) -> None:
     ):  # fmt: skip
         if path is not None:
             write(f"{title}: {visible(str(path))}")
+    if result.stages:
+        write()
+        write_table(Table(STAGE_COLUMNS, result.stages))
     for remark in result.remarks:
         narrate(remark)
 
