@@ -128,3 +128,12 @@ def test_layers_above_the_roof_are_named_as_such() -> None:
         "compute 100 % (at 102 % of the roof); 1 layer above the roof, which was measured on a"
         " busy machine or without a cache that held the data"
     )
+
+
+def test_the_time_of_a_launch_is_not_compared_with_the_roof() -> None:
+    cuda = {"provider": "CUDAExecutionProvider"}
+    launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
+    assert (roof_percent(launched), limiter(launched)) == (None, None)
+    assert per_second(launched, launched.flops) is None
+    assert roofline_text([launched]) == ""
+    assert limiter(layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)) == "compute"  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from dld_tui.core.cost.operators import (
     parts_read,
     work,
 )
-from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.report.groups import ELEMENT_BITS, is_launched
 from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
@@ -126,8 +126,13 @@ def _computed_type(kind: str, roof: Roof, node: NodeKind | None) -> str:
 
 
 def measured_ms(layer: Layer) -> float | None:
-    """Return the time of one run of a layer: of its kernels on a GPU, where that is known."""
-    ms = layer.gpu_time_ms if layer.gpu_time_ms is not None else layer.time_ms
+    """Return the time of one run of a layer, on a GPU that of its kernels; None if unknown.
+
+    The time that a device provider reports without kernels is that of the launch.
+    """
+    ms = layer.gpu_time_ms
+    if ms is None and not is_launched(layer):
+        ms = layer.time_ms
     return None if not ms else ms / (layer.count or 1.0)
 
 
