@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.tune.changes import CHANGES, Setup, thread_changes, usable_changes
+from dld_tui.core.text import visible
+from dld_tui.core.tune.changes import CHANGES, Change, Setup, thread_changes, usable_changes
 from dld_tui.core.tune.journal import Journal
 from dld_tui.core.tune.result import cpp_code, python_code
 from dld_tui.core.types import JSON
@@ -90,6 +93,79 @@ def test_cpp_code_has_every_setting() -> None:
     gpu = cpp_code("m.onnx", {"provider": "CUDA", "provider_option": ["prefer_nhwc=1"]})
     assert 'const char* cuda_keys[] = {"prefer_nhwc"};' in gpu
     assert "AppendExecutionProvider_CUDA_V2(*cuda);" in gpu
+
+
+@pytest.mark.parametrize("change", [*CHANGES, *thread_changes(4, 2)], ids=lambda one: one.id)
+def test_python_code_makes_the_session_that_was_timed(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    from dld_tui.activities.profile_onnxruntime import Request
+    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.core.params import from_json
+
+    provider = change.providers[0] if change.providers else "CPU"
+    values: dict[str, Any] = {"provider": provider, "device_id": 1, **change.session}
+    made: list[Any] = []
+    monkeypatch.setattr(
+        runtime, "InferenceSession", lambda *args, **kwargs: made.append((args, kwargs))
+    )
+    monkeypatch.setattr(
+        "dld_tui.backends.onnxruntime.runtime.providers", lambda: ["Tensorrt", "CUDA", "CPU"]
+    )
+    exec(compile(python_code("m.onnx", values), "code", "exec"), {})
+    (_, options), more = made[0]
+    settings = from_json(Request, {"model": "m.onnx", **values}).session_settings()
+    timed = backend.session_options(runtime, settings)
+    names = ("intra_op_num_threads", "inter_op_num_threads", "execution_mode",
+             "graph_optimization_level", "enable_mem_pattern", "enable_cpu_mem_arena")  # fmt: skip
+    for name in names:
+        assert getattr(options, name) == getattr(timed, name), name
+    for key, value in settings.config.items():
+        assert options.get_session_config_entry(key) == value
+    assert more == {"providers": backend.provider_list(settings.providers, settings)}
+
+
+def test_providers_of_any_spelling_and_their_own_options() -> None:
+    values: dict[str, JSON] = {"provider": "tensorrt, CUDAExecutionProvider", "device_id": 1,
+              "provider_option": ["trt_fp16_enable=1", "cuda.prefer_nhwc=1", "a.b=c"]}  # fmt: skip
+    made: list[Any] = []
+
+    def session(*_: object, **more: Any) -> None:
+        made.append(more["providers"])
+
+    code = python_code("m.onnx", values).replace("ort.InferenceSession", "session")
+    runtime = pytest.importorskip("onnxruntime")
+    exec(compile(code, "code", "exec"), {"session": session, "ort": runtime})
+    assert made[0] == [
+        ("TensorrtExecutionProvider", {"device_id": "1", "trt_fp16_enable": "1", "a.b": "c"}),
+        ("CUDAExecutionProvider", {"device_id": "1", "prefer_nhwc": "1"}),
+    ]
+    cpp = cpp_code("m.onnx", values)
+    assert cpp.index("AppendExecutionProvider_TensorRT_V2") < cpp.index("_CUDA_V2(*cuda);")
+    assert 'const char* cuda_values[] = {"1", "1"};' in cpp
+    other = cpp_code("m.onnx", {"provider": "openvino", "provider_option": ["device_type=CPU"]})
+    assert 'options.AppendExecutionProvider("OpenVINO", {{"device_type", "CPU"}});' in other
+
+
+@pytest.mark.parametrize("name", ['a"b\\c.onnx', "a\nb\x1b7\u202e.onnx", "é\udcff??/.onnx", "'😀"])
+def test_paths_in_code_are_those_of_the_file(name: str) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    made: list[Any] = []
+    code = python_code(name, {}).replace("ort.InferenceSession", "session")
+    exec(compile(code, "c", "exec"), {"session": lambda *args, **_: made.append(args[0]),
+                                      "ort": runtime})  # fmt: skip
+    assert made == [name]
+    cpp = cpp_code(name, {})
+    assert cpp.count("\n") == 7
+    assert visible(cpp.replace("\n", "")) == cpp.replace("\n", "")
+    literal = cpp[cpp.index('(env, "') + 7 : cpp.index('", options);')]
+    plain = re.sub(rb"\\([0-7]{3}|.)", lambda found: _byte(found[1]), literal.encode())
+    assert plain == os.fsencode(name)
+
+
+def _byte(escape: bytes) -> bytes:
+    return bytes([int(escape, 8)]) if escape.isdigit() else escape
 
 
 def test_code_of_a_provider_that_nobody_named_is_that_of_the_cpu() -> None:

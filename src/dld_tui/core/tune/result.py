@@ -308,24 +308,43 @@ def _found(name: str, result: Path) -> str:
     return str(beside) if beside.is_file() and not Path(name).is_file() else name
 
 
-_PYTHON_LEVELS = {
+_LEVELS = {
     "disabled": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED", "layout": "ORT_ENABLE_LAYOUT", "all": "ORT_ENABLE_ALL",
 }  # fmt: skip
+_PROVIDERS = (
+    "CPU", "CUDA", "Tensorrt", "NvTensorRTRTX", "OpenVINO", "Dml", "ROCM", "MIGraphX", "CoreML",
+    "XNNPACK", "QNN", "CANN", "Dnnl", "ACL", "ArmNN", "WebGpu", "VitisAI", "Azure",
+)  # fmt: skip
+"""As ONNX Runtime spells them, which ``dld`` takes in any case."""
+_SUFFIX = "ExecutionProvider"
+_WITH_DEVICE_ID = ("CUDA", "Tensorrt", "NvTensorRTRTX", "ROCM", "MIGraphX", "Dml", "CANN")
 
 
 def _pairs(session: Mapping[str, JSON], name: str) -> list[tuple[str, str]]:
     listed = session.get(name, [])
     texts = [str(one) for one in listed] if isinstance(listed, list) else []
-    found = (text.partition("=") for text in texts)
-    return [(key, value) for key, _, value in found]
+    return [(key, value) for key, _, value in (text.partition("=") for text in texts)]
 
 
-def _providers(session: Mapping[str, JSON]) -> list[str]:
-    names = str(session.get("provider", "CPU")).split(",")
-    known = [name.strip() for name in names if name.strip()] or ["CPU"]
-    full = [f"{name}ExecutionProvider" for name in known]
-    return [name.replace("TensorRTExec", "TensorrtExec") for name in full]
+def _providers(session: Mapping[str, JSON]) -> dict[str, dict[str, str]]:
+    """Return the options of each provider by its short name, in order of preference."""
+    spelled = {name.lower(): name for name in _PROVIDERS}
+    short = [
+        name.strip().removesuffix(_SUFFIX) for name in str(session.get("provider", "")).split(",")
+    ]
+    names = [spelled.get(name.lower(), name) for name in short if name] or ["CPU"]
+    device = session.get("device_id")
+    options: dict[str, dict[str, str]] = {
+        name: {"device_id": str(device)} if device and name in _WITH_DEVICE_ID else {}
+        for name in names
+    }
+    for key, value in _pairs(session, "provider_option"):
+        prefix, dot, rest = key.partition(".")  # NAME.KEY, or KEY of the first provider
+        owner = spelled.get(prefix.removesuffix(_SUFFIX).lower(), prefix)
+        name, option = (owner, rest) if dot and owner in options else (names[0], key)
+        options[name][option] = value
+    return options
 
 
 def python_code(model: str, session: Mapping[str, JSON]) -> str:
@@ -337,17 +356,22 @@ def python_code(model: str, session: Mapping[str, JSON]) -> str:
         lines.append(f"options.inter_op_num_threads = {inter}")
         lines.append("options.execution_mode = ort.ExecutionMode.ORT_PARALLEL")
     if level := session.get("optimization_level"):
-        name = f"ort.GraphOptimizationLevel.{_PYTHON_LEVELS[str(level)]}"
+        name = f"ort.GraphOptimizationLevel.{_LEVELS[str(level)]}"
         lines.append(f"options.graph_optimization_level = {name}")
     for key, value in _pairs(session, "dim"):
-        lines.append(f"options.add_free_dimension_override_by_name({_text(key)}, {int(value)})")
+        size = int(value)
+        lines.append(f"options.add_free_dimension_override_by_name({_python_text(key)}, {size})")
     for key, value in _pairs(session, "session_config"):
-        lines.append(f"options.add_session_config_entry({_text(key)}, {_text(value)})")
-    first, *others = _providers(session)
-    own = ", ".join(f"{_text(k)}: {_text(v)}" for k, v in _pairs(session, "provider_option"))
-    listed = [f"({_text(first)}, {{{own}}})" if own else _text(first), *map(_text, others)]
+        entry = f"{_python_text(key)}, {_python_text(value)}"
+        lines.append(f"options.add_session_config_entry({entry})")
+    listed = []
+    for name, options in _providers(session).items():
+        full = _python_text(name + _SUFFIX)
+        own = ", ".join(f"{_python_text(k)}: {_python_text(v)}" for k, v in options.items())
+        listed.append(f"({full}, {{{own}}})" if own else full)
     lines.append(
-        f"session = ort.InferenceSession({_text(model)}, options, providers=[{', '.join(listed)}])"
+        f"session = ort.InferenceSession({_python_text(model)}, options,"
+        f" providers=[{', '.join(listed)}])"
     )
     if session.get("io_binding"):
         lines.append("# Keep inputs and outputs on the device: session.io_binding()")
@@ -355,54 +379,78 @@ def python_code(model: str, session: Mapping[str, JSON]) -> str:
 
 
 def cpp_code(model: str, session: Mapping[str, JSON]) -> str:
-    """Return code that creates the session with ONNX Runtime's C++ API."""
-    lines = [
-        "#include <onnxruntime_cxx_api.h>",
-        "",
-        "Ort::Env env;",
-        "Ort::SessionOptions options;",
-    ]
+    """Return a program that creates the session with ONNX Runtime's C++ API."""
+    lines = ["Ort::Env env;", "Ort::SessionOptions options;"]
     if threads := session.get("threads"):
         lines.append(f"options.SetIntraOpNumThreads({threads});")
     if inter := session.get("inter_threads"):
         lines.append(f"options.SetInterOpNumThreads({inter});")
         lines.append("options.SetExecutionMode(ORT_PARALLEL);")
     if level := session.get("optimization_level"):
-        lines.append(f"options.SetGraphOptimizationLevel({_PYTHON_LEVELS[str(level)]});")
+        lines.append(f"options.SetGraphOptimizationLevel({_LEVELS[str(level)]});")
     for key, value in _pairs(session, "dim"):
         lines.append(
             "Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName("
-            f"options, {_text(key)}, {int(value)}));"
+            f"options, {_cpp_text(key)}, {int(value)}));"
         )
     for key, value in _pairs(session, "session_config"):
-        lines.append(f"options.AddConfigEntry({_text(key)}, {_text(value)});")
-    for at, name in enumerate(_providers(session)):
-        if kind := _CPP_KINDS.get(name.removesuffix("ExecutionProvider")):
-            lines += _cpp_provider(kind, _pairs(session, "provider_option") if at == 0 else [])
-    lines.append(f"Ort::Session session(env, {_text(model)}, options);")
-    return "\n".join(lines) + "\n"
+        lines.append(f"options.AddConfigEntry({_cpp_text(key)}, {_cpp_text(value)});")
+    for name, options in _providers(session).items():
+        if name != "CPU":
+            lines += _cpp_provider(name, options)
+    lines.append(f"Ort::Session session(env, {_cpp_text(model)}, options);")
+    if session.get("io_binding"):
+        lines.append("// Keep inputs and outputs on the device: Ort::IoBinding binding(session);")
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"#include <onnxruntime_cxx_api.h>\n\nint main() {{\n{body}\n}}\n"
 
 
 _CPP_KINDS = {"CUDA": "CUDA", "Tensorrt": "TensorRT"}
+"""Providers with functions of their own."""
+_CPP_NAMES = {"NvTensorRTRTX": "NvTensorRtRtx", "Dml": "DML", "WebGpu": "WebGPU"}
 
 
-def _cpp_provider(kind: str, options: Sequence[tuple[str, str]]) -> list[str]:
-    made = kind.lower()
+def _cpp_provider(name: str, options: Mapping[str, str]) -> list[str]:
+    kind = _CPP_KINDS.get(name)
+    if kind is None:
+        entries = ", ".join(f"{{{_cpp_text(k)}, {_cpp_text(v)}}}" for k, v in options.items())
+        named = _cpp_text(_CPP_NAMES.get(name, name))
+        return [f"options.AppendExecutionProvider({named}, {{{entries}}});"]
+    variable = kind.lower()
     lines = [
-        f"Ort{kind}ProviderOptionsV2* {made} = nullptr;",
-        f"Ort::ThrowOnError(Ort::GetApi().Create{kind}ProviderOptions(&{made}));",
+        f"Ort{kind}ProviderOptionsV2* {variable} = nullptr;",
+        f"Ort::ThrowOnError(Ort::GetApi().Create{kind}ProviderOptions(&{variable}));",
     ]
     if options:
-        keys, values = (", ".join(_text(pair[side]) for pair in options) for side in (0, 1))
+        keys, values = (
+            ", ".join(map(_cpp_text, texts)) for texts in (options.keys(), options.values())
+        )
         lines += [
-            f"const char* {made}_keys[] = {{{keys}}};",
-            f"const char* {made}_values[] = {{{values}}};",
+            f"const char* {variable}_keys[] = {{{keys}}};",
+            f"const char* {variable}_values[] = {{{values}}};",
             f"Ort::ThrowOnError(Ort::GetApi().Update{kind}ProviderOptions(",
-            f"    {made}, {made}_keys, {made}_values, {len(options)}));",
+            f"    {variable}, {variable}_keys, {variable}_values, {len(options)}));",
         ]
-    return [*lines, f"options.AppendExecutionProvider_{kind}_V2(*{made});"]
+    return [
+        *lines,
+        f"options.AppendExecutionProvider_{kind}_V2(*{variable});",
+        f"Ort::GetApi().Release{kind}ProviderOptions({variable});",
+    ]
 
 
-def _text(value: str) -> str:
-    """Return a string literal that Python and C++ both accept."""
-    return json.dumps(visible(value), ensure_ascii=False)
+def _python_text(value: str) -> str:
+    """Return a string literal; of unsafe characters it has escapes that Python reads."""
+    return json.dumps(value, ensure_ascii=False) if visible(value) == value else ascii(value)
+
+
+def _cpp_text(value: str) -> str:
+    """Return a string literal; of unsafe characters it has the bytes of UTF-8 or of the path."""
+    parts = []
+    for char in value:
+        if char in '\\"':
+            parts.append(f"\\{char}")
+        elif visible(char) == char:
+            parts.append(char)
+        else:  # octal escapes end after three digits, hexadecimal ones do not
+            parts += [f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape")]
+    return f'"{"".join(parts)}"'
