@@ -24,14 +24,16 @@ FOUND = StartUp(
 def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
     session, most, places = start_up_lines(FOUND)
     assert "8.000 ms, the first pass 5.000 ms, later ones 1.000 ms; medians of 3" in session
-    assert most == "Most of it is packing of weights: 6.000 ms, 75 %."
-    assert places == "Before any run, nodes are assigned to providers: 1 on CUDA, 1 on CPU."
+    assert most == "The longest stage is packing of weights: 6.000 ms, 75 %."
+    assert places == "Providers of the nodes before any run: 1 on CUDA, 1 on CPU."
 
 
 def test_a_stage_below_zero_is_explained() -> None:
     stages = (Stage("reading", 9.0), Stage("layout optimisation", -1.0))
     lines = start_up_lines(replace(FOUND, stages=stages))
-    assert lines[2] == "A stage below 0 saves others more than it takes, or is within the noise."
+    assert (
+        lines[2] == "A negative stage saves others more time than it takes, or is within the noise."
+    )
 
 
 def test_nodes_that_are_elsewhere_come_first() -> None:

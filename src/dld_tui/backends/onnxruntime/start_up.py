@@ -20,13 +20,13 @@ from dld_tui.core.report.start_up import NodePlacement, Stage
 _NO_PACKING = {"session.disable_prepacking": "1"}
 _RECORD = {"session.record_ep_graph_assignment_info": "1"}
 _LEVELS = (
-    ("disabled", "reading, checking, placing nodes, kernels"),
+    ("disabled", "parsing, checks, placement, kernels"),
     ("basic", "basic optimisation"),
     ("extended", "extended optimisation"),
     ("all", "layout optimisation"),
 )
 _PACKING = "packing of weights"
-_FILE = "bytes from the disk or its cache"
+_FILE = "reading the file"
 _NO_KERNEL = re.compile(r"(\w+) kernel not found in registries for Op type: (\S+) node name: (.*)")
 _ON_CPU = re.compile(r"ForceFallback to CPU execution for node: (.*?) because (.*?)\.?$", re.M)
 

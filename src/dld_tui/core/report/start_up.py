@@ -87,15 +87,17 @@ def start_up_lines(result: StartUp) -> list[str]:
     ]
     if worst is not None and result.session_ms > 0 and worst.ms > 0:
         share = 100 * worst.ms / result.session_ms
-        lines.append(f"Most of it is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
+        lines.append(f"The longest stage is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
     if any(stage.ms < 0 for stage in result.stages):
-        lines.append("A stage below 0 saves others more than it takes, or is within the noise.")
+        lines.append(
+            "A negative stage saves others more time than it takes, or is within the noise."
+        )
     by: dict[str, int] = {}
     for node in result.nodes:
         by[node.provider] = by.get(node.provider, 0) + 1
     if by:
         counts = ", ".join(f"{count:,} on {visible(name)}" for name, count in by.items())
-        lines.append(f"Before any run, nodes are assigned to providers: {counts}.")
+        lines.append(f"Providers of the nodes before any run: {counts}.")
     else:
         lines.append("This ONNX Runtime does not report the provider of each node.")
     return lines
