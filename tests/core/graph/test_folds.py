@@ -185,7 +185,7 @@ def test_layers_of_several_kinds_repeat_by_their_period(dotted: bool) -> None:
     [
         (("/0", "/1"), ["scope 0", "scope 1"]),
         (("/head", "/1"), ["head", "scope 1"]),
-        (("/layers/3", "/layers/4"), ["layers/3", "layers/4"]),
+        (("/layers/3", "/layers/4"), ["scope 3", "scope 4"]),
         (("/layer3", "/1st"), ["layer3", "1st"]),
     ],
 )

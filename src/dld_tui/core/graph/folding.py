@@ -357,9 +357,11 @@ class Fold:
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         shown = len(self._outer) if is_all else max(len(self._outer), len(shared))
-        if 0 < shown < len(scope) and scope[shown].isdecimal():
+        separator = self._folder.separator
+        is_number = shown < len(scope) and scope[shown].isdecimal()
+        if separator == "." and shown and is_number:
             shown -= 1  # the 3 of layers.3 is no name
-        return self._folder.separator.join(scope[shown:])
+        return separator.join(scope[shown:])
 
     @cached_property
     def children(self) -> list[Fold]:
