@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import pkgutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,10 @@ import pytest
 from dld_tui import screens
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.errors import InputError
 from dld_tui.core.files.preview import preview
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.text import fit
+from dld_tui.core.text import fit, visible
 from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
 from dld_tui.core.tune.result import (
     COLUMNS,
@@ -24,6 +26,7 @@ from dld_tui.core.tune.result import (
     Code,
     TuneResult,
     load_result,
+    result_lines,
     result_parts,
     tune_table,
 )
@@ -135,6 +138,48 @@ def test_a_result_is_a_file_that_opens_and_may_be_moved(tmp_path: Path) -> None:
     assert result.model == str(after / "m.tune.onnx")
     lines = dict(preview(str(after / "m.tune.json"), "TUNING", lambda: False).lines)
     assert lines["tuned"].startswith("speedup of at least 1.96× with dynamic int8")
+
+
+def _set(data: Any, *path: Any) -> None:
+    *parents, name, value = path
+    for parent in parents:
+        data = data[parent]
+    data[name] = value
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("confirmed", "high_percent", -100.0), ("confirmed", "low_percent", -math.inf),
+        ("confirmed", "base_ms", -1.0), ("confirmed", "new_ms", math.nan),
+        ("candidates", 0, "ratio", 0.0), ("candidates", 0, "ratio", -1.0),
+        ("candidates", 0, "ms", 1e300), ("candidates", 0, "ms", 10**400),
+        ("seconds", {"measuring": 1e308}), ("seconds", None), ("candidates", 0, "ratio", "x"),
+        ("code", {}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_result_with_absurd_figures_is_refused(change: tuple[Any, ...], tmp_path: Path) -> None:
+    path = Path(found(tmp_path).report)
+    data = json.loads(path.read_text())
+    _set(data, *change)
+    path.write_text(json.dumps(data))
+    with pytest.raises(InputError, match="not a result of dld tune") as caught:
+        load_result(path)
+    assert caught.value.where == str(path)
+
+
+def test_what_a_result_file_holds_is_safe_text(tmp_path: Path) -> None:
+    path = Path(found(tmp_path).report)
+    data = json.loads(path.read_text())
+    wild = "[red]\x1b]0;t\x07\x1b[2J"
+    for name in ("title", "source", "model", "tolerance", "inputs"):
+        data[name] = wild
+    data["why"], data["seconds"] = [wild], {wild: 5.0}
+    data["code"] = {"python": wild, "cpp": wild, "command": wild}
+    path.write_text(json.dumps(data))
+    for line in result_lines(load_result(path)):
+        assert visible(line) == line
 
 
 @pytest.mark.parametrize("model", [True, False])

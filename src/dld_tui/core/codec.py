@@ -120,7 +120,10 @@ def _plain(kind: Any) -> Decoder:
     def decoded(value: Any) -> Any:
         if not isinstance(value, classes) or (isinstance(value, bool) and kind is not bool):
             raise _MismatchError(wanted, value)
-        return value if value is None else kind(value)
+        try:
+            return value if value is None else kind(value)
+        except OverflowError:  # an integer that no float holds
+            raise _MismatchError(wanted, value) from None
 
     return decoded
 

@@ -12,8 +12,9 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.report.measured_facts import BUSY_THREADS
+from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
 from dld_tui.core.text import visible
@@ -261,7 +262,8 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         if took >= 0.5
     ]
     parts.append(("Time", ", ".join(seconds)))
-    return [*parts, ("Result", visible(near(result.report)))]
+    parts.append(("Result", near(result.report)))
+    return [(label, visible(text)) for label, text in parts]  # a file may hold anything
 
 
 def result_lines(result: TuneResult) -> list[str]:
@@ -293,14 +295,45 @@ def load_result(path: Path) -> TuneResult:
         InputError: The file cannot be read, or is no result of tuning.
     """
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError("not a result of dld tune: the file is too large", where=str(path))
         found: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
+        _require_plausible(found)
+    except (OSError, ValueError, RecursionError, ActivityError) as error:
         raise InputError(f"not a result of dld tune: {error}", where=str(path)) from error
     return replace(
         found, report=str(path.absolute()), source=_found(found.source, path),
         model=None if found.model is None else _found(found.model, path),
         reports=tuple(_found(report, path) for report in found.reports),
     )  # fmt: skip
+
+
+_MOST_BYTES = 64 << 20
+"""A result of 500 nodes has 100 kB."""
+_MOST_RATIO = 1e9
+
+
+def _require_plausible(result: TuneResult) -> None:
+    """Refuse figures that no measurement has, with which nothing can be computed or shown.
+
+    Raises:
+        ValueError: Says which.
+    """
+    row = result.confirmed
+    times = [
+        *result.seconds.values(), result.other_busy_threads or 0.0,
+        *(one.ms or 0.0 for one in result.candidates),
+        *(time for node in result.nodes for time in (node.before_ms, node.after_ms)),
+        *(() if row is None else (row.base_ms, row.new_ms)),
+    ]  # fmt: skip
+    ratios = [one.ratio for one in result.candidates if one.ratio is not None]
+    if row is not None:
+        ends = (row.low_percent, row.change_percent, row.high_percent)
+        ratios += [1 + percent / 100 for percent in ends]
+    if not all(map(is_valid_time, times)):
+        raise ValueError("a time is out of range")
+    if not all(1 / _MOST_RATIO < ratio < _MOST_RATIO for ratio in ratios):
+        raise ValueError("a ratio of times is out of range")
 
 
 def _found(name: str, result: Path) -> str:
