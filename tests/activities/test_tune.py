@@ -22,7 +22,7 @@ from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import SaveError, TimeLimitError, UsageError
+from dld_tui.core.errors import CancelledError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
 from dld_tui.core.report import latency
@@ -30,6 +30,7 @@ from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
 from dld_tui.core.tune.changes import (
     CHANGES,
+    Change,
     Setup,
     batch_change,
     thread_changes,
@@ -258,6 +259,32 @@ def test_nothing_is_claimed_and_written_where_nothing_is_faster(
     assert (result.best, result.is_faster, result.model) == ("as it is", False, None)
     assert {path.name for path in tmp_path.iterdir()} == {"deep.onnx", "deep.tune.json"}
     assert json.loads((tmp_path / "deep.tune.json").read_text())["best"] == "as it is"
+
+
+def test_a_conversion_that_failed_is_tried_again_by_a_resumed_run(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk passes; outputs that are wrong stay wrong."""
+    path, tries = write(tmp_path, DEEP, "deep.onnx"), list[str]()
+
+    def failing(self: tune._Tuning, change: Change, values: Any) -> Generator[Event, None, object]:
+        yield Progress(0, None)
+        tries.append(change.id)
+        if change.id == "simplified":
+            raise SaveError("the disk is full")
+        return None  # no result that says whether outputs are right
+
+    def stopped(self: tune._Tuning, *settings: Any) -> Generator[Event, None, None]:
+        yield Progress(0, None)
+        raise CancelledError
+
+    monkeypatch.setattr(tune._Tuning, "_converted_here", failing)
+    monkeypatch.setattr(tune._Tuning, "_raced", stopped)
+    for expected in ({"simplified", "fp16"}, {"simplified"}):
+        tries.clear()
+        with pytest.raises(CancelledError):
+            tuned(path, only=("simplified,fp16",))
+        assert set(tries) == expected
 
 
 def test_a_race_does_not_depend_on_the_luck_of_its_sessions(

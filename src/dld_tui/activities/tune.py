@@ -275,6 +275,8 @@ class _Tuning:
         """What a pass of the original model takes, by the longest of the first ones."""
         self._renewing_s = 0.0
         self._problems: dict[str, str] = {}
+        self._failed: set[str] = set()
+        """Changes whose conversion failed, such as on a full disk: a resumed run tries them again."""
         self._judged: set[str] = set()
         """Candidates whose outputs were compared."""
         self._near: dict[str, str] = {}
@@ -555,7 +557,7 @@ class _Tuning:
                     known = yield from self._convert(change)
                 if known.startswith(TIME_UP):
                     self._is_whole = False
-                else:
+                elif change.id not in self._failed:
                     self._journal.add_made(change.id, known)
             if known:
                 self._problems[setup.key] = known
@@ -627,6 +629,7 @@ class _Tuning:
             raise
         except DldError as error:
             problem = visible(error.message)
+            self._failed.add(change.id)
         else:
             problem = _value_problem(result)
         # Where the time is up, a conversion can blame the outputs that it could not compare.
