@@ -1018,7 +1018,8 @@ class _Tuning:
         from dld_tui.core.params import command_line
         from dld_tui.core.tune.result import Code, cpp_code, python_code
 
-        session = {"provider": self._request.provider, **setup.session}
+        asked = self._request
+        session = {"provider": asked.provider, "device_id": asked.device_id, **setup.session}
         session.pop("batch", None)
         values = to_json(self._profile_request(setup))
         return Code(
