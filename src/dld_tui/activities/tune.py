@@ -276,7 +276,7 @@ class _Tuning:
         self._renewing_s = 0.0
         self._problems: dict[str, str] = {}
         self._failed: set[str] = set()
-        """Changes whose conversion failed, such as on a full disk: a resumed run tries them again."""
+        """Changes whose conversion failed (a full disk, say): a resumed run tries them again."""
         self._judged: set[str] = set()
         """Candidates whose outputs were compared."""
         self._near: dict[str, str] = {}
