@@ -526,6 +526,8 @@ def test_an_operator_costs_what_its_definition_by_others_does(op_type: str, tmp_
 def test_types_narrower_than_a_byte_and_a_scale_have_sizes() -> None:
     """Built by hand, as the parser of onnx does not know all of them."""
     for kind, size in (("INT2", 3), ("UINT2", 3), ("INT4", 5), ("FLOAT8E8M0", 10)):
+        if kind not in onnx.TensorProto.DataType.keys():  # of a version before it
+            continue
         number = onnx.TensorProto.DataType.Value(kind)
         x = onnx.helper.make_tensor_value_info("x", number, (10,))
         y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (10,))
@@ -593,3 +595,48 @@ def test_lines_say_how_to_get_numbers(tmp_path: Path) -> None:
     hint = "dynamic    for numbers, give sizes: --shape x:Nx3xN"
     assert cost_lines(costs_of(text, tmp_path))[-1] == hint
     assert hint not in cost_lines(costs_of(text, tmp_path, x=(1, 3, 4)))
+
+
+CACHED = """
+<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+net (float[1, S, 32] q, float[1, S, 16] k, float[1, S, 16] v, float[1, 2, P, 8] pk, float[1, 2, P, 8] pv,
+     int32[1] lengths, int32 total) => (float[1, S, 32] y, float[1, 2, LAST, 8] nk, float[1, 2, LAST, 8] nv)
+{
+    [gqa] y, nk, nv = com.microsoft.GroupQueryAttention <num_heads = 4, kv_num_heads = 2>
+        (q, k, v, pk, pv, lengths, total)
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("last", "past", "rows", "seen"),
+    [("T", 0, 5, 5), ("T", 3, 1, 4), ("T", 7, 2, 9), ("P", 16, 2, 16), ("9", 7, 2, 9)],
+)
+def test_a_cache_grows_unless_it_is_declared_to_stay_as_long(
+    last: str, past: int, rows: int, seen: int, tmp_path: Path
+) -> None:
+    """ONNX Runtime infers that the present cache is as long as the past one: 0 before a prompt."""
+    onnx.save(parse(CACHED.replace("LAST", last)), tmp_path / "m.onnx")
+    document = Document.open(tmp_path / "m.onnx")
+    shapes = {
+        "q": (1, rows, 32), "k": (1, rows, 16), "v": (1, rows, 16), "pk": (1, 2, past, 8),
+        "pv": (1, 2, past, 8),
+    }  # fmt: skip
+    sizes = declare_inputs(document, shapes)
+    model = onnx.load(tmp_path / "m.onnx")
+    for value in model.graph.input:
+        for dim, size in zip(
+            value.type.tensor_type.shape.dim, shapes.get(value.name, ()), strict=False
+        ):
+            dim.dim_value = size
+    store_types(document, infer(model, extra_types=contrib_types).model)
+    cost = by_name(ModelCosts(document, sizes))["gqa"]
+    assert cost.macs == 4 * rows * seen * 2 * 8
+    assert cost.written == 4 * (rows * 32 + 2 * 2 * seen * 8)
+
+
+def test_a_cache_that_the_file_says_nothing_of_is_the_past_and_what_is_new(tmp_path: Path) -> None:
+    """Here the outputs have no types at all."""
+    text = CACHED.replace("float[1, 2, LAST, 8] n", "n").replace("float[1, S, 32] y", "y")
+    costs = counted(parse(text), tmp_path)
+    assert str(by_name(costs)["gqa"].macs) == "64·P·S + 64·S²"

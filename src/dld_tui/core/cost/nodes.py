@@ -26,6 +26,7 @@ from dld_tui.core.cost.operators import (
     Operator,
     Shape,
     elements,
+    grown_cache,
     missing_output,
     operator,
     parts_read,
@@ -74,6 +75,7 @@ _KEEP_SHAPE = frozenset(
 )
 
 _TYPED_BY_NODE = _KEEP_SHAPE | {"Constant"}
+_GROUPED = ("com.microsoft", "GroupQueryAttention")
 
 
 class Cost(NamedTuple):
@@ -321,6 +323,14 @@ class ModelCosts:
             values[text_of(proto.name)] = self._of_type(
                 ValueType(dtype_name(proto.data_type), tuple(proto.dims)), stored=True
             )
+        caches = {
+            name
+            for kind, outs in zip(texts.kinds, texts.outputs, strict=True) if kind == _GROUPED
+            for name in outs[1:3]
+        }  # fmt: skip
+        for name in caches & values.keys():
+            # ONNX Runtime infers that the cache does not grow; bits alone are right.
+            values[name] = _Value(bits=values[name].bits)
         for list_name in ("input", "output", "value_info"):
             for record in scope.records.get(list_name, ()):
                 name = text_of(record.name)
@@ -329,7 +339,7 @@ class ModelCosts:
                 known = self._declared(record.type)
                 if known is None:
                     continue
-                if name in inferred and _says_more(values[name], known):
+                if name in inferred and name not in caches and _says_more(values[name], known):
                     continue
                 values[name] = known
         for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
@@ -448,6 +458,11 @@ class ModelCosts:
                 bits = values[0].bits or (read[ins[0]].bits if ins else None)
                 values[0] = _value_of(missing_output(call), bits)
                 frame.values[outs[0]] = values[0]
+                call.outputs = [value.shape for value in values]
+            if kind == _GROUPED:
+                for at, shape in grown_cache(call).items():
+                    bits = values[at].bits or read[ins[at + 2]].bits
+                    frame.values[outs[at]] = values[at] = _value_of(shape, bits)
                 call.outputs = [value.shape for value in values]
             if counted.rule is not None:
                 macs, operations = work(counted.rule, call)

@@ -967,6 +967,34 @@ _PARTS: dict[str, Callable[[Call], Mapping[int, tuple[Count, int]]]] = {
     "QMoE": _chosen_experts(*range(2, 14)),
 }
 
+
+def grown_cache(call: Call) -> Mapping[int, Shape]:
+    """Return the shapes of the present keys and values of GroupQueryAttention, by index.
+
+    The past with the new positions, unless the file declares a number: a cache in a buffer for the
+    longest sequence stays as long.
+    """
+    shapes: dict[int, Shape] = {}
+    try:
+        query = call.read(0)
+        for at in (1, 2):
+            declared = call.outputs[at] if at < len(call.outputs) else None
+            if at >= len(call.outputs) or (declared is not None and isinstance(declared[2], int)):
+                continue
+            if not call.has(at + 2):
+                groups, heads = call.number("kv_num_heads"), call.number("num_heads", 1)
+                packed = heads if call.has(1) else heads + 2 * groups
+                shapes[at] = (query[0], groups, query[1], _whole(query[2]) // packed)
+                continue
+            past = call.read(at + 2)
+            length = past[2] if call.number("sliding_window_cache") else past[2] + query[1]
+            if declared is None or isinstance(length, int):
+                shapes[at] = (*past[:2], length, past[3])
+    except (UnknownShape, IndexError):
+        return {}
+    return shapes
+
+
 _SAME = _names(
     "BiasGelu FastGelu Gelu QuickGelu SkipLayerNormalization SkipSimplifiedLayerNormalization"
     " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention"
