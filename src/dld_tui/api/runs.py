@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from dld_tui.core.compare.gate import (
     command_pairs,
     gate_result,
     in_turns,
+    input_notes,
     partners_of,
 )
 from dld_tui.core.errors import UsageError
@@ -210,9 +212,10 @@ def gate(
     )
     aim = within_percent if runs is None else None
     partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
-    return gate_result(
+    result = gate_result(
         str(base), str(new), series.pairs, tolerance_percent, aim, series.stopped, partners
     )
+    return result if commands else replace(result, notes=input_notes(Path(base), Path(new)))
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from dld_tui.core.compare.gate import (
     Pair,
     RunFigures,
     gate_result,
+    input_notes,
     junit,
     listed_nodes,
     markdown,
@@ -178,3 +180,23 @@ def test_side_effects_of_a_slow_node_are_not_named() -> None:
     new = {"slow": 3.0, "neighbour": 0.11, "other": 0.2}
     pairs = [Pair(RunFigures(1.2, base), RunFigures(3.3, new), 2.75)] * 6
     assert [row.key for row in gate_result("b", "n", pairs).nodes] == ["slow", "other"]
+
+
+def test_a_gate_notes_inputs_that_differ_but_for_names(tmp_path: Path) -> None:
+    def model(name: str, declared: str) -> Path:
+        text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g ({declared}) => (float[N] y) {{ y = Identity ({declared.split()[-1]}) }}"""
+        path = tmp_path / name
+        onnx.save(onnx.parser.parse_model(text), path)
+        return path
+
+    base = model("base.onnx", "float[4] x")
+    assert input_notes(base, base) == ()
+    assert input_notes(base, model("other.onnx", "float[4] z")) == ()
+    assert input_notes(base, tmp_path / "none.onnx") == ()
+    (note,) = notes = input_notes(base, model("new.onnx", "float[8] x"))
+    assert note == (
+        "the inputs differ: x float32[4] in the baseline, x float32[8] in the new version"
+    )
+    found = replace(gate_result("b", "n", []), notes=notes)
+    assert "\n\nNote: the inputs differ: x float32\\[4\\] in" in markdown(found)

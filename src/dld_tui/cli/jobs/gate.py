@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from dld_tui.core.compare.gate import (
     gate_result,
     gate_table,
     in_turns,
+    input_notes,
     junit,
     listed_nodes,
     markdown,
@@ -112,6 +114,8 @@ def _callback(
     aim = within if runs is None else None
     partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
     result = gate_result(base, new, series.pairs, tolerance, aim, series.stopped, partners)
+    if not commands:
+        result = replace(result, notes=input_notes(Path(base), Path(new)))
     if as_json:
         write_json(_document(result))
     else:
@@ -173,6 +177,8 @@ def _add(found: dict[str, Any], setting: Setting, text: str) -> None:
 
 def _print(result: GateResult) -> None:
     write(result.line)
+    for note in result.notes:
+        write(f"Note: {note}")
     if listed_nodes(result):
         write()
         write_table(gate_table(result))

@@ -37,6 +37,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -47,7 +48,8 @@ import numpy as np
 from dld_tui.core import fmt
 from dld_tui.core.compare import node_changes
 from dld_tui.core.compare.matching import resolution_of
-from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
+from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageError
+from dld_tui.core.params import is_same_file
 from dld_tui.core.report.groups import with_costs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
@@ -434,6 +436,8 @@ class GateResult:
     """Why there are fewer runs than needed, or than asked for; untrusted text in parts."""
     lone_nodes: tuple[LoneNode, ...] = ()
     """Those that only one version runs, the longest first."""
+    notes: tuple[str, ...] = ()
+    """Why the versions may not be comparable; fit to be shown."""
 
     @property
     def is_regression(self) -> bool:
@@ -564,6 +568,28 @@ def partners_of(base: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, str]:
     return node_changes.partners_of(base, new, *sides)
 
 
+def input_notes(base: Path, new: Path) -> tuple[str, ...]:
+    """Return how the inputs of two models differ apart from their names, as notes.
+
+    Empty if they do not, or if a model can no longer be read.
+    """
+    if is_same_file(base, new):
+        return ()
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import input_specs
+
+    try:
+        with closing(Document.open(base)) as old, closing(Document.open(new)) as other:
+            sides = [input_specs(document) for document in (old, other)]
+    except DldError:
+        return ()
+    kinds = [[(spec.dtype, spec.dims, spec.container) for spec in specs] for specs in sides]
+    if kinds[0] == kinds[1]:
+        return ()
+    texts = [clip(", ".join(spec.text for spec in specs), _LONGEST_NAME) for specs in sides]
+    return (f"the inputs differ: {texts[0]} in the baseline, {texts[1]} in the new version",)
+
+
 def _node_rows(
     pairs: Sequence[Pair], partners: Mapping[str, str]
 ) -> tuple[tuple[GateRow, ...], tuple[LoneNode, ...], int]:
@@ -647,6 +673,8 @@ def markdown(result: GateResult) -> str:
     """Return the verdict as Markdown, for the summary of a pipeline."""
     names = f"{_code(result.base)} → {_code(result.new)}"
     lines = [f"### dld gate: {result.verdict}", "", names, "", _plain(result.line)]
+    for note in result.notes:
+        lines += ["", f"Note: {_plain(note)}"]
     if rows := listed_nodes(result):
         lines += ["", "| " + " | ".join(column.title for column in COLUMNS) + " |"]
         lines.append("|" + "---|" * len(COLUMNS))
