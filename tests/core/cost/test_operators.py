@@ -397,6 +397,7 @@ def test_einsum_of_sums_by_hand() -> None:
     assert cost(b"ii->", (3, 3)) == (0, 3)
     assert cost(b"ij,jk->i", (3, 4), (4, 5)) == (3 * 4, 4 * 5)
     assert cost(b"i,j->", (3,), (4,)) == (0, 3 + 4 + 1)
+    assert cost(b"bij,bjk->bi", (7, 3, 4), (1, 4, 5)) == (7 * 3 * 4, 4 * 5)  # summed once
     assert cost(b"ij,jk,k->i", (2, 3), (3, 4), (4,)) == (2 * 3 * 4 + 2 * 4, 0)
 
 

@@ -298,16 +298,17 @@ def _einsum(call: Call) -> Work:
     macs: Count = 0
     operations: Count = 0
 
-    def summed(labels: set[str], needed: set[str]) -> tuple[set[str], Count]:
-        """Return the labels that are left, and the additions."""
-        left = labels & needed
-        return left, 0 if left == labels else math.prod(sizes[label] for label in labels)
+    def summed(at: int, needed: set[str]) -> tuple[set[str], Count]:
+        """Return the labels of an operand that are left, and the additions."""
+        own = dict(zip(terms[at], call.read(at), strict=True))
+        left = own.keys() & needed
+        return left, 0 if left == own.keys() else math.prod(own.values())
 
-    current, additions = summed(set(terms[0]), kept.union(*terms[1:]))
+    current, additions = summed(0, kept.union(*terms[1:]))
     operations += additions
-    for at, labels in enumerate(terms[1:], 1):
+    for at in range(1, len(terms)):
         later = kept.union(*terms[at + 1 :])
-        other, additions = summed(set(labels), later | current)
+        other, additions = summed(at, later | current)
         operations += additions
         joined = current | other
         products = math.prod(sizes[label] for label in joined)
