@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import pkgutil
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ from dld_tui.core.tune.result import (
     Candidate,
     Code,
     TuneResult,
+    cpp_code,
     load_result,
+    python_code,
     result_lines,
     result_parts,
     tune_table,
@@ -145,6 +148,23 @@ def _set(data: Any, *path: Any) -> None:
     for parent in parents:
         data = data[parent]
     data[name] = value
+
+
+def test_the_code_of_a_result_that_was_moved_names_the_model_where_it_is(tmp_path: Path) -> None:
+    before, after = tmp_path / 'be "fore"', tmp_path / "af ter"
+    before.mkdir()
+    result = found(before)
+    model = result.model or ""
+    code = Code(
+        python_code(model, {}), cpp_code(model, {}), f"dld profile {shlex.quote(model)} --threads 1"
+    )
+    Path(result.report).write_text(json.dumps(encode(replace(result, code=code))))
+    assert load_result(Path(result.report)).code == code
+    before.rename(after)
+    moved = str(after / "m.tune.onnx")
+    assert load_result(after / "m.tune.json").code == Code(
+        python_code(moved, {}), cpp_code(moved, {}), f"dld profile {shlex.quote(moved)} --threads 1"
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -301,9 +302,11 @@ def load_result(path: Path) -> TuneResult:
         _require_plausible(found)
     except (OSError, ValueError, RecursionError, ActivityError) as error:
         raise InputError(f"not a result of dld tune: {error}", where=str(path)) from error
+    source = _found(found.source, path)
+    model = None if found.model is None else _found(found.model, path)
     return replace(
-        found, report=str(path.absolute()), source=_found(found.source, path),
-        model=None if found.model is None else _found(found.model, path),
+        found, report=str(path.absolute()), source=source, model=model,
+        code=_moved(found.code, found.model or found.source, model or source),
         reports=tuple(_found(report, path) for report in found.reports),
     )  # fmt: skip
 
@@ -339,6 +342,15 @@ def _require_plausible(result: TuneResult) -> None:
 def _found(name: str, result: Path) -> str:
     beside = result.absolute().with_name(Path(name).name)
     return str(beside) if beside.is_file() and not Path(name).is_file() else name
+
+
+def _moved(code: Code, before: str, after: str) -> Code:
+    """Return the code with another path of the model."""
+    return Code(
+        code.python.replace(_python_text(before), _python_text(after)),
+        code.cpp.replace(_cpp_text(before), _cpp_text(after)),
+        code.command.replace(shlex.quote(before), shlex.quote(after)),
+    )
 
 
 _LEVELS = {
