@@ -397,6 +397,28 @@ def test_strings_have_a_size_of_their_own(tmp_path: Path) -> None:
 
 
 @told
+def test_no_buffer_is_shared_by_the_shape_of_a_joined_sequence(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[4, 64] x) => (float[4, 256] y)
+        {{
+            s = SequenceConstruct(x, x)
+            j = ConcatFromSequence <axis = 1, new_axis = 0> (s)
+            k = Concat <axis = 1> (j, j)
+            m = ReduceMax <keepdims = 0> (k)
+            a = Add(x, m)
+            b = Concat <axis = 1> (a, a, a, a)
+            c = Sin(b)
+            d = Cos(c)
+            y = Sin(d)
+        }}
+    """
+    plan, peak = planned(write(tmp_path, text))
+    assert (plan.peak, plan.unknown) == (peak, ())
+    assert not any(tensor.kept_for for tensor in plan.alive)
+    assert [step.bytes for step in plan.steps if step.node == ">a"] == [1024 + 256]
+
+
+@told
 @pytest.mark.parametrize("stacks", [0, 1])
 def test_a_sequence_has_copies_of_its_elements(tmp_path: Path, stacks: int) -> None:
     text = f"""{HEAD}
@@ -408,10 +430,11 @@ def test_a_sequence_has_copies_of_its_elements(tmp_path: Path, stacks: int) -> N
             t = SequenceAt(s, first)
             u = Sin(t)
             j = ConcatFromSequence <axis = 1, new_axis = {stacks}> (s)
-            k = Exp(j)
+            k = Concat <axis = 0> (j, j)
+            l = Neg(j)  o = Concat <axis = 0> (l, l)  v = ReduceMax <keepdims = 0> (o)
             p = ReduceMax <keepdims = 0> (k)
             q = ReduceMax <keepdims = 0> (u)
-            y = Sum(d, p, q)
+            y = Sum(d, p, q, v)
         }}
     """
     plan, peak = planned(write(tmp_path, text))

@@ -166,12 +166,13 @@ def _dimension_names(document: Document) -> set[str]:
     return {dim for kind in kinds if kind for dim in kind.dims or () if isinstance(dim, str)}
 
 
+_OF_SEQUENCES = frozenset({"ConcatFromSequence", "SequenceAt"})
 _BY_ANOTHER_INPUT = frozenset({"ConstantOfShape", "Expand", "Reshape", "Shape", "Size", "Tile"})
 """Operators whose output has a shape that does not follow from that of their first input."""
 
 
 def _of_open_shape(document: Document) -> set[tuple[Sequence[str], str]]:
-    """Return the values whose shapes follow from an element of a sequence.
+    """Return the values whose shapes follow from what is in a sequence.
 
     ONNX Runtime does not infer these, whatever is in the sequence.
     """
@@ -179,7 +180,7 @@ def _of_open_shape(document: Document) -> set[tuple[Sequence[str], str]]:
     for scope in document.scopes():
         for node in scope.nodes:
             follows = any((scope.path, name) in names for name in node.inputs)
-            if node.op_type == "SequenceAt" or (follows and node.op_type not in _BY_ANOTHER_INPUT):
+            if node.op_type in _OF_SEQUENCES or (follows and node.op_type not in _BY_ANOTHER_INPUT):
                 names.update((scope.path, name) for name in node.outputs)
     return names
 
