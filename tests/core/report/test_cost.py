@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dld_tui.core.report.export import cost_json
 from dld_tui.core.report.groups import has_gpu_times, output_bytes, with_costs
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.types import JSON
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -54,3 +57,18 @@ def test_size_of_outputs(layer: Layer, size: int | None) -> None:
 @pytest.mark.parametrize("found", [1e999, float("nan"), 10**400, -1, True, "7", None])
 def test_what_no_size_can_be_is_not_known(found: JSON) -> None:
     assert Layer("odd", "C", details={"in_use_bytes": found}).in_use_bytes is None
+
+
+def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
+    def layer(ms: float, count: float, *shares: float) -> Layer:
+        links = tuple(NodeLink((), f"n{at}", "", "Conv", share=s) for at, s in enumerate(shares))
+        details: dict[str, JSON] = {"flops": 1, "moved_bytes": 1}
+        return Layer("l", "Conv", time_ms=ms, count=count, nodes=links, details=details)
+
+    layers = [layer(3.0, 1.0, 0.75, 0.25), layer(1.0, 3.0, 1.0)]
+    shared: Any = cost_json(layers, 2.0)
+    assert [node["energy_j_estimate"] for node in shared["nodes"]] == pytest.approx(
+        [1.125, 0.375, 0.5]
+    )
+    unknown: Any = cost_json(layers)
+    assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}

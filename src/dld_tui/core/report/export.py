@@ -484,7 +484,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "inputs": [report_input.to_json() for report_input in report_inputs(report)],
         "advice": advice_json(report),
         "gpu": gpu_json(report),
-        "cost": cost_json(report.layers),
+        "cost": cost_json(report.layers, report.facts.get("energy_per_inference_j")),
         "memory": memory_json(report.layers),
         "startup": startup_json(report),
         "energy_j": report.facts.get("energy_per_inference_j"),
@@ -535,17 +535,25 @@ def gpu_json(report: Report) -> JSON:
     }
 
 
-def cost_json(layers: Sequence[Layer]) -> JSON:
+def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
     """Return operations and bytes of a pass, and by node; None where no layer has any.
 
     Sums and rates cover the layers with known values, ``uncounted_layers`` the others that took
-    time. Rates and limiters of nodes are those of their layer.
+    time. Rates and limiters of nodes are those of their layer. The energy of a node is an estimate:
+    its share of the time of all layers, as if each needed the same power.
+
+    Args:
+        layers: Of a report.
+        joules: The measured energy of a pass; None where it is unknown.
     """
     counted = [layer for layer in layers if layer.flops is not None]
     if not counted:
         return None
     flops, achieved_flops = _amount(layers, lambda layer: layer.flops)
     moved, achieved_bytes = _amount(layers, lambda layer: layer.moved_bytes)
+    whole_ms = sum(map(_pass_ms, layers))
+    is_measured = isinstance(joules, (int, float)) and not isinstance(joules, bool)
+    per_ms = joules / whole_ms if is_measured and whole_ms else None  # type: ignore[operator]
     by_limiter: dict[str, float] = {}
     for layer in counted:
         if (limit := limiter(layer)) is not None:
@@ -569,6 +577,9 @@ def cost_json(layers: Sequence[Layer]) -> JSON:
                 "achieved_flops": per_second(layer, layer.flops),
                 "achieved_bytes_s": per_second(layer, layer.moved_bytes),
                 "limiter": limiter(layer),
+                "energy_j_estimate": (
+                    None if per_ms is None else per_ms * _pass_ms(layer) * link.share
+                ),
             }
             for layer in counted
             for link in layer.nodes
