@@ -212,6 +212,30 @@ def test_an_if_of_unknown_size_may_take_a_buffer_of_before(tmp_path: Path) -> No
 
 
 @told
+def test_a_nested_if_may_write_into_that_buffer_too(tmp_path: Path) -> None:
+    text = f"""{HEAD}
+        m (float[T, 64] x, bool p) => (float[T, 64] y)
+        {{
+            a = Exp(x)
+            b = Concat <axis = 1> (a, a)
+            r = If (p) <
+                then_branch = yes () => (float[T, 64] t) {{
+                    t = If (p) <
+                        then_branch = deep () => (float[T, 64] u)
+                            {{ u = Sin(x)  w = Concat <axis = 1> (b, b) }},
+                        else_branch = other () => (float[T, 64] v) {{ v = Neg(x) }}
+                    >
+                }},
+                else_branch = no () => (float[T, 64] n) {{ n = Neg(x) }}
+            >
+            y = Exp(r)
+        }}
+    """
+    plan, peak = planned(write(tmp_path, text), "x:40x64")
+    assert plan.peak == peak
+
+
+@told
 def test_dimensions_without_a_name_are_not_equal(tmp_path: Path) -> None:
     """Inference names the rows of a list; ONNX Runtime does not, and shares no buffer by them."""
     text = f"""{HEAD}

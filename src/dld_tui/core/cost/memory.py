@@ -357,7 +357,11 @@ class _Graph:
         """
         peaks, highest = [0], 0
         # Outputs of an If whose sizes depend on its inputs come only when the branch makes them.
-        late = {name for name in new if node.op_type == "If" and not self._is_fixed(name)}
+        # An output of the branch around it may have a buffer already: its size is 0 here.
+        late = {
+            name for name in new
+            if node.op_type == "If" and not self._is_fixed(name) and self.size(self.scope, name)
+        }  # fmt: skip
         for body in self.bodies(node):
             # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
             pairs = zip(node.outputs, body.outputs, strict=False)
