@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,5 +71,8 @@ def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
     assert [node["energy_j_estimate"] for node in shared["nodes"]] == pytest.approx(
         [1.125, 0.375, 0.5]
     )
+    assert shared["above_roof_layers"] == 0
+    above: Any = cost_json([replace(layers[0], details={"flops": 1, "roof_ms": 3.1})])
+    assert above["above_roof_layers"] == 1
     unknown: Any = cost_json(layers)
     assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}

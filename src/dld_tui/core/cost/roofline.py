@@ -195,7 +195,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     text = ", ".join(parts)
     if covered < 0.9995 * whole:  # by layers whose limit is known
         text += f"; {100 * covered / whole:.1f} % of the time is covered"
-    above = sum(ms > 0 and _is_above(layer) for layer, ms in times)
+    above = sum(ms > 0 and is_above_roof(layer) for layer, ms in times)
     if above:
         text += (
             f"; {fmt.plural(above, 'layer')} above the roof, which was measured on a busy machine"
@@ -204,7 +204,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     return text
 
 
-def _is_above(layer: Layer) -> bool:
+def is_above_roof(layer: Layer) -> bool:
     """Return whether a layer is faster than its roof allows."""
     ms, least = measured_ms(layer), layer.roof_ms
     return ms is not None and least is not None and least > _SHOWN_ABOVE * ms

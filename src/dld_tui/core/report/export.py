@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import limiter, measured_ms, per_second
+from dld_tui.core.cost.roofline import is_above_roof, limiter, measured_ms, per_second
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
@@ -539,8 +539,9 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
     """Return operations and bytes of a pass, and by node; None where no layer has any.
 
     Sums and rates cover the layers with known values, ``uncounted_layers`` the others that took
-    time. Rates and limiters of nodes are those of their layer. The energy of a node is an estimate:
-    its share of the time of all layers, as if each needed the same power.
+    time. ``above_roof_layers`` were faster than the measured peaks allow. Rates and limiters of
+    nodes are those of their layer. The energy of a node is an estimate: its share of the time of
+    all layers, as if each needed the same power.
 
     Args:
         layers: Of a report.
@@ -564,6 +565,7 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
         "uncounted_layers": sum(
             1 for layer in layers if None in (layer.flops, layer.moved_bytes) and _pass_ms(layer)
         ),
+        "above_roof_layers": sum(map(is_above_roof, layers)),
         "achieved_flops": achieved_flops,
         "achieved_bytes_s": achieved_bytes,
         "limiter": max(by_limiter, key=lambda name: by_limiter[name], default=None),
