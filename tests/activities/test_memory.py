@@ -176,6 +176,27 @@ def test_a_value_that_a_loop_passes_on_is_not_copied(tmp_path: Path) -> None:
 
 @told
 @pytest.mark.parametrize("trips", [1, 2, 3, 5])
+def test_a_list_of_states_keeps_them(tmp_path: Path, trips: int) -> None:
+    text = f"""{HEAD}
+        m (float[4, 64] x) => (float[4, 64] y, float[{trips}, 4, 64] z)
+        <int64 trips = {{{trips}}}, bool on = {{1}}>
+        {{
+            a = Exp(x)
+            f, z = Loop (trips, on, a) <body = b
+                (int64 i, bool c, float[4, 64] s) => (bool o, float[4, 64] t, float[4, 64] l)
+                {{ o = Identity(c)  l = Identity(s)  t = Exp(s) }}
+            >
+            y = Exp(f)
+        }}
+    """
+    path = write(tmp_path, text)
+    plan, _ = planned(path)
+    peak = measured_apart(path, {"x": np.ones((4, 64), np.float32)}).with_scratch
+    assert plan.peak == peak
+
+
+@told
+@pytest.mark.parametrize("trips", [1, 2, 3, 5])
 def test_a_scan_has_buffers_for_the_states_of_its_trips(tmp_path: Path, trips: int) -> None:
     text = f"""{HEAD}
         m (float[{trips}, 4, 64] x) => (float[4, 64] f, float[{trips}, 4, 64] y)

@@ -365,7 +365,7 @@ class _Graph:
         for body in self.bodies(node):
             # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
             pairs = zip(node.outputs, body.outputs, strict=False)
-            theirs = {*body.outputs} if node.op_type != "Loop" else _passed_on(body)
+            theirs = {*(body.outputs if node.op_type != "Loop" else _passed_on(body))}
             theirs -= {inner for outer, inner in pairs if outer in late}
 
             def size(
@@ -403,10 +403,13 @@ class _Graph:
             part_bytes = self.size(body, part) or 0
             if whole and part_bytes:
                 trips = (self.size(self.scope, whole) or 0) // part_bytes
-                if part in passed_on:
-                    continue
-                listed += trips * aligned(part_bytes)
-                before += max(trips - 1, 0) * aligned(part_bytes)
+                kept = trips, trips - 1
+                if part in passed_on:  # the list keeps a state of each trip, unless these share one
+                    states = dict(zip(body.inputs[2:], body.outputs[1:], strict=False))
+                    state = states.get(passed_on[part])
+                    kept = (0, 0) if state is None or state in passed_on else (trips - 2, trips - 2)
+                listed += max(kept[0], 0) * aligned(part_bytes)
+                before += max(kept[1], 0) * aligned(part_bytes)
         trips_of_loop = self.trips(node)
         runs = 2 if trips_of_loop is None else min(trips_of_loop, 2)
         if not runs:  # what is carried is copied to the outputs
@@ -442,12 +445,12 @@ class _Graph:
         return aligned(self.size(scope, name) or 0)
 
 
-def _passed_on(body: Scope) -> set[str]:
-    """Return the outputs of a Loop's body that are a value from outside, which is not copied."""
+def _passed_on(body: Scope) -> dict[str, str]:
+    """Return the outputs of a Loop's body that are no copies, and the values from outside there."""
     made = {name for node in body.nodes for name in node.outputs}
     kept = made | {tensor.name for tensor in body.initializers} | {*body.inputs[:1]}
     return {
-        node.outputs[0]
+        node.outputs[0]: node.inputs[0]
         for node in body.nodes
         if node.op_type == "Identity" and node.outputs[0] in body.outputs
         and node.inputs[0] not in kept
