@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.shell.page import offer_rules
@@ -137,3 +138,16 @@ async def test_rules_with_conditions_on_types_wait_for_inference(
         screen.model.has_fresh_types = True
         await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
         await session.until(lambda: "1 place to replace" in session.text)
+
+
+async def test_rules_are_offered_after_unsaved_edits(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path) as session:
+        screen = session.screen
+        session.app.push_screen(ChoiceDialog("Unsaved edits", "", [Choice("d", "discard", "d")]))
+        await session.pilot.pause()
+        screen.when_open(lambda: screen.offer_rules("no-ops"))
+        await session.pilot.pause()
+        assert isinstance(session.app.screen, ChoiceDialog)
+        session.app.screen.dismiss()
+        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))

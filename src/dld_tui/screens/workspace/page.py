@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events, on
 from textual.binding import BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dld_tui.commands import Command
@@ -421,11 +422,11 @@ class WorkspaceScreen(Page):
         self.navigation.reveal(scope_path, node_ref)
 
     def when_open(self, then: Callable[[], None]) -> None:
-        """Call `then` once the model is open."""
+        """Call `then` once the model is open and the question about unsaved edits is answered."""
         self.tasks.start(self._call_when_open(then), "opened")
 
     async def _call_when_open(self, then: Callable[[], None]) -> None:
-        while not self.model.is_open:
+        while not self.model.is_open or isinstance(self.app.screen, ModalScreen):
             await asyncio.sleep(_PAINTED_S)
         then()
 

@@ -108,5 +108,5 @@ def test_a_group_counts_each_layer_once_and_says_from_what() -> None:
     whole = plan(layers)
     (group,) = (one for one in grouped(whole, findings(whole)) if one.rule.startswith("conv-off"))
     assert group.gain is not None
-    assert gain_text(group.gain) == "saves 0.0 to 9.0 % of the time, by the share of these layers"
+    assert gain_text(group.gain) == "saves 0 to 9.0 % of the time (the share of these layers)"
     assert json.dumps([finding_json(finding) for finding in group.findings])

@@ -38,8 +38,9 @@ class GainRange:
 
 def gain_text(gain: GainRange) -> str:
     """Return a range for people: what it is at most, and what that is computed from."""
-    low, high = (fmt.percent(percent) for percent in gain.percent)
-    return f"saves {low} to {high} % of the time, by {gain.source}"
+    low, high = gain.percent
+    least = fmt.percent(low) if low else "0"
+    return f"saves {least} to {fmt.percent(high)} % of the time ({gain.source})"
 
 
 def gain_of_layers(rule: str, layers: Iterable[EngineLayer], plan: EnginePlan) -> GainRange | None:
