@@ -422,8 +422,20 @@ def test_a_command_is_timed_and_one_that_fails_says_why() -> None:
         time_command(
             f"{sys.executable} -c 'import sys; print(\"no luck\", file=sys.stderr); sys.exit(3)'"
         )
-    with pytest.raises(ActivityError, match="cannot be run"):
-        time_command("/nowhere/at/all")
+    for line in ("/nowhere/at/all", "sh -c 'no end", "a\0b"):
+        with pytest.raises(ActivityError, match="cannot be run"):
+            time_command(line)
+    with pytest.raises(ActivityError, match="a command line is empty"):
+        time_command("  ")
+
+
+def test_a_wide_interval_that_holds_no_difference_says_so() -> None:
+    pairs = [pair_of(ratio) for ratio in (0.96, 1.5, 1.9, 2.0, 1.8, 1.9)]
+    found = gate_result("a", "b", pairs, 0.5)
+    assert found.verdict == "no difference"
+    assert found.line.endswith("; up to 100 % slower is possible: more runs tell")
+    narrow = gate_result("a", "b", [pair_of(ratio) for ratio in (0.99, 1.01) * 3], 0.5)
+    assert "possible" not in narrow.line
 
 
 def test_of_many_nodes_that_changed_those_that_changed_most_are_listed() -> None:

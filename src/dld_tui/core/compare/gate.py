@@ -90,6 +90,8 @@ GATE_SETTINGS: Mapping[str, Any] = {"duration": 1.0, "layer_passes": 10}
 _MOST_LISTED = 20
 _HARDLY = 0.002
 """The share of the latency below which a node that one version lacks is not listed."""
+_WIDE_PERCENT = 2.0
+"""So much more than the tolerance in an interval is told."""
 _SIDE_EFFECT = 0.02
 """The part of the largest change of a node below which others are not named: a node that takes
 longer leaves other caches to its neighbours (1.3 ms more work in one of 154 nodes made others 1 and
@@ -247,13 +249,19 @@ def time_command(line: str, limit_s: float = math.inf) -> RunFigures:
         ActivityError: It cannot be run, or ends with another status than 0.
         TimeLimitError: It took longer than the limit: it and what it started were stopped.
     """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ActivityError(f"cannot be run: {error}", where=line) from None
+    if not words:
+        raise ActivityError("a command line is empty")
     start = time.perf_counter()
     try:
         process = subprocess.Popen(
-            shlex.split(line), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError) as error:
         raise ActivityError(f"cannot be run: {error}", where=line) from None
     with process:
         try:
@@ -462,11 +470,13 @@ class GateResult:
                 seen = f"; so far, without an interval: {times}, {change:+.1f} %"
             return f"{self.verdict}: {visible(self.stopped)}{seen}"
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
-        wide = ""
+        wide, allowed_percent = "", self.tolerance_percent
         if self.stopped:
             wide = f"; {visible(self.stopped)}"
         elif self.within_percent is not None:
             wide = f"; ±{self.within_percent:g} % was not reached in this time"
+        elif self.verdict == "no difference" and row.high_percent > allowed_percent + _WIDE_PERCENT:
+            wide = f"; up to {row.high_percent:.0f} % slower is possible: more runs tell"
         of, waited = "", ""
         if self.waited_percent is not None:
             of = " of processor time"
