@@ -142,13 +142,19 @@ def test_no_verdict_takes_the_place_of_a_model_or_of_the_other_verdict(
 def test_a_verdict_that_cannot_be_written_is_printed(
     times: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    written: list[str] = []
+
     def write_text(path: Path, text: str, *, overwrite: bool) -> None:
-        raise SaveError("the disk is full", where=str(path))
+        written.append(path.name)
+        if path.suffix == ".md":
+            raise SaveError("the disk is full", where=str(path))
 
     monkeypatch.setattr(command, "write_text", write_text)
-    words = ["base.onnx", "new.onnx", "--runs", "8", "--markdown", str(tmp_path / "v.md")]
+    words = ["base.onnx", "new.onnx", "--runs", "8", "--markdown", str(tmp_path / "v.md"),
+             "--junit", str(tmp_path / "v.xml")]  # fmt: skip
     called = CliRunner().invoke(command.command, words, standalone_mode=False)
     assert isinstance(called.exception, SaveError)
+    assert written == ["v.md", "v.xml"]
     assert called.stdout.startswith("no difference:")
 
 

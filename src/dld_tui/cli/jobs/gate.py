@@ -37,7 +37,7 @@ from dld_tui.core.compare.gate import (
     more_nodes,
     partners_of,
 )
-from dld_tui.core.errors import CancelledError, ExitStatus, UsageError
+from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import require_distinct, write_text
 from dld_tui.core.params import Setting, is_same_file, settings_of, to_json
@@ -120,10 +120,17 @@ def _callback(
         write_json(_document(result))
     else:
         _print(result)
+    problem = None
     for path, text in ((markdown_file, markdown), (junit_file, junit)):
         if path is not None:  # after printing the verdict, which a full disk must not lose
-            write_text(path, text(result), overwrite=True)
-            narrate(f"wrote {path}")
+            try:
+                write_text(path, text(result), overwrite=True)
+            except DldError as error:
+                problem = problem or error
+            else:
+                narrate(f"wrote {path}")
+    if problem is not None:
+        raise problem
     if result.is_undecided:
         return int(ExitStatus.FAILED)
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
@@ -159,8 +166,10 @@ def _parsed(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         setting = _SETTINGS.get(name.strip().lstrip("-").replace("-", "_"))
-        if setting is None or not equals:
+        if setting is None:
             raise UsageError(f"{text!r} is not a setting", hint=f"There are {', '.join(_SETTINGS)}")
+        if not equals:
+            raise UsageError(f"{text!r} has no value", hint=f"Write {text}=VALUE")
         _add(found, setting, value)
     return found
 
