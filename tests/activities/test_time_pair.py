@@ -206,6 +206,16 @@ def test_on_a_busy_machine_threads_stop_spinning_between_passes(
     assert spinning == [spins]
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_error_names_the_version(tmp_path: Path, is_new: bool) -> None:
+    base, new = (chain(tmp_path, length) for length in (2, 3))
+    wrong = {"shape": ["nothing:1x2"]}
+    settings = ({}, wrong) if is_new else (wrong, {})
+    with pytest.raises(UsageError) as caught:
+        measured(pairs_of(base, new, SHORT, *settings)(0))
+    assert caught.value.where == str(new if is_new else base)
+
+
 def test_a_pair_keeps_to_its_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ from dld_tui.core.compare.gate import (
     node_times,
     pair_of_turns,
 )
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Metric, Progress
 from dld_tui.core.params import from_json, param, settings_of, to_json
 from dld_tui.core.text import visible
@@ -178,16 +178,17 @@ def run(request: Request) -> Iterator[Event]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
         runs, sessions, weights = [], [], 0
         for name, side in zip(("base", "new"), sides, strict=True):
-            side.require()
-            document = stack.enter_context(contextlib.closing(Document.open(side.model)))
-            weights += summarise(document).weight_bytes
-            plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
-            if plan.session.memory == "cpu":
-                yield from require_memory(document, facts)
-            if is_busy:
-                plan = replace(plan, session=plan.session.sleeping_between_passes())
-            sessions.append(plan.session)
-            runs.append(ProfilingRun(plan, document, dict(facts)))
+            with _named(side.model):
+                side.require()
+                document = stack.enter_context(contextlib.closing(Document.open(side.model)))
+                weights += summarise(document).weight_bytes
+                plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
+                if plan.session.memory == "cpu":
+                    yield from require_memory(document, facts)
+                if is_busy:
+                    plan = replace(plan, session=plan.session.sleeping_between_passes())
+                sessions.append(plan.session)
+                runs.append(ProfilingRun(plan, document, dict(facts)))
             stack.enter_context(runs[-1].kept_report(stays=False))
         memory = facts.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
@@ -216,14 +217,25 @@ def _prepared(run: ProfilingRun, name: str, end: float) -> Iterator[Event]:
     """Load a version and warm it up; stages say which version, and how long loading took."""
     prefix = name
     run.warm_up_limit_s = math.inf if math.isinf(end) else _WARM_UP_SHARE * _left(end)
-    for event in run.prepare(reports=False):
-        if isinstance(event, Metric) and event.name == "load":
-            prefix = f"{name}, loaded in {fmt.duration(event.value / 1000)}"
-        yield (
-            replace(event, stage=f"{prefix}: {event.stage}")
-            if isinstance(event, Progress)
-            else event
-        )
+    with _named(run.model):
+        for event in run.prepare(reports=False):
+            if isinstance(event, Metric) and event.name == "load":
+                prefix = f"{name}, loaded in {fmt.duration(event.value / 1000)}"
+            yield (
+                replace(event, stage=f"{prefix}: {event.stage}")
+                if isinstance(event, Progress)
+                else event
+            )
+
+
+@contextlib.contextmanager
+def _named(model: Path) -> Generator[None]:
+    """Let errors say which of both models they are about."""
+    try:
+        yield
+    except (UsageError, ActivityError) as error:
+        error.where = error.where or str(model)
+        raise
 
 
 def _left(end: float) -> float:

@@ -441,6 +441,11 @@ class ProfilingRun:
         yield from self._warm_up(session)
 
     @property
+    def model(self) -> Path:
+        """The model file."""
+        return self._plan.model
+
+    @property
     def settings(self) -> SessionSettings:
         """Of the session."""
         return self._plan.session
