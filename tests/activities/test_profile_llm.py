@@ -508,7 +508,7 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
         assert made.facts["energy_per_inference_j"] == pytest.approx(1.0)
         assert made.facts["energy_rails"] == "package-0 (RAPL)"
         said = {fact.name: fact.text for fact in measured_facts(made)}
-        assert "1 J a step of decode" in said["energy"]
+        assert "1 J per decode step" in said["energy"]
         assert "1 J a token" in said["batch 1, prompt 4"]
         assert "500 mJ a token" in said["batch 2, prompt 4"]
         assert not any("energy" in note.text for note in made.notes)

@@ -101,6 +101,7 @@ def test_feeds_go_on_over_bursts(clock: Clock) -> None:
 
 def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock) -> None:
     calls = Calls(clock, 10)
+    gc.enable()
     bursts = measure(calls, StopCondition(1000))
     assert isinstance(next(bursts), Burst)
     assert calls.collecting == [False]
