@@ -287,6 +287,26 @@ def test_a_conversion_that_failed_is_tried_again_by_a_resumed_run(
         assert set(tries) == expected
 
 
+def test_rewrite_rules_that_failed_are_tried_again_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, DEEP, "deep.onnx")
+    change = next(one for one in CHANGES if one.id == "fused-gelu")
+
+    def full(self: tune._Tuning, change: Change) -> Generator[Event, None, str]:
+        yield Progress(0, None)
+        raise SaveError("the disk is full")
+
+    monkeypatch.setattr(tune._Tuning, "_rewritten", full)
+    with (
+        contextlib.closing(Document.open(path)) as document,
+        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+    ):
+        for _ in range(2):
+            list(tuning._converted([change]))
+            assert tuning._journal.made(change.id) is None
+
+
 def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

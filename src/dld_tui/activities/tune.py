@@ -569,8 +569,6 @@ class _Tuning:
 
     def _convert(self, change: Change) -> Generator[Event, None, str]:
         """Make a model; return why it does not count, empty where it does."""
-        if change.rules:
-            return (yield from self._rewrite(change))
         problem = yield from self._try_convert(change, repair=False)
         can_help = bool(problem) and problem != NOTHING and change.repairs
         if can_help and self._left(_CONVERTING) > 0:
@@ -578,7 +576,23 @@ class _Tuning:
             problem = yield from self._try_convert(change, repair=True)
         return problem
 
-    def _rewrite(self, change: Change) -> Generator[Event, None, str]:
+    def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
+        steps = self._rewritten(change) if change.rules else self._verified(change, repair=repair)
+        try:
+            with contextlib.closing(steps):
+                problem = yield from steps
+        except TimeLimitError:
+            return f"{TIME_UP} during the conversion"
+        except CancelledError:
+            raise
+        except DldError as error:
+            problem = visible(error.message)
+            self._failed.add(change.id)
+        # Where the time is up, a conversion can blame the outputs that it could not compare.
+        is_late = bool(problem) and self._left(_MODELS) <= 0
+        return f"{TIME_UP} during the conversion" if is_late else problem
+
+    def _rewritten(self, change: Change) -> Generator[Event, None, str]:
         """Apply rewrite rules; return why the result does not count, empty where it does.
 
         Its outputs are compared when it races.
@@ -586,30 +600,22 @@ class _Tuning:
         from dld_tui.backends.conversion import rewriter
         from dld_tui.backends.conversion.library_file import by_library
 
-        target = self._journal.model(change.id)
         limit_s = max(0.0, self._left(_MODELS))
         with contextlib.ExitStack() as stack:
-            try:
-                result = yield from by_library(
-                    self._document, rewriter.__name__, [*change.rules], change.title, stack,
-                    limit_s=limit_s,
-                )  # fmt: skip
-                if _operators(result) == _operators(self._document):
-                    return NOTHING
-                _write_model(result, target)
-            except CancelledError:
-                raise
-            except DldError as error:
-                is_late = self._left(_MODELS) <= 0
-                return f"{TIME_UP} during the conversion" if is_late else visible(error.message)
+            result = yield from by_library(
+                self._document, rewriter.__name__, [*change.rules], change.title, stack,
+                limit_s=limit_s,
+            )  # fmt: skip
+            if _operators(result) == _operators(self._document):
+                return NOTHING
+            _write_model(result, self._journal.model(change.id))
         return ""
 
-    def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
-
-        target = self._journal.model(change.id)
+    def _verified(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
+        """Run a conversion, which compares outputs; return why the result does not count."""
         values: dict[str, JSON] = {
-            "model": str(self._base.model), "output": str(target), "values": "always",
-            "measure": False, "tolerance": [*self._request.tolerance],
+            "model": str(self._base.model), "output": str(self._journal.model(change.id)),
+            "values": "always", "measure": False, "tolerance": [*self._request.tolerance],
             "shape": [*self._request.shape],
             "inputs": None if self._request.inputs is None else str(self._request.inputs),
             **change.values,
@@ -620,21 +626,8 @@ class _Tuning:
             values["repair"] = True
         is_quick = self._first_s + self._pass_s < _QUICK_S and self._weight_bytes <= _QUICK_BYTES
         conversion = self._converted_here if is_quick else self._converted_apart
-        try:
-            with contextlib.closing(conversion(change, values)) as events:
-                result = yield from events
-        except TimeLimitError:
-            return f"{TIME_UP} during the conversion"
-        except CancelledError:
-            raise
-        except DldError as error:
-            problem = visible(error.message)
-            self._failed.add(change.id)
-        else:
-            problem = _value_problem(result)
-        # Where the time is up, a conversion can blame the outputs that it could not compare.
-        is_late = bool(problem) and self._left(_MODELS) <= 0
-        return f"{TIME_UP} during the conversion" if is_late else problem
+        with contextlib.closing(conversion(change, values)) as events:
+            return _value_problem((yield from events))
 
     def _converted_here(
         self, change: Change, values: Mapping[str, JSON]

@@ -24,6 +24,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import JOB_FOLDER_PREFIX, Event, Log, Progress
@@ -104,10 +105,15 @@ def run_tool(
                     process.wait(_LOOK_S)
         finally:
             _end(process)
-        size = output.seek(0, os.SEEK_END)
-        output.seek(max(0, size - _TAIL))
-        tail = output.read().decode("utf-8", "replace")
+        tail = _tail(output, 0)
     return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail)
+
+
+def _tail(output: IO[bytes], begin: int) -> str:
+    """Return the end of what was written behind a position."""
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(begin, size - _TAIL))
+    return output.read().decode("utf-8", "replace")
 
 
 def _environment() -> dict[str, str]:
@@ -189,9 +195,7 @@ class ForkServer:
         finally:
             if not reply:
                 _end(self._process)
-        size = self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(begin, size - _TAIL))
-        tail = self._output.read().decode("utf-8", "replace")
+        tail = _tail(self._output, begin)
         status = int(reply) if reply else self._process.returncode
         return ToolEnd(status, time.monotonic() - began, timed_out, tail)
 
