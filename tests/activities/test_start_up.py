@@ -11,7 +11,6 @@ from dld_tui.activities.start_up import Request, run
 from dld_tui.backends.onnxruntime.start_up import release_memory, why_elsewhere
 from dld_tui.core.events import Finished
 from dld_tui.core.report.start_up import StartUp
-from tests.support.arena import own_bytes
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")
@@ -32,6 +31,13 @@ def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
     assert found.first_ms > 0
     assert {node.provider for node in found.nodes} <= {"CPU"}
     assert found.elsewhere == []
+
+
+def own_bytes() -> int:
+    """Return the memory of this process that no file backs."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("RssAnon"))
+    return 1024 * int(line.split()[1])
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of the GNU C library")

@@ -42,4 +42,4 @@ async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
         assert "an output" in session.text
         await session.press("i")
         await session.until(lambda: isinstance(session.app.screen, ParagraphsDialog))
-        assert "in kernels" in session.text
+        assert "with kernels" in session.text

@@ -164,7 +164,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "memory",
         "Predict memory",
-        "Predict the memory of a run: weights, peak of activations, live tensors.",
+        "Predict and measure the memory of a run: weights, peak of activations, live tensors.",
         result="dld_tui.core.cost.memory:MemoryPlan",
         command=Command(("memory",), show="dld_tui.cli.jobs.results:show_memory"),
         result_view="dld_tui.screens.results.table:of_memory",

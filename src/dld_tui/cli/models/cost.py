@@ -104,7 +104,9 @@ def write_memory(
 def _planned(document: Document, path: Path, shapes: Sequence[str]) -> MemoryPlan:
     """Return the memory plan of ONNX Runtime's graph, else of the graph in the file."""
     parse_shapes(shapes, document.main.inputs)
-    request: dict[str, JSON] = {"model": str(document.path or path), "shape": list(shapes)}
+    request: dict[str, JSON] = {
+        "model": str(document.path or path), "shape": list(shapes), "measure": False
+    }  # fmt: skip
     try:
         with registry.get().start("memory", request) as job:
             return job.result(kind=MemoryPlan)

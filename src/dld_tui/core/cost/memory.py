@@ -1,33 +1,22 @@
 """What memory a run of a model needs: weights, and activations by their lifetimes.
 
-Nodes run in the order of ONNX Runtime, and buffers are shared as its planner for one stream does
-it: views and kernels that may write into an input that nobody else reads take that buffer, other
-outputs one of the same shape that is free, which nobody gives back in between. What depends on
-constants alone is computed before a run and counts as a weight. A Loop holds what it carries twice
-over, collects what each trip adds to a list and copies all of that to its outputs at the end.
-The scratch memory of kernels counts apart; what an arena keeps beside what is asked for does not.
+Nodes run in the order of ONNX Runtime. A tensor lives from its node to the last node that reads it,
+views share the memory of what they look at, and what depends on constants alone is computed before
+a run and counts as a weight. What a runtime saves by reuse, what its kernels ask for while they
+run, and what its allocator keeps is not predicted: :class:`MeasuredMemory` has it of one run.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
-from dld_tui.core.cost.scratch import (
-    ALIGNED,
-    KernelCall,
-    Processor,
-    aligned,
-    block_sums,
-    scratch_bytes,
-)
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
-from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.cost.operators import VIEWS
+from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.core.text import visible
 
@@ -37,32 +26,10 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.types import JSON
 
-_VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
-"""Their outputs are their first input, in another shape."""
-IN_PLACE: Mapping[tuple[str, str], int] = {
-    **{("", name): 0 for name in (
-        "Cast", "Celu", "Clip", "Elu", "HardSigmoid", "LeakyRelu", "LogSoftmax", "Relu",
-        "ScatterElements", "Selu", "Shrink", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
-        "ThresholdedRelu", "Trilu",
-    )},
-    ("com.microsoft", "FusedConv"): 3,
-    ("com.microsoft.nchwc", "Conv"): 3,
-}  # fmt: skip
-"""The input that kernels of the CPU may write into, by operator; the tests ask ONNX Runtime."""
-
-
-_PACKING = frozenset({
-    ("", "MatMul"), ("", "Gemm"), ("com.microsoft", "FusedMatMul"), ("com.microsoft", "FusedGemm"),
-})  # fmt: skip
-"""Operators of ONNX Runtime that pack their second input, a matrix of constants."""
 _WORTH_SAVING = 0.02
 """The share of the peak from which a setting that lowers it is shown."""
 _STRING_BYTES = 32
 """Of ``std::string``; characters beyond the first 15 are elsewhere."""
-_STATE_TURNS = 2
-"""Buffers beside the output that a Scan gives each state in turns, as far as it has trips."""
-_LOOP_SCALARS = 2 * ALIGNED
-"""A Loop holds the number of its trip and its condition."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +42,6 @@ class Alive:
     producer: str
     last_consumer: str
     """Empty for an output of the model, and for what nobody reads: both stay to the end."""
-    kept_for: str = ""
-    """The tensor that gets its memory later, where nobody reads it any more. Untrusted text."""
     is_output: bool = False
 
 
@@ -88,6 +53,30 @@ class Step:
     """Its reference: untrusted text."""
     bytes: int
     """Of activations."""
+
+
+@dataclass(frozen=True)
+class MeasuredMemory:
+    """What the arena of ONNX Runtime's CPU provider handed out in one run."""
+
+    peak: int
+    """The most bytes of activations that were asked for after a node."""
+    at: str
+    """That node of the optimised graph: untrusted text."""
+    in_use: int
+    """The most bytes in use at any time, without weights: with what kernels ask for while they run,
+    and rounded up by the arena. It may be that of making the session, where this needs more."""
+    held: int
+    """Bytes that the arena has of the system, with what is unused and the weights in it. Those that
+    kernels pack when the session is made are elsewhere."""
+    without_reuse: int | None = None
+    """:attr:`in_use` of a session with ``enable_mem_reuse`` off, which gives free buffers back
+    instead of keeping them for later tensors."""
+
+    @property
+    def saved_without_reuse(self) -> int:
+        """Bytes that the peak falls by without reuse of buffers; 0 where it does not."""
+        return max(self.in_use - (self.without_reuse or self.in_use), 0)
 
 
 @dataclass(frozen=True)
@@ -113,226 +102,104 @@ class MemoryPlan:
     """Whose graph it is; empty for that of the file."""
     shapes: tuple[str, ...] = ()
     """Of the inputs, as ``x:1x3x224x224``, where they were chosen. Untrusted text."""
-    scratch: int | None = None
-    """Bytes by which the scratch memory of a kernel raises the peak, which may be at another node
-    then. None where it was not planned."""
-    scratch_at: str = ""
-    """The node that runs at the peak with scratch memory: untrusted text."""
-    scratch_unknown: tuple[str, ...] = ()
-    """Nodes whose scratch memory is not known, and counts as nothing. Untrusted text."""
-    threads: int = 0
-    """That an operator may use, on which scratch memory depends."""
-    without_reuse: int | None = None
-    """Bytes of activations with scratch memory if the session has ``enable_mem_reuse`` off. Free
-    buffers then are given back, and are not kept for later values. None where it was not planned.
-    """
+    measured: MeasuredMemory | None = None
+    not_measured: str = ""
+    """Why there is no measurement, in a line. Untrusted text."""
 
     @property
     def total(self) -> int:
-        """Weights and the peak of the activations, with scratch memory where it was planned."""
-        return self.weights + self.peak + (self.scratch or 0)
-
-    @property
-    def saved_without_reuse(self) -> int:
-        """Bytes that the peak falls by without reuse of buffers; 0 where it does not."""
-        if self.without_reuse is None:
-            return 0
-        return max(self.peak + (self.scratch or 0) - self.without_reuse, 0)
-
-
-Kinds: TypeAlias = "Callable[[Scope, str], ValueType | None]"
-
-
-@dataclass(eq=False)
-class _Buffer:
-    """Memory of a value, and of others that are views of it or come after it."""
-
-    bytes: int
-    begins: int
-    ends: int
-    """The last step of a node that reads one of its values."""
-    kind: tuple[int, tuple[int | str, ...]] | None
-    """Bits of an element and the shape, as far as they are known when buffers are planned."""
-    uses: int = 0
-    """How often its values are still to be named; 0 for a buffer that others may take."""
-    values: list[tuple[int, str, str]] = field(default_factory=list)
-    """Step, name and node of each value."""
-    readers: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Step and node of the last one that reads a value."""
-
-    def alive(self, step: int, outputs: Collection[str]) -> Alive:
-        """Return what it holds while the node of a step runs."""
-        written = [value for value in self.values if value[0] <= step]
-        read = [
-            value for value in written
-            if value[1] in outputs or self.readers.get(value[1], (step, ""))[0] >= step
-        ]  # fmt: skip
-        _, name, producer = (read or written)[-1]
-        later = (
-            "" if read else next((later_name for at, later_name, _ in self.values if at > step), "")
-        )
-        last = "" if name in outputs else self.readers.get(name, (0, ""))[1]
-        return Alive(name, self.bytes, producer, last, later, name in outputs)
+        """Weights and the peak of the activations."""
+        return self.weights + self.peak
 
 
 @dataclass
-class _Graph:
-    """One scope."""
+class _Lifetime:
+    """Memory of a tensor, and of the views of it."""
+
+    name: str
+    bytes: int
+    producer: str
+    begins: int
+    """The step of the node that makes it."""
+    ends: int
+    """The last step of a node that reads it or a view of it."""
+    last_consumer: str = ""
+    is_output: bool = False
+
+    def alive(self) -> Alive:
+        last = "" if self.is_output else self.last_consumer
+        return Alive(self.name, self.bytes, self.producer, last, self.is_output)
+
+
+@dataclass
+class _ScopePlan:
+    """The activations of one scope, step by step."""
 
     scope: Scope
     size: Callable[[Scope, str], int | None]
-    kind: Kinds
-    in_order: Callable[[Scope], bool] | None
-    """Tells whether the nodes of a graph that ONNX Runtime saved are in the order in which it runs
-    them. None for a graph that it has not optimised."""
     bodies: Callable[[Node], Sequence[Scope]]
     """Returns the graphs inside a node that may run."""
-    scratch: Callable[[Node], int]
-    """Returns the bytes that the kernel of a node asks for while it runs."""
-    trips: Callable[[Node], int | None]
-    """Returns how often the body of a Loop runs at most; None where that is not known."""
-    reuses: bool = True
-    """Whether outputs take the buffers of values that nobody reads any more."""
-    highest: tuple[int, str] = (0, "")
-    """The peak with scratch memory, and its node."""
+    keeps_constants: bool
+    """Whether what depends on constants alone is computed in each run."""
+    steps: list[Step] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     folded: int = 0
-    steps: list[Step] = field(default_factory=list)
+    """Bytes of what is computed of constants before a run."""
+    peak: int = 0
+    at: str = ""
+    alive: list[_Lifetime] = field(default_factory=list)
+    inside: int = 0
 
-    def run(self) -> tuple[int, str, list[_Buffer], int]:
-        """Return the peak, the node, what is alive then, and what a body needs beside."""
-        constants = self._constants()
-        nodes = [node for node in self.scope.nodes if node not in constants]
-        in_order = self.in_order is not None and self.in_order(self.scope)
-        order = nodes if in_order else execution_order(nodes)
-        buffers = self._plan(order)
-        ending: dict[int, list[_Buffer]] = {}
-        starting: dict[int, list[_Buffer]] = {}
-        for buffer in buffers:
-            starting.setdefault(buffer.begins, []).append(buffer)
-            ending.setdefault(buffer.ends, []).append(buffer)
-        alive: dict[int, _Buffer] = {}
-        now = most = 0
-        best: tuple[int, str, list[_Buffer], int] = (0, "", [], 0)
-        for at, node in enumerate(order):
-            inside = after = 0
-            scratch = self.scratch(node)
-            if node.children:
-                new = {buffer.values[0][1] for buffer in starting.get(at, ())}
-                inside, after, scratch = self._inside(node, new)
-            # A Loop makes its outputs when its trips are over, and asks for no more then.
-            height, held = now + inside, [*alive.values()]
-            raised = height + scratch
-            for buffer in starting.get(at, ()):
-                alive[id(buffer)] = buffer
-                now += buffer.bytes
-            if node.op_type != "Loop" or now + after >= height:
-                inside = after if node.op_type == "Loop" else inside
-                height, held = now + inside, [*alive.values()]
-            if node.op_type != "Loop":
-                raised = height + scratch
-            self.steps.append(Step(node.ref, height))
-            highest = max(height, raised), node.ref
-            self.highest = max(self.highest, highest, key=itemgetter(0))
-            if height > most:
-                most = height
-                best = most, node.ref, held, inside
-            for buffer in ending.get(at, ()):
-                if alive.pop(id(buffer), None) is not None:
-                    now -= buffer.bytes
-        return best
+    def run(self) -> _ScopePlan:
+        """Follow the nodes in their order."""
+        constants = set() if self.keeps_constants else self._constants()
+        order = execution_order([node for node in self.scope.nodes if node not in constants])
+        lifetimes = self._lifetimes(order)
+        change = [0] * (len(order) + 2)
+        for lifetime in lifetimes:
+            change[lifetime.begins] += lifetime.bytes
+            change[lifetime.ends + 1] -= lifetime.bytes
+        peak_step = 0
+        for step, (node, outside) in enumerate(zip(order, accumulate(change), strict=False)):
+            inside = self._inside(node)
+            self.steps.append(Step(node.ref, outside + inside))
+            if outside + inside > self.peak:
+                self.peak, self.at, self.inside = outside + inside, node.ref, inside
+                peak_step = step
+        self.alive = [each for each in lifetimes if each.begins <= peak_step <= each.ends]
+        return self
 
-    def _plan(self, order: Sequence[Node]) -> list[_Buffer]:
-        """Give each value a buffer, as ``PlannerImpl::ComputeSingleStreamReusePlan`` does it."""
-        uses = Counter(name for node in order for name in _named(node))
-        uses.update(self.scope.outputs)
-        outputs = {*self.scope.outputs}
-        of: dict[str, _Buffer] = {}
-        buffers: list[_Buffer] = []
-        free: deque[_Buffer] = deque()
-        for at, node in enumerate(order):
-            taken = [*used_values(node)]
+    def _lifetimes(self, order: Sequence[Node]) -> list[_Lifetime]:
+        """Return what has memory of its own, with the steps of its readers."""
+        of: dict[str, _Lifetime] = {}
+        lifetimes: list[_Lifetime] = []
+        for step, node in enumerate(order):
+            for name in used_values(node):
+                if name in of:
+                    of[name].ends, of[name].last_consumer = step, node.ref
             for name in filter(None, node.outputs):
-                buffer = None
-                if name not in outputs:
-                    buffer = self._shared(node, name, of, free if uses[name] > 1 else deque())
-                if buffer is None:
-                    if name not in outputs and node.inputs and _is_view(node):
-                        continue  # of what is not ours: an input, or a weight
-                    size = self.size(self.scope, name)
-                    if size is None:
-                        self.unknown.append(node.ref)
-                        continue
-                    kind = self._planned(name)
-                    # What nobody reads is given back after the run only.
-                    buffer = _Buffer(aligned(size), at, len(order), kind)
-                    buffers.append(buffer)
-                buffer.uses += uses[name]
-                buffer.values.append((at, name, node.ref))
-                of[name] = buffer
-            for name in taken:
-                if name in of:
-                    of[name].ends = at
-                    of[name].readers[name] = at, node.ref
-            for name in _named(node):
-                if name in of:
-                    of[name].uses -= 1
-                    if not of[name].uses:
-                        free.appendleft(of[name])
+                size = self.size(self.scope, name)
+                if size is None:
+                    self.unknown.append(node.ref)
+                    continue
+                if _is_view(node) and size == self.size(self.scope, node.inputs[0]):
+                    if node.inputs[0] in of:  # else of an input or a weight
+                        of[name] = of[node.inputs[0]]
+                    continue
+                # What nobody reads is given back after the run.
+                of[name] = _Lifetime(name, size, node.ref, step, len(order))
+                lifetimes.append(of[name])
         for name in self.scope.outputs:
             if name in of:
-                of[name].ends = len(order)
-        return buffers
-
-    def _shared(
-        self, node: Node, name: str, of: Mapping[str, _Buffer], free: deque[_Buffer]
-    ) -> _Buffer | None:
-        """Return the buffer of others that an output gets; None where it gets one of its own.
-
-        Args:
-            node: Makes the output.
-            name: Of the output.
-            of: The buffers of the values before it.
-            free: Buffers that it may take: none for an output that nobody reads, which is computed
-                in place at most.
-        """
-        ins = node.inputs
-        if ins and _is_view(node):
-            return of.get(ins[0])
-        kind = self._planned(name)
-        if kind is None:
-            return None
-        over = IN_PLACE.get((node.domain, node.op_type))
-        if over is not None and over < len(ins):
-            buffer = of.get(ins[over])
-            if buffer is not None and buffer.uses == 1 and self._planned(ins[over]) == kind:
-                return buffer
-        if kind[1] and self.reuses:
-            for buffer in free:
-                if buffer.kind == kind:
-                    free.remove(buffer)
-                    return buffer
-        return None
-
-    def _planned(self, name: str) -> tuple[int, tuple[int | str, ...]] | None:
-        """Return the bits of an element and the shape; None where they are not known."""
-        kind = self.kind(self.scope, name)
-        bits = ELEMENT_BITS.get(kind.dtype or "") if kind is not None else None
-        if kind is None or bits is None or kind.dims is None or kind.container:
-            return None
-        dims = [dim for dim in kind.dims if dim is not None and dim not in PLACEHOLDERS]
-        return (bits, tuple(dims)) if len(dims) == len(kind.dims) else None
+                of[name].ends, of[name].is_output = len(order), True
+        return lifetimes
 
     def _constants(self) -> set[Node]:
         """Return the nodes that are computed before a run; what they make counts as weights."""
-        if (
-            self.in_order is not None
-        ):  # ONNX Runtime has done it: what is left is computed in each run
-            return set()
         known: set[str] = {tensor.name for tensor in self.scope.initializers}
         nodes = set()
         for node in execution_order(self.scope.nodes):
-            if node.children or node.op_type.startswith("Random"):
+            if node.children or node.op_type in RANDOM_OPERATORS:
                 continue
             if all(name in known for name in node.inputs if name):
                 nodes.add(node)
@@ -345,126 +212,24 @@ class _Graph:
                     self.folded += self.size(self.scope, name) or 0
         return nodes
 
-    def _inside(self, node: Node, new: Collection[str]) -> tuple[int, int, int]:
+    def _inside(self, node: Node) -> int:
         """Return what the bodies of a node need while they run, of several the largest.
 
-        And beside the outputs of a Loop when its last trip is over, and by how much scratch memory
-        in the bodies raises what they need.
-
-        Args:
-            node: Has subgraphs.
-            new: Its outputs that get a buffer of their own.
+        A branch of an If makes the outputs of the node itself. A Loop or Scan has what a trip hands
+        on to the next one beside its outputs.
         """
-        peaks, highest = [0], 0
-        # Outputs of an If whose sizes depend on its inputs come only when the branch makes them.
-        # An output of the branch around it may have a buffer already: its size is 0 here.
-        late = {
-            name for name in new
-            if node.op_type == "If" and not self._is_fixed(name) and self.size(self.scope, name)
-        }  # fmt: skip
+        most = 0
         for body in self.bodies(node):
-            # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
-            pairs = zip(node.outputs, body.outputs, strict=False)
-            theirs = {*(body.outputs if node.op_type != "Loop" else _passed_on(body))}
-            theirs -= {inner for outer, inner in pairs if outer in late}
-
-            def size(
-                scope: Scope, name: str, body: Scope = body, theirs: set[str] = theirs
-            ) -> int | None:
-                return 0 if scope is body and name in theirs else self.size(scope, name)
-
-            inner = _Graph(
-                body,
-                size,
-                self.kind,
-                self.in_order,
-                self.bodies,
-                self.scratch,
-                self.trips,
-                self.reuses,
-            )
-            peaks.append(inner.run()[0])
-            highest = max(highest, inner.highest[0])
+            inner = _ScopePlan(body, self.size, self.bodies, self.keeps_constants).run()
             self.folded += inner.folded
             self.unknown += inner.unknown
-        most = max(peaks)
-        raised = max(highest - most, 0)
-        if node.op_type == "Scan":
-            return most + self._scanning(node), 0, raised
-        if node.op_type != "Loop":
-            return max(most - sum(self._room(self.scope, name) for name in late), 0), 0, raised
-        (body,) = node.subgraphs()
-        count, passed_on = len(body.inputs) - 2, _passed_on(body)
-        carried = sum(
-            self._room(body, name) for name in body.outputs[1 : count + 1] if name not in passed_on
-        )
-        listed = before = 0
-        for whole, part in zip(node.outputs[count:], body.outputs[count + 1 :], strict=False):
-            part_bytes = self.size(body, part) or 0
-            if whole and part_bytes:
-                trips = (self.size(self.scope, whole) or 0) // part_bytes
-                kept = trips, trips - 1
-                if part in passed_on:  # the list keeps a state of each trip, unless these share one
-                    states = dict(zip(body.inputs[2:], body.outputs[1:], strict=False))
-                    state = states.get(passed_on[part])
-                    kept = (0, 0) if state is None or state in passed_on else (trips - 2, trips - 2)
-                listed += max(kept[0], 0) * aligned(part_bytes)
-                before += max(kept[1], 0) * aligned(part_bytes)
-        trips_of_loop = self.trips(node)
-        runs = 2 if trips_of_loop is None else min(trips_of_loop, 2)
-        if not runs:  # what is carried is copied to the outputs
-            return 0, _LOOP_SCALARS, 0
-        # What the trip before handed on is there until the next one is over.
-        inside = most + (runs - 1) * carried + before
-        return inside + _LOOP_SCALARS, runs * carried + listed + _LOOP_SCALARS, raised
-
-    def _scanning(self, node: Node) -> int:
-        """Return what a Scan holds beside its outputs: states in turns, and what it transposes."""
-        (body,) = node.subgraphs()
-        count = node.attribute("num_scan_inputs")
-        lists = len(body.inputs) if count is None else int(count.value)
-        states = len(body.inputs) - lists
-        trips = self.trips(node)
-        turns = _STATE_TURNS if trips is None else min(max(trips - 1, 0), _STATE_TURNS)
-        room = turns * sum(self._room(body, name) for name in body.outputs[:states])
-        sides = (
-            ("scan_input_axes", node.inputs[states:]), ("scan_output_axes", node.outputs[states:]),
-        )  # fmt: skip
-        for attribute, names in sides:
-            axes = node.attribute(attribute)
-            for axis, name in zip(() if axes is None else axes.value, names, strict=False):
-                room += self._room(self.scope, name) if axis else 0
-        return room
-
-    def _is_fixed(self, name: str) -> bool:
-        """Return whether the shape of a value is known when buffers are planned, in numbers."""
-        planned = self._planned(name)
-        return planned is not None and all(isinstance(size, int) for size in planned[1])
-
-    def _room(self, scope: Scope, name: str) -> int:
-        return aligned(self.size(scope, name) or 0)
-
-
-def _passed_on(body: Scope) -> dict[str, str]:
-    """Return the outputs of a Loop's body that are no copies, and the values from outside there."""
-    made = {name for node in body.nodes for name in node.outputs}
-    kept = made | {tensor.name for tensor in body.initializers} | {*body.inputs[:1]}
-    return {
-        node.outputs[0]: node.inputs[0]
-        for node in body.nodes
-        if node.op_type == "Identity" and node.outputs[0] in body.outputs
-        and node.inputs[0] not in kept
-    }  # fmt: skip
+            made = sum(self.size(body, name) or 0 for name in body.outputs)
+            most = max(most, inner.peak - made if node.op_type == "If" else inner.peak)
+        return max(most, 0)
 
 
 def _is_view(node: Node) -> bool:
-    return not node.domain and node.op_type in _VIEWS
-
-
-def _named(node: Node) -> Iterable[str]:
-    """Return the values that a node reads and makes, each as often as it names them."""
-    yield from used_values(node)
-    yield from filter(None, node.outputs)
+    return not node.domain and node.op_type in VIEWS and bool(node.inputs)
 
 
 def used_values(node: Node) -> Iterable[str]:
@@ -505,31 +270,18 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def memory_plan(
-    costs: ModelCosts,
-    *,
-    outputs: bool = True,
-    in_order: Callable[[Scope], bool] | None = None,
-    kinds: Kinds | None = None,
-    processor: Processor | None = None,
-    reuses: bool = True,
+    costs: ModelCosts, *, outputs: bool = True, keeps_constants: bool = False
 ) -> MemoryPlan:
     """Return what a run of a model needs.
 
     Args:
         costs: Of the model, with the sizes of its dimensions.
         outputs: Whether the outputs of the model count as activations.
-        in_order: For a graph that ONNX Runtime saved: tells whether the nodes of a scope are in
-            the order in which they run.
-        kinds: The types that are known when buffers are planned: before there are inputs.
-            By default those of the model.
-        processor: What runs the kernels of ONNX Runtime's CPU provider. Without it, their
-            scratch memory is not planned.
-        reuses: Outputs take the buffers of values that nobody reads any more, unless
-            ``enable_mem_reuse`` of the session is off.
+        keeps_constants: Whether what depends on constants alone is computed in each run, as in a
+            graph that ONNX Runtime has optimised.
     """
     main = costs.document.main
     given_back = set() if outputs else {*main.outputs}
-
     open_sizes: dict[str, None] = {}
 
     def bytes_of(scope: Scope, name: str) -> int | None:
@@ -537,7 +289,7 @@ def memory_plan(
         producer = scope.producer(name)
         if size is None and producer is not None and producer.op_type == "SequenceConstruct":
             copies = [bytes_of(scope, source) for source in producer.inputs]
-            return None if None in copies else sum(aligned(copy) for copy in copies if copy)
+            return None if None in copies else sum(copy for copy in copies if copy)
         known = scope.value_type(name) if size is None else None
         if known is not None and known.dtype == "string" and not known.container:
             elements = costs.elements_of(scope, name)
@@ -551,84 +303,40 @@ def memory_plan(
     def size(scope: Scope, name: str) -> int | None:
         return 0 if scope is main and name in given_back else bytes_of(scope, name)
 
-    kind = kinds or (lambda scope, name: scope.value_type(name))
-    no_scratch: dict[str, None] = {}
-
-    def asked(node: Node) -> int:
-        if processor is None:
-            return 0
-        types = (node.scope.value_type(name) if name else None for name in node.inputs)
-        dtypes = [(known.dtype or "") if known is not None else "" for known in types]
-        kernel = KernelCall(costs.call(node), dtypes, node.outputs, processor)
-        bytes_asked = scratch_bytes(kernel)
-        if bytes_asked is None:
-            no_scratch[node.ref] = None
-        return bytes_asked or 0
-
-    graph = _Graph(main, size, kind, in_order, costs.bodies, asked, costs.trips, reuses)
-    peak, at, held, inside = graph.run()
-    step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
+    activations = _ScopePlan(main, size, costs.bodies, keeps_constants).run()
     stored = sum(
         size(scope, tensor.name) or 0
         for scope in costs.document.scopes()
         if not scope.is_function
         for tensor in scope.initializers
     )
-    if processor is not None:
-        stored += sum(
-            _packed_beside(costs, scope)
-            for scope in costs.document.scopes()
-            if not scope.is_function
-        )
-    given = sum(size(main, name) or 0 for name in main.inputs)
-    alive = [buffer.alive(step, main.outputs) for buffer in held]
-    alive.sort(key=lambda value: -value.bytes)
+    alive = sorted((lifetime.alive() for lifetime in activations.alive), key=_largest_first)
     return MemoryPlan(
-        stored + graph.folded, given, peak, at, tuple(alive), inside, tuple(graph.steps),
-        tuple({**dict.fromkeys(graph.unknown), **open_sizes}),
-        scratch=None if processor is None else graph.highest[0] - peak,
-        scratch_at=graph.highest[1] if processor is not None else "",
-        scratch_unknown=tuple(no_scratch),
-        threads=0 if processor is None else processor.threads,
-    )  # fmt: skip
-
-
-def _packed_beside(costs: ModelCosts, scope: Scope) -> int:
-    """Return the bytes of weights that kernels pack, and others read as they are in the file.
-
-    A packed matrix takes the place of the initializer if nobody else needs that. Packed blocks of
-    MatMulNBits have scales and sums with them, and the scales are there as well.
-    """
-    total = 0
-    for tensor in scope.initializers:
-        if len(tensor.shape) != 2 or tensor.dtype != "float32" or tensor.name in scope.inputs:
-            continue
-        uses = scope.users(tensor.name)
-        packed = [
-            use for use in uses
-            if use.index == 1 and (use.node.domain, use.node.op_type) in _PACKING
-        ]  # fmt: skip
-        if packed and (len(packed) < len(uses) or tensor.name in scope.outputs):
-            total += tensor.nbytes or 0
-    return total + sum(
-        block_sums(costs.call(node)) for node in scope.nodes if node.op_type == "MatMulNBits"
+        stored + activations.folded,
+        sum(size(main, name) or 0 for name in main.inputs),
+        activations.peak,
+        activations.at,
+        tuple(alive),
+        activations.inside,
+        tuple(activations.steps),
+        tuple({**dict.fromkeys(activations.unknown), **open_sizes}),
     )
 
 
+def _largest_first(alive: Alive) -> int:
+    return -alive.bytes
+
+
 def _last_consumer(alive: Alive) -> str:
-    last = alive.last_consumer or ("an output" if alive.is_output else "nobody, kept to the end")
-    return f"{last}, kept for {alive.kept_for}" if alive.kept_for else last
+    return alive.last_consumer or ("an output" if alive.is_output else "nobody, kept to the end")
 
 
 COLUMNS: tuple[Column[Alive], ...] = (
     Column("tensor", "tensor", lambda alive: alive.name, least=20, keep="end"),
     Column("bytes", "size", lambda alive: alive.bytes, BYTES, 10),
     Column("producer", "made by", lambda alive: alive.producer, least=16, keep="end"),
-    Column(
-        "last_consumer", "last read by", _last_consumer, least=16, keep="end",
-        help="No node reads it any more; its memory is reserved for that tensor.",
-    ),
-)  # fmt: skip
+    Column("last_consumer", "last read by", _last_consumer, least=16, keep="end"),
+)
 
 
 def memory_table(plan: MemoryPlan) -> Table[Alive]:
@@ -643,14 +351,13 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
     )
     when = f" at the peak, while {visible(plan.at)} runs" if plan.at else ""
     least = "at least " if plan.unknown else ""
-    left_out = "scratch memory and " if plan.scratch is None else ""
     shapes = [f"{shape}scalar" if shape.endswith(":") else shape for shape in plan.shapes]
     lines += [f"{'shapes':<13}{visible(', '.join(shapes))}"] if shapes else []
     lines += [
         f"{'weights':<13}{fmt.size(plan.weights)}",
         f"{'activations':<13}{least}{fmt.size(plan.peak)}{when}",
-        *_scratch_lines(plan),
-        f"{'total':<13}{least}{fmt.size(plan.total)}, without {left_out}unused allocator memory",
+        f"{'total':<13}{least}{fmt.size(plan.total)}",
+        *_measured_lines(plan),
         f"{'inputs':<13}{fmt.size(plan.inputs)}, allocated by the caller",
     ]
     if plan.inside:
@@ -664,41 +371,48 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
         if below:
             several = f"; {highest:,} nodes reach the peak" if highest > 1 else ""
             lines.append(f"{'next':<13}{fmt.size(below)} at the next-highest node{several}")
-    if plan.saved_without_reuse > _WORTH_SAVING * plan.peak:
-        saved = f"saves {fmt.size(plan.saved_without_reuse)}: no buffer is kept for later tensors"
-        lines.append(f"{'lower':<13}enable_mem_reuse = False {saved}")
     if plan.unknown:
         text = f"{fmt.plural(len(plan.unknown), 'node')} with outputs of unknown size"
         lines.append(f"{'unknown':<13}{text}")
     return lines
 
 
-def _scratch_lines(plan: MemoryPlan) -> list[str]:
-    """Return what kernels ask for while they run, in a line; none where it was not planned."""
-    if plan.scratch is None:
-        return []
-    least = "at least " if plan.scratch_unknown else ""
-    where = f", while {visible(plan.scratch_at)} runs" if plan.scratch else ""
-    text = f"{least}{fmt.size(plan.scratch)} in kernels{where}"
-    text += f" ({fmt.plural(plan.threads, 'thread')})"
-    if plan.scratch_unknown:
-        text += f"; unknown for {fmt.plural(len(plan.scratch_unknown), 'node')}"
-    return [f"{'scratch':<13}{text}"]
+def _measured_lines(plan: MemoryPlan) -> list[str]:
+    """Return what a run had in use, and the setting that lowers it, in lines."""
+    measured = plan.measured
+    if measured is None:
+        why = plan.not_measured
+        return [f"{'measured':<13}not: {visible(why)}"] if why else []
+    after = f" after {visible(measured.at)}" if measured.at else ""
+    lines = [
+        f"{'measured':<13}{fmt.size(measured.peak)} of activations{after};"
+        f" {fmt.size(measured.in_use)} with kernels and rounding",
+        f"{'allocator':<13}holds {fmt.size(measured.held)}, with weights that no kernel packed",
+    ]
+    if measured.saved_without_reuse > _WORTH_SAVING * measured.in_use:
+        saved = f"saves {fmt.size(measured.saved_without_reuse)}"
+        text = f"enable_mem_reuse = False {saved}: no buffer is kept for later tensors"
+        lines.append(f"{'lower':<13}{text}")
+    return lines
 
 
 def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
     """Return it as JSON data."""
     alive: list[JSON] = [
         {"tensor": a.name, "bytes": a.bytes, "producer": a.producer,
-         "last_consumer": a.last_consumer or None, "kept_for": a.kept_for or None}
+         "last_consumer": a.last_consumer or None}
         for a in plan.alive
     ]  # fmt: skip
     steps: list[JSON] = [{"node": step.node, "bytes": step.bytes} for step in plan.steps]
+    measured = plan.measured
     return {
         "weights": plan.weights, "inputs": plan.inputs, "peak": plan.peak, "at": plan.at,
         "inside": plan.inside, "alive": alive, "steps": steps, "unknown": [*plan.unknown],
         "graph": plan.graph or None, "shapes": [*plan.shapes],
-        "scratch": plan.scratch, "scratch_at": plan.scratch_at or None,
-        "scratch_unknown": [*plan.scratch_unknown], "threads": plan.threads or None,
-        "without_reuse": plan.without_reuse,
+        "measured": None if measured is None else {
+            "peak": measured.peak, "at": measured.at or None,
+            "in_use": measured.in_use, "held": measured.held,
+            "without_reuse": measured.without_reuse,
+        },
+        "not_measured": plan.not_measured or None,
     }  # fmt: skip
