@@ -51,7 +51,8 @@ def test_peaks_have_the_units_of_data_sheets(dld: Dld, layers: Path) -> None:
     lines = dld("plan", layers).out.splitlines()
     [peaks] = [line for line in lines if line.startswith("peaks")]
     assert peaks.endswith(
-        "933 GB/s; fp32 10.3 TFLOPS, fp16 165 TFLOPS, bf16 165 TFLOPS, int8 330 TOPS"
+        "933 GB/s; fp32 10.3 TFLOPS, tf32 82.5 TFLOPS, fp16 165 TFLOPS, bf16 165 TFLOPS,"
+        " int8 330 TOPS"
     )
 
 

@@ -444,16 +444,13 @@ class _Run:
     ) -> Iterator[Event]:
         """Measure the layers of prefill and of decode, each in a separate session."""
         from dld_tui.backends.onnxruntime.generation import Generator
-        from dld_tui.backends.onnxruntime.profiling import (
-            OPTIMIZED,
-            machine_roofs,
-            profiled_session,
-        )
+        from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks
+        from dld_tui.backends.onnxruntime.profiling import OPTIMIZED, profiled_session
         from dld_tui.core.codec import encode
         from dld_tui.core.document.document import Document
         from dld_tui.core.report.formats.import_ort import add_ort_profile
 
-        roofs = machine_roofs(self._facts, settings)
+        peaks = machine_peaks(self._facts, settings)
         passes = self._request.layer_passes
         for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
             yield Progress(0, None, stage=f"Measuring the layers of {phase}")
@@ -474,10 +471,10 @@ class _Run:
                     if (folder / OPTIMIZED).exists():
                         opened = Document.open(folder / OPTIMIZED)
                         optimized = stack.enter_context(contextlib.closing(opened))
-                    writer.set_fact("roofs", {name: encode(roof) for name, roof in roofs.items()})
+                    writer.set_fact("roofs", encode(peaks))
                     add_ort_profile(
                         writer, profile, self._document, optimized,
-                        warm_up=1, roofs=roofs,
+                        warm_up=1, peaks=peaks,
                     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import MISSING, field, fields, is_dataclass
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -38,9 +39,13 @@ def optional(default: Any = None, *, factory: Any = MISSING) -> Any:
 def encode(value: Any) -> Any:
     """Return a value as JSON data: dataclasses as objects, paths as text, sets as sorted lists.
 
+    Members of an enumeration are their values.
+
     Raises:
         TypeError: It contains another type.
     """
+    if isinstance(value, Enum):
+        return value.value
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if is_dataclass(value) and not isinstance(value, type):
@@ -104,6 +109,8 @@ def _decoder(kind: Any) -> Decoder:
         return _mapping(arguments[1])
     if is_dataclass(kind):
         return _record(kind)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member(kind)
     return _plain(kind)
 
 
@@ -135,6 +142,12 @@ def _one_of(words: tuple[Any, ...]) -> Decoder:
         return value
 
     return decoded
+
+
+def _member(kind: type[Enum]) -> Decoder:
+    members = {member.value: member for member in kind}
+    one_of = _one_of(tuple(members))
+    return lambda value: members[one_of(value)]
 
 
 def _any_of(kinds: tuple[Any, ...]) -> Decoder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ Foreign: TypeAlias = Mapping[str, JSON]
 
 Facts: TypeAlias = "dict[str, str | int | float | bool | None | list[JSON]]"
 """Facts of a machine, a device or a run: plain values by name, and lists of these."""
+
+
+class TextEnum(str, Enum):
+    """A state with the word that JSON and people see. Compare members, never their words."""
+
+    __str__ = str.__str__
 
 
 @dataclass(frozen=True)

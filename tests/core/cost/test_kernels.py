@@ -10,7 +10,6 @@ import pytest
 
 from dld_tui.core.cost.roofline import (
     NodeKind,
-    Roof,
     kernel_work,
     limiter,
     per_second,
@@ -19,12 +18,15 @@ from dld_tui.core.cost.roofline import (
     roofline_text,
 )
 from dld_tui.core.document.document import Document
+from dld_tui.core.machine.peaks import MemoryLevel, Peaks
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.records import Layer
 from tests.support.models import parse
 
 F = "float32"
-ROOF = Roof("x", {"fp32": 1e12, "int8": 4e12}, 1e10, 1e11, 1 << 20, launch_ms=0.001)
+ROOF = Peaks(
+    "x", {"fp32": 1e12, "int8": 4e12}, 1e10, (MemoryLevel(1, 1e11),), 1 << 20, launch_ms=0.001
+)
 
 
 def test_a_kernel_by_its_own_shapes() -> None:
@@ -93,17 +95,8 @@ def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
     )
 
 
-def test_the_bandwidth_is_that_of_the_smallest_cache_that_holds_the_data() -> None:
-    roof = Roof("x", {"fp32": 1e12}, 1e10, 1e11, 1 << 20, ((1 << 22, 6e10), (1 << 24, 3e10)))
-    sizes = (1 << 20, (1 << 20) + 1, 1 << 22, 1 << 24, 1 << 25)
-    assert [roof.bandwidth_of(size) for size in sizes] == [1e11, 6e10, 6e10, 3e10, 1e10]
-    assert Roof("x", {}, 1e10).bandwidth_of(1) == 1e10
-    slow = Roof("x", {}, 1e10, levels=((1 << 22, 1e9),))  # the machine was busy just then
-    assert slow.bandwidth_of(1) == 1e10
-
-
 def test_the_peak_is_that_of_the_type_a_layer_computes_in() -> None:
-    roof = Roof("x", {"fp32": 1e12, "tf32": 8e12, "fp16": 16e12, "int8": 4e12}, 1e15)
+    roof = Peaks("x", {"fp32": 1e12, "tf32": 8e12, "fp16": 16e12, "int8": 4e12}, 1e15)
 
     def peak(op_type: str, first: str = F, level: int = 0) -> tuple[Any, Any]:
         details = {"flops": 10**12, "moved_bytes": 1}
@@ -128,6 +121,17 @@ def test_layers_above_the_roof_are_named_as_such() -> None:
         "compute 100 % (at 102 % of the roof); 1 layer above the roof, which was measured on a"
         " busy machine or without a cache that held the data"
     )
+
+
+def test_layers_that_fell_back_to_the_cpu_say_nothing_of_a_gpu() -> None:
+    """They stand against the peaks of the CPU, and the model is computed on the GPU."""
+    cuda = {"provider": "CUDAExecutionProvider"}
+    fell_back = layer(10**6, 10**8, 20.0, provider="CPUExecutionProvider")  # type: ignore[arg-type]
+    assert roofline_text([fell_back]) == "memory 100 % (at 50 % of the roof)"
+    launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
+    assert roofline_text([fell_back, launched]) == ""
+    kernels = layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)  # type: ignore[arg-type]
+    assert roofline_text([fell_back, kernels]) == "compute 100 % (at 50 % of the roof)"
 
 
 def test_the_time_of_a_launch_is_not_compared_with_the_roof() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.backends.onnxruntime.types import contrib_types
-from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document import Document
 from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.document.types.value_types import ValueType
@@ -20,6 +20,7 @@ from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import follow_shapes
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
+from dld_tui.core.machine.peaks import MemoryLevel, Peaks
 from tests.support import decoders, models
 
 LAYERS = 2
@@ -186,19 +187,29 @@ def test_shapes_that_follow_are_those_of_a_run(
 
 def test_what_limits_a_phase_follows_from_the_peaks() -> None:
     phase = PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0)
-    assert phase.least_ms(Roof("a", {"fp16": 1e9}, 1e9), "fp16") == (2.0, "compute")
-    assert phase.least_ms(Roof("a", {"fp32": 1e12}, 1e9), "fp16") == (1.0, "memory")
-    assert phase.least_ms(Roof("a", {}, 1e9), "fp16") is None
+    assert phase.least_ms(Peaks("a", {"fp16": 1e9}, 1e9), ["fp16"]) == (2.0, "compute")
+    assert phase.least_ms(Peaks("a", {"fp32": 1e12}, 1e9), ["fp16"]) == (1.0, "memory")
+    assert phase.least_ms(Peaks("a", {}, 1e9), ["fp16"]) is None
+
+
+def test_a_least_time_holds_whatever_the_runtime_does() -> None:
+    phase = PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0)
+    peaks = Peaks("a", {"fp32": 1e9, "int8": 4e9}, 1e9, (MemoryLevel(1 << 19, 4e9),), 1 << 24)
+    # 1 MB of weights and cache may stay in the cache of the processor.
+    assert phase.least_ms(peaks, ["fp32"]) == (2.0, "compute")
+    assert phase.least_ms(peaks, ["fp32", "int8"]) == (0.5, "compute")
+    assert phase.least_ms(replace(peaks, flops={"fp32": 1e12}), ["fp32"]) == (0.25, "memory")
+    assert phase.least_ms(replace(peaks, busy=True), ["fp32"]) is None, "it may do more"
 
 
 def test_devices_are_of_the_table_or_numbers() -> None:
     h200 = device_of("NVIDIA H200")
     assert h200.memory_bytes == 141_000_000_000
-    assert h200.roof is not None
-    assert h200.roof.bandwidth == 4.8e12
+    assert h200.peaks is not None
+    assert h200.peaks.bandwidth == 4.8e12
     own = device_of("mine=10,100,8")
-    assert own.roof is not None
-    assert (own.name, own.memory_bytes, own.roof.flops["fp16"]) == ("mine", 8_000_000_000, 1e13)
+    assert own.peaks is not None
+    assert (own.name, own.memory_bytes, own.peaks.flops["fp16"]) == ("mine", 8_000_000_000, 1e13)
     for wrong in ("Abacus", "mine=1,2", "mine=a,b,c", "mine=0,1,1", "mine=nan,1,1"):
         with pytest.raises(UsageError):
             device_of(wrong)

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-import json
 import math
-import os
 import statistics
 import tempfile
 import time
@@ -21,14 +18,11 @@ from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import onnx
 
 from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
 from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
-from dld_tui.backends.onnxruntime.runtime import CUDA_PROVIDERS, SUFFIX, errors_of, version
+from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks
+from dld_tui.backends.onnxruntime.runtime import SUFFIX, errors_of, version
 from dld_tui.backends.onnxruntime.session import (
     BoundFeed,
     Copies,
@@ -40,13 +34,11 @@ from dld_tui.backends.onnxruntime.session import (
     spins,
 )
 from dld_tui.core import fmt
-from dld_tui.core.codec import decode, encode
-from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.errors import ActivityError, DldError, SaveError, UsageError
+from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress, result_of
-from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, first_that_runs, specs_for
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
@@ -55,8 +47,8 @@ from dld_tui.core.machine.environment import (
     ModelIdentity,
     identify,
     peak_memory,
-    usable_threads,
 )
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
@@ -74,144 +66,8 @@ from dld_tui.core.report.records import Note
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
-from dld_tui.core.settings import paths
-from dld_tui.core.tensorrt.plan.layer_work import peaks_of, roof_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-
-_SIDE = 512
-_FAR, _NEAR, _TINY = 1 << 23, 1 << 16, 1
-"""Elements of a sum: far beyond a cache, well within one, and next to nothing."""
-_LEVELS = (1 << 18, 1 << 20)
-"""Those in between, for larger caches."""
-_CHAIN = 4
-_SECONDS = 0.05
-_FILE = "peaks.json"
-_BUSY = "on a busy machine"
-"""Such figures are not kept for good."""
-
-
-def cpu_roof(cpu: str, threads: int, version: str) -> Roof | None:
-    """Return the peaks of this processor with a number of threads; None where they cannot be had.
-
-    They are measured once and kept in the folder for caches.
-
-    Args:
-        cpu: Its name.
-        threads: Of a session, 0 for as many as ONNX Runtime takes.
-        version: Of ONNX Runtime.
-    """
-    path = paths.cache_dir() / _FILE
-    key = f"{cpu}, {threads} threads, ONNX Runtime {version}"
-    known: dict[str, Any] = {}
-    kept: Roof | None = None
-    with contextlib.suppress(OSError, ValueError, DldError):
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-        known = loaded if isinstance(loaded, dict) else {}
-        if key in known:
-            kept = decode(Roof, known[key])
-            # Peaks of versions before there were levels are measured anew.
-            if kept.levels and (_BUSY not in kept.source or _is_busy()):
-                return kept
-    try:
-        roof = measure_roof(cpu, threads)
-    # The seam: a build of ONNX Runtime that cannot run these is no reason to fail.
-    except Exception:  # noqa: BLE001
-        return None
-    roof = roof if kept is None else _better(roof, kept)
-    with contextlib.suppress(OSError, DldError):
-        paths.ensure(path.parent)
-        write_text(path, json.dumps({**known, key: encode(roof)}), overwrite=True)
-    return roof
-
-
-def _better(roof: Roof, kept: Roof) -> Roof:
-    """Return the highest peaks of two measurements of one machine."""
-    before = dict(kept.levels)
-    return replace(
-        roof,
-        flops={kind: max(rate, kept.flops.get(kind, 0.0)) for kind, rate in roof.flops.items()},
-        bandwidth=max(roof.bandwidth, kept.bandwidth),
-        near_bandwidth=max(roof.near_bandwidth, kept.near_bandwidth),
-        levels=tuple((size, max(rate, before.get(size, 0.0))) for size, rate in roof.levels),
-        launch_ms=min(roof.launch_ms, kept.launch_ms or roof.launch_ms),
-    )
-
-
-def measure_roof(cpu: str, threads: int) -> Roof:
-    """Run products and sums of several sizes and return the best rates; takes half a second."""
-    busy = _is_busy()
-    square = np.random.default_rng(0).standard_normal((_SIDE, _SIDE)).astype(np.float32)
-    whole = (square * 16).clip(-100, 100)
-    work = 2 * _SIDE**3
-    fp32 = _best_s(_product("MatMul", "float", "float"), {"x": square, "w": square}, threads)
-    feeds = {"x": np.abs(whole).astype(np.uint8), "w": whole.astype(np.int8)}
-    int8 = _best_s(_product("MatMulInteger", "uint8", "int8", "int32"), feeds, threads)
-    far, near, tiny, *levels = (
-        _best_s(_chain(size), {"x": np.ones(size, np.float32)}, threads)
-        for size in (_FAR, _NEAR, _TINY, *_LEVELS)
-    )
-    return Roof(
-        cpu,
-        {"fp32": work / fp32, "int8": work / int8},
-        bandwidth=_moved(_FAR) / far,
-        near_bandwidth=_moved(_NEAR) / near,
-        near_bytes=_most_moved(_NEAR),
-        levels=tuple(
-            (_most_moved(size), _moved(size) / s) for size, s in zip(_LEVELS, levels, strict=True)
-        ),
-        launch_ms=1000 * tiny / (_CHAIN + 1),
-        source=f"measured with ONNX Runtime{f' {_BUSY}' if busy else ''}",
-    )
-
-
-def _is_busy() -> bool:
-    return os.getloadavg()[0] > usable_threads() / 2
-
-
-def _product(operator: str, first: str, second: str, result: str = "float") -> str:
-    shape = f"[{_SIDE}, {_SIDE}]"
-    return (
-        f"({first}{shape} x, {second}{shape} w) => ({result}{shape} y) {{ y = {operator} (x, w) }}"
-    )
-
-
-def _chain(size: int) -> str:
-    """Return nodes that pass a tensor on; their small result avoids allocations."""
-    names = ["x", *(f"v{at}" for at in range(_CHAIN))]
-    nodes = " ".join(f"{b} = Neg ({a})" for a, b in itertools.pairwise(names))
-    last = f"y = ReduceMax <keepdims = 0> ({names[-1]})"
-    return f"(float[{size}] x) => (float y) {{ {nodes} {last} }}"
-
-
-def _most_moved(size: int) -> int:
-    """Return up to how many bytes a layer moves that the figures of a sum hold for."""
-    return 4 * 4 * size
-
-
-def _moved(size: int) -> int:
-    return (2 * _CHAIN + 1) * 4 * size
-
-
-def _best_s(graph: str, feeds: dict[str, Any], threads: int) -> float:
-    import onnxruntime as ort
-
-    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> peaks {graph}')
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = ort.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    session.run(None, feeds)
-    times: list[float] = []
-    end = time.perf_counter() + _SECONDS
-    while len(times) < 2 or time.perf_counter() < end:
-        start = time.perf_counter()
-        session.run(None, feeds)
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 @dataclass(frozen=True)
@@ -314,22 +170,6 @@ def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Se
         return Session(model, replace(plain, optimized_path=folder / OPTIMIZED))
     except ActivityError:  # what some providers make of a graph cannot be written
         return Session(model, plain)
-
-
-def machine_roofs(environment: Mapping[str, JSON], settings: SessionSettings) -> dict[str, Roof]:
-    """Return what the devices of a machine can do at most, by execution provider."""
-    roofs: dict[str, Roof] = {}
-    cpu = cpu_roof(str(environment.get("cpu", "")), settings.threads, version())
-    if cpu is not None:
-        roofs[f"CPU{SUFFIX}"] = cpu
-    peaks = peaks_of({"Name": environment.get("gpu")})
-    if peaks is not None:
-        roof = roof_of(peaks)
-        cores = replace(roof, flops={k: rate for k, rate in roof.flops.items() if k != "tf32"})
-        for name in CUDA_PROVIDERS:
-            options = settings.provider_options.get(name, {})
-            roofs[f"{name}{SUFFIX}"] = cores if options.get("use_tf32") == "0" else roof
-    return roofs
 
 
 class ProfilingRun:
@@ -722,7 +562,7 @@ class ProfilingRun:
             document = None
             if optimized.exists():
                 document = stack.enter_context(contextlib.closing(Document.open(optimized)))
-            roofs = self._roofs()
+            peaks = self._peaks()
             summary = add_ort_profile(
                 self._report,
                 profile,
@@ -731,7 +571,7 @@ class ProfilingRun:
                 warm_up=1,
                 start_us=0.0 if self._origin_ns is None else (origin_ns - self._origin_ns) / 1000,
                 on_pass=observe if self._gpu is not None else None,
-                roofs=roofs,
+                peaks=peaks,
             )
         for note in fallback_notes(summary.kernels, self._plan.session.providers[0]):
             self._report.note(note.text, note.level)
@@ -741,11 +581,11 @@ class ProfilingRun:
             if self._origin_ns is None:
                 self._gpu.write_counters(self._report, origin_ns)
 
-    def _roofs(self) -> dict[str, Roof]:
+    def _peaks(self) -> dict[str, Peaks]:
         """Return what the devices can do at most, by execution provider."""
-        roofs = machine_roofs(self._environment, self._plan.session)
-        self._report.set_fact("roofs", {name: encode(roof) for name, roof in roofs.items()})
-        return roofs
+        peaks = machine_peaks(self._environment, self._plan.session)
+        self._report.set_fact("roofs", encode(peaks))
+        return peaks
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimized model with its weights, by a separate session."""

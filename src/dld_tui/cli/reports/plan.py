@@ -237,10 +237,10 @@ def write_summary(plan: EnginePlan, notes: Sequence[str] = ()) -> None:
     peaks = peaks_of(plan.device)
     if peaks is not None and plan.layers and not plan.names_only:
         ops = ", ".join(
-            f"{name} {value:g} {'TOPS' if name.startswith('int') else 'TFLOPS'}"
-            for name, value in peaks.tflops.items()
+            f"{name} {value / 1e12:g} {'TOPS' if name.startswith('int') else 'TFLOPS'}"
+            for name, value in peaks.flops.items()
         )
-        write_wrapped(f"peaks        {peaks.bandwidth_gbs:,.0f} GB/s; {ops}", "  ")
+        write_wrapped(f"peaks        {peaks.bandwidth / 1e9:,.0f} GB/s; {ops}", "  ")
 
 
 def _write_messages(word: str, messages: Sequence[str]) -> None:

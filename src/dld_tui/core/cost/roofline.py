@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
@@ -27,6 +26,7 @@ from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
+    from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.formats.ort_profile import Kernel
     from dld_tui.core.report.records import Dims, Layer
     from dld_tui.core.types import JSON
@@ -51,60 +51,32 @@ _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "in
           "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Roof:
-    """The most that a machine does."""
-
-    device: str
-    flops: Mapping[str, float]
-    """Operations per second by type: ``fp32``, ``fp16``, ``int8``."""
-    bandwidth: float
-    """Bytes per second to and from memory."""
-    near_bandwidth: float = 0.0
-    """Bytes per second of data that fit into a cache; 0 if unknown."""
-    near_bytes: int = 0
-    """How much that is."""
-    levels: tuple[tuple[int, float], ...] = ()
-    """Larger caches: bytes moved, ascending, and the bandwidth up to there."""
-    launch_ms: float = 0.0
-    """How long a layer takes that computes nothing to speak of."""
-    source: str = ""
-    """Where the figures are from."""
-
-    def bandwidth_of(self, moved: int) -> float:
-        """Return the bytes per second of a layer that moves this many bytes."""
-        if moved <= self.near_bytes and self.near_bandwidth:
-            return self.near_bandwidth
-        level = next((rate for most, rate in self.levels if moved <= most), 0.0)
-        return max(level, self.bandwidth)
-
-
 def roofline_details(
-    details: Mapping[str, JSON], types: Sequence[str], roof: Roof, node: NodeKind | None = None
+    details: Mapping[str, JSON], types: Sequence[str], peaks: Peaks, node: NodeKind | None = None
 ) -> Facts:
     """Return the least time of one run of a layer under a roofline, and its limit.
 
     Args:
         details: Of the layer, with its operations and bytes.
         types: Of its inputs: the first one selects the peak.
-        roof: Of the device that it ran on.
+        peaks: Of the device that it ran on.
         node: Which operator it is, where that may select another peak.
     """
     flops, moved = details.get(FLOPS), details.get(MOVED)
     if not isinstance(flops, int) or not isinstance(moved, int):
         return {}
-    kind = _computed_type(_SHORT.get(types[0], types[0]) if types else "", roof, node)
-    if not roof.flops.get(kind):
+    kind = _computed_type(_SHORT.get(types[0], types[0]) if types else "", peaks, node)
+    if not peaks.flops.get(kind):
         kind = "fp32"
-    peak = roof.flops.get(kind)
+    peak = peaks.flops.get(kind)
     if not peak:
         return {}
-    compute_s, memory_s = flops / peak, moved / roof.bandwidth_of(moved)
+    compute_s, memory_s = flops / peak, moved / peaks.bandwidth_of(moved)
     return {
         ROOF_MS: 1000 * max(compute_s, memory_s),
         BOUND: "compute" if compute_s > memory_s else "memory",
         PEAK: kind,
-        LAUNCH_MS: roof.launch_ms,
+        LAUNCH_MS: peaks.launch_ms,
     }
 
 
@@ -116,13 +88,18 @@ class NodeKind(NamedTuple):
     """That of a product with packed weights: 4 is int8."""
 
 
-def _computed_type(kind: str, roof: Roof, node: NodeKind | None) -> str:
+def multiplies_integers(node: NodeKind) -> bool:
+    """Return whether a product multiplies integers, though its first input may have floats."""
+    return node.op_type in _QUANTIZES_FIRST or node.accuracy_level == _INT8_LEVEL
+
+
+def _computed_type(kind: str, peaks: Peaks, node: NodeKind | None) -> str:
     """Return the type whose peak limits a node with a first input of a type."""
     if node is None or node.op_type not in PRODUCTS:
         return kind
-    if node.op_type in _QUANTIZES_FIRST or node.accuracy_level == _INT8_LEVEL:
+    if multiplies_integers(node):
         return "int8"
-    return "tf32" if kind == "fp32" and "tf32" in roof.flops else kind
+    return "tf32" if kind == "fp32" and "tf32" in peaks.flops else kind
 
 
 def measured_ms(layer: Layer) -> float | None:
@@ -163,6 +140,11 @@ def limiter(layer: Layer) -> Limiter | None:
     return "compute" if layer.bound == "compute" else "memory"
 
 
+def main_layers(layers: Sequence[Layer]) -> Sequence[Layer]:
+    """Return the layers of the device that computes a model: those on a GPU, if any are."""
+    return [layer for layer in layers if is_launched(layer)] or layers
+
+
 _HIGHER = " (above its roof)"
 
 
@@ -173,7 +155,8 @@ def _of_roof(spent: float, least: float) -> str:
 
 
 def roofline_text(layers: Sequence[Layer]) -> str:
-    """Return what limits the layers together; empty where nothing is known."""
+    """Return what limits the layers of the device together; empty where nothing is known."""
+    layers = main_layers(layers)
     times = [(layer, (measured_ms(layer) or 0.0) * (layer.count or 1.0)) for layer in layers]
     whole = sum(ms for _, ms in times)
     if not whole:
@@ -210,11 +193,11 @@ def is_above_roof(layer: Layer) -> bool:
     return ms is not None and least is not None and least > _SHOWN_ABOVE * ms
 
 
-def node_kind(kernel: Kernel, node: Node | None) -> NodeKind:
+def node_kind(op_type: str, node: Node | None) -> NodeKind:
     """Return what of a kernel selects its peak; `node` as in :func:`kernel_work`."""
     level = node.attribute("accuracy_level") if node is not None else None
     is_level = level is not None and isinstance(level.value, int)
-    return NodeKind(kernel.op_type, level.value if level is not None and is_level else 0)
+    return NodeKind(op_type, level.value if level is not None and is_level else 0)
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:

@@ -7,45 +7,29 @@ table, from numbers, or are this machine.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from dld_tui.core.codec import decode
 from dld_tui.core.cost.memory import memory_plan
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import operator
-from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.cost.roofline import multiplies_integers, node_kind
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.propagation import follow_shapes, sizes_of
 from dld_tui.core.machine.environment import environment
+from dld_tui.core.machine.peaks import Peaks, gpu_peaks, kept_peaks
 from dld_tui.core.report.groups import ELEMENT_BITS
-from dld_tui.core.settings import paths
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
-from dld_tui.core.tensorrt.plan.layer_work import peaks_of, roof_of
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
     from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.llm.feeds import Decoder
-
-
-KEPT_PEAKS = "peaks.json"
-"""The file in the cache folder with the measured peaks of this machine's CPU."""
-_MEMORY_GB = (
-    (r"B200", 180), (r"H200", 141), (r"H100.*NVL", 94), (r"H100", 80), (r"A100.*80GB", 80),
-    (r"A100", 40), (r"A30\b", 24), (r"A10\b", 24), (r"A2\b", 16), (r"L40", 48), (r"L4\b", 24),
-    (r"T4\b", 16), (r"TITAN RTX", 24), (r"RTX 2080 Ti", 11), (r"RTX 3080 Ti", 12),
-    (r"RTX 3090", 24), (r"RTX 3070", 8), (r"RTX 4090", 24), (r"RTX 4080", 16), (r"AGX Orin", 64),
-)  # fmt: skip
-"""10^9 bytes by name, from the data sheets; devices sold with several sizes are left out."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +39,8 @@ class Device:
     name: str
     """Visible text."""
     memory_bytes: int | None
-    roof: Roof | None
-    """None where its peaks are unknown."""
+    peaks: Peaks | None
+    """None where they are unknown."""
 
 
 def device_of(text: str) -> Device:
@@ -78,15 +62,15 @@ def device_of(text: str) -> Device:
             ) from None
         if not (0 < tflops < 1e6 and 0 < bandwidth < 1e6 and 0 < memory < 1e6):
             raise UsageError(f"--device {text!r} has a number out of range")
-        peaks = dict.fromkeys(("fp32", "fp16", "bf16", "int8"), tflops * 1e12)
-        return Device(visible(name), int(memory * 1e9), Roof(name, peaks, bandwidth * 1e9))
-    peaks_found = peaks_of({"Name": text})
-    if peaks_found is None:
+        flops = dict.fromkeys(("fp32", "fp16", "bf16", "int8"), tflops * 1e12)
+        return Device(visible(name), int(memory * 1e9), Peaks(name, flops, bandwidth * 1e9))
+    peaks = gpu_peaks(text)
+    if peaks is None:
         raise UsageError(
             f"the table of devices has no {visible(text)!r}",
             hint="Give numbers, as NAME=TFLOPS,GB/s,GB",
         )
-    return Device(visible(text), _memory_of(text), roof_of(peaks_found))
+    return Device(visible(text), peaks.memory_bytes, peaks)
 
 
 def this_machine() -> Device:
@@ -96,29 +80,8 @@ def this_machine() -> Device:
     return Device(
         "this machine",
         memory if isinstance(memory, int) else None,
-        _kept_roof(str(facts.get("cpu", ""))),
+        kept_peaks(str(facts.get("cpu", ""))),
     )
-
-
-def _kept_roof(cpu: str) -> Roof | None:
-    """Return the peaks that were measured with most threads; None if there are none."""
-    with contextlib.suppress(OSError, ValueError, DldError):
-        known = json.loads((paths.cache_dir() / KEPT_PEAKS).read_text(encoding="utf-8"))
-        by_threads: dict[int, JSON] = {}
-        for key, value in known.items() if isinstance(known, dict) else ():
-            threads = re.match(r"(\d+) threads", key.removeprefix(f"{cpu}, "))
-            if cpu and threads is not None and key.startswith(f"{cpu}, "):
-                by_threads[int(threads[1])] = value
-        if by_threads:  # 0 is as many as ONNX Runtime takes
-            roof: Roof = decode(Roof, by_threads.get(0, by_threads[max(by_threads)]))
-            return roof
-    return None
-
-
-def _memory_of(name: str) -> int | None:
-    sizes = (size for pattern, size in _MEMORY_GB if re.search(pattern, name, re.IGNORECASE))
-    size = next(sizes, None)
-    return None if size is None else size * 10**9
 
 
 Phase = Literal["prefill", "decode"]
@@ -143,17 +106,22 @@ class PhaseBudget:
     """The peak of all tensors between nodes, as far as their shapes are known."""
     logits_bytes: int
 
-    def least_ms(self, roof: Roof, precision: str) -> tuple[float, str] | None:
+    def least_ms(self, peaks: Peaks, types: Collection[str]) -> tuple[float, str] | None:
         """Return the least time in milliseconds, and its limit: ``compute`` or ``memory``.
 
+        None where the peaks are no bound: unknown, or measured while other programs ran.
+
         Args:
-            roof: Of a device.
-            precision: The type that the decoder computes in, e.g. ``fp16``.
+            peaks: Of a device.
+            types: Those that the decoder may compute in: the fastest one bounds it.
         """
-        peak = roof.flops.get(precision) or roof.flops.get("fp32")
-        if self.flops is None or not peak or not roof.bandwidth:
+        peak = max((peaks.flops.get(kind, 0.0) for kind in types), default=0.0)
+        peak = peak or peaks.flops.get("fp32", 0.0)
+        moved = self.weight_bytes + self.cache_bytes
+        bandwidth = peaks.bandwidth_of(moved)
+        if self.flops is None or not peak or not bandwidth or peaks.busy:
             return None
-        compute, memory = self.flops / peak, (self.weight_bytes + self.cache_bytes) / roof.bandwidth
+        compute, memory = self.flops / peak, moved / bandwidth
         return 1000 * max(compute, memory), "compute" if compute > memory else "memory"
 
 
@@ -189,6 +157,8 @@ class Budget:
     """Of one sequence, whatever its length: windows, states, what an encoder made."""
     precision: str
     """The type of its cache, which it computes in."""
+    types: tuple[str, ...]
+    """Those that its products may be computed in."""
     unknown_nodes: int
     """Nodes of unknown operators."""
     phases: tuple[PhaseBudget, ...]
@@ -222,16 +192,31 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
             at_once = kv + prefill.activation_bytes + prefill.logits_bytes
             now = decode.activation_bytes, decode.logits_bytes
             fits.append(Fit(batch, context, weights, kv, *now, weights + at_once))
-    kind = next(iter(decoder.caches.values())).dtype
+    precision = _SHORT.get(next(iter(decoder.caches.values())).dtype, "fp16")
+    types = (precision, *(["tf32"] if precision == "fp32" else []))
+    if any(map(_multiplies_integers, decoder.document.main.nodes)):
+        types = (*types, "int8")
     return Budget(
         weights,
         kv_token_bytes(decoder),
         kv_bytes(decoder, 1, 1) - kv_token_bytes(decoder),
-        _SHORT.get(kind, "fp16"),
+        precision,
+        types,
         unknown,
         tuple(phases),
         tuple(fits),
     )
+
+
+_INTEGER_PRODUCTS = frozenset(
+    {"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "QAttention"}
+)
+"""ONNX Runtime fuses a DequantizeLinear into the product that follows it."""
+
+
+def _multiplies_integers(node: Node) -> bool:
+    is_quantized = node.op_type in _INTEGER_PRODUCTS
+    return is_quantized or multiplies_integers(node_kind(node.op_type, node))
 
 
 def kv_token_bytes(decoder: Decoder) -> int:
@@ -383,7 +368,7 @@ def time_table(budget: Budget, devices: Sequence[Device]) -> Table[LeastTime]:
     rows = []
     for phase in budget.phases:
         for device in devices or (Device("", None, None),):
-            least = None if device.roof is None else phase.least_ms(device.roof, budget.precision)
+            least = None if device.peaks is None else phase.least_ms(device.peaks, budget.types)
             rows.append(
                 LeastTime(phase, device.name, *(least if least is not None else (None, "")))
             )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import roofline_text
+from dld_tui.core.cost.roofline import main_layers, roofline_text
 from dld_tui.core.llm.figures import GENERATION, generation_of
+from dld_tui.core.machine.peaks import BUSY
 from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -224,7 +225,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
     roofs = report.facts.get("roofs")
-    used = {layer.provider for layer in report.layers if layer.roof_ms is not None}
+    used = {layer.provider for layer in main_layers(report.layers) if layer.roof_ms is not None}
     for provider, roof in roofs.items() if isinstance(roofs, dict) else ():
         if provider not in used or not isinstance(roof, dict):
             continue
@@ -238,7 +239,8 @@ def _peaks(report: Report) -> Iterator[MeasuredFact]:
         if bandwidth is not None:
             parts.append(f"memory {fmt.size(round(bandwidth))}/s")
         source = roof.get("source")
-        text = ", ".join(parts) + (f" ({visible(source)})" if isinstance(source, str) else "")
+        busy = BUSY if roof.get("busy") is True else ""
+        text = ", ".join(parts) + (f" ({visible(source)}{busy})" if isinstance(source, str) else "")
         yield MeasuredFact("peaks", clip(text, _PEAKS), parts[0] if parts else fmt.UNKNOWN)
 
 

@@ -30,7 +30,13 @@ from dld_tui.core.tensorrt.plan.graph import (
     precision_text,
     tensor_type,
 )
-from dld_tui.core.tensorrt.plan.layer_work import macs, peaks_of, placement, unknown_device
+from dld_tui.core.tensorrt.plan.layer_work import (
+    computed_type,
+    macs,
+    peaks_of,
+    placement,
+    unknown_device,
+)
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.summary import activations_text, summary_of, weights_text
@@ -353,9 +359,9 @@ class PlanCharts(ChartPane):
             for layer in plan.layers
             if layer.time_ms and layer.footprint and (work := macs(layer))
         ]
-        used = {layer.precision for layer in plan.layers}
-        tops = {kind: value * 1e12 for kind, value in peaks.tflops.items() if kind in used}
-        return roofline_plot(points, peaks.bandwidth_gbs * 1e9, tops)
+        used = set(map(computed_type, plan.layers))
+        tops = {kind: rate for kind, rate in peaks.flops.items() if kind in used}
+        return roofline_plot(points, peaks.bandwidth, tops)
 
 
 def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
@@ -364,9 +370,9 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
     if peaks is None:
         why = unknown_device(plan)
         return [[(part, "dim")] for part in (why[:1].upper() + why[1:] + ".",)]
-    tops = ", ".join(f"{kind} {value:g}" for kind, value in peaks.tflops.items())
+    tops = ", ".join(f"{kind} {rate / 1e12:g}" for kind, rate in peaks.flops.items())
     lines: list[Line] = [
-        [(clip(f"{visible(peaks.device)}: {peaks.bandwidth_gbs:,.0f} GB/s", width), "strong")],
+        [(clip(f"{visible(peaks.device)}: {peaks.bandwidth / 1e9:,.0f} GB/s", width), "strong")],
         [(clip(f"T(FL)OPS at most: {tops}", width), "dim")],
         [],
     ]

@@ -54,7 +54,7 @@ def test_a_layer_that_stays_saves_what_it_takes_beyond_its_roofline() -> None:
     assert peaks is not None
     assert count is not None
     assert odd.footprint is not None
-    ideal_s = max(2 * count / 312e12, odd.footprint / (peaks.bandwidth_gbs * 1e9))
+    ideal_s = max(2 * count / 312e12, odd.footprint / peaks.bandwidth)
     expected = 40.0 * (1 - 1000 * ideal_s / 0.4)
     assert gain.percent == pytest.approx((0.0, expected))
     assert "roofline" in gain.source
@@ -74,7 +74,7 @@ def test_layers_in_fp32_are_bounded_by_their_roofline_in_half_of_the_bytes() -> 
     assert peaks is not None
     assert count is not None
     assert full.footprint is not None
-    ideal_s = max(2 * count / 312e12, full.footprint / 2 / (peaks.bandwidth_gbs * 1e9))
+    ideal_s = max(2 * count / 312e12, full.footprint / 2 / peaks.bandwidth)
     assert gain.percent == pytest.approx((0.0, 90.0 * (1 - 1000 * ideal_s / 0.9)))
     assert gain.source.endswith("roofline in fp16")
 

@@ -12,13 +12,14 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     GemmDims,
     arithmetic_intensity,
     computed_bandwidth,
+    computed_type,
     convolution,
     gemm,
     gemm_dims,
     macs,
+    peak_of,
     peaks_of,
     placement,
-    roof_of,
     unknown_device,
     with_weights,
 )
@@ -125,7 +126,7 @@ def test_what_is_not_known(layer: EngineLayer) -> None:
 def test_peaks() -> None:
     a100 = peaks_of({"Selected Device": "NVIDIA A100 80GB PCIe"})
     assert a100 is not None
-    assert (a100.bandwidth_gbs, a100.tflops["fp16"], a100.ops("int64")) == (1935, 312, None)
+    assert (a100.bandwidth, a100.flops["fp16"]) == (1935e9, 312e12)
     clocks = {"Memory Bus Width": 5120.0, "Memory Clock Rate": 1.512}
     assert computed_bandwidth(clocks) == pytest.approx(1935.36)
     cuda = {"GLOBAL_MEMORY_BUS_WIDTH": 384, "MEMORY_CLOCK_RATE": 7001000}
@@ -133,7 +134,7 @@ def test_peaks() -> None:
     assert computed_bandwidth({"Memory Bus Width": "x"}) is None
     h100 = peaks_of({"Name": "NVIDIA H100 80GB HBM3"})
     assert h100 is not None
-    assert h100.tflops["fp8"] == 1979
+    assert h100.flops["fp8"] == 1979e12
     assert peaks_of({"Name": "NVIDIA A1000"}) is None
 
 
@@ -235,8 +236,8 @@ def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
 def test_volta_and_turing_have_no_bf16(name: str) -> None:
     peaks = peaks_of({"Name": name})
     assert peaks is not None
-    assert peaks.ops("fp16")
-    assert peaks.ops("bf16") is None
+    assert "fp16" in peaks.flops
+    assert "bf16" not in peaks.flops
 
 
 @pytest.mark.parametrize(
@@ -252,8 +253,8 @@ def test_volta_and_turing_have_no_bf16(name: str) -> None:
 def test_variants_have_their_own_peaks(name: str, fp16: float, gbs: float) -> None:
     peaks = peaks_of({"Name": name})
     assert peaks is not None
-    assert (peaks.tflops["fp16"], peaks.bandwidth_gbs) == (fp16, gbs)
-    assert peaks.tflops["fp32"] > 0
+    assert (peaks.flops["fp16"], peaks.bandwidth) == (fp16 * 1e12, gbs * 1e9)
+    assert peaks.flops["fp32"] > 0
 
 
 @pytest.mark.parametrize(
@@ -268,11 +269,25 @@ def test_a_variant_that_is_not_in_the_table_has_no_peaks(name: str) -> None:
     assert peaks_of({"Name": name}) is None
 
 
-def test_tensor_cores_with_bf16_have_tf32() -> None:
-    for name, tf32 in (("NVIDIA A100-SXM4-80GB", 156e12), ("NVIDIA H200", 494.5e12)):
-        peaks = peaks_of({"Name": name})
-        assert peaks is not None
-        assert roof_of(peaks).flops["tf32"] == tf32
-    turing = peaks_of({"Name": "Tesla T4"})
-    assert turing is not None
-    assert "tf32" not in roof_of(turing).flops
+@pytest.mark.parametrize(
+    ("tactic", "precision", "kind"),
+    [
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tile", "fp32", "tf32"),
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tile", "fp32", "fp32"),
+        ("ampere_scudnn_128x64_sliced1x2_ldg4_relu_exp_interior_nhwc_tn_v1", "fp32", "fp32"),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc", "fp16", "fp16-sums"),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc", "fp16", "fp16"),
+        ("ampere_h16816cudnn_128x64_sliced1x2_ldg8_relu_exp", "fp16", "fp16-sums"),
+        ("ampere_fp16_s16816cudnn_fp16_128x64", "fp16", "fp16"),
+        ("sm80_xmma_fprop_implicit_gemm_interleaved_i8f16_i8i32_f32_nchw_vect", "int8", "int8"),
+        ("", "fp32", "fp32"),
+    ],
+)
+def test_the_tactic_tells_the_type_that_computes(tactic: str, precision: str, kind: str) -> None:
+    layer = EngineLayer(**{**vars(CONV), "tactic": tactic, "precision": precision})
+    assert computed_type(layer) == kind
+    rtx, a100 = peaks_of({"Name": "RTX 3090"}), peaks_of({"Name": "NVIDIA A100-SXM4-80GB"})
+    assert rtx is not None
+    assert a100 is not None
+    assert peak_of(layer, rtx) == rtx.flops[kind]
+    assert peak_of(layer, a100) == a100.flops["fp16" if kind == "fp16-sums" else kind]

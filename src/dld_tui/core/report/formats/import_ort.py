@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.cost.roofline import Roof, kernel_work, node_kind, roofline_details
+from dld_tui.core.cost.roofline import kernel_work, node_kind, roofline_details
 from dld_tui.core.cost.sharing import AROUND, SHARED_BY, SharedBy, cost_shares
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
@@ -593,7 +594,7 @@ def add_ort_profile(
     warm_up: int = 0,
     start_us: float = 0.0,
     on_pass: PassObserver | None = None,
-    roofs: Mapping[str, Roof] | None = None,
+    peaks: Mapping[str, Peaks] | None = None,
 ) -> ImportSummary:
     """Add the layers, passes and samples of a profile, and its problems as notes.
 
@@ -609,7 +610,7 @@ def add_ort_profile(
         start_us: When the profile began, on the report's clock.
         on_pass: Called with every added pass, and the number that the report has for
             each kernel of the profile.
-        roofs: The rooflines of the devices of the execution providers.
+        peaks: Of the devices of the execution providers.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
@@ -618,7 +619,7 @@ def add_ort_profile(
     """
     profile = OrtProfile(Path(json_path))
     importer = _Importer(
-        writer, profile, document, optimised_document, warm_up, start_us, on_pass, roofs or {}
+        writer, profile, document, optimised_document, warm_up, start_us, on_pass, peaks or {}
     )
     return importer.run(progress, cancelled)
 
@@ -671,9 +672,9 @@ class _Importer:
         warm_up: int,
         start_us: float,
         on_pass: PassObserver | None,
-        roofs: Mapping[str, Roof],
+        peaks: Mapping[str, Peaks],
     ) -> None:
-        self._roofs = roofs
+        self._peaks = peaks
         self._writer = writer
         self._start_us = start_us
         self._on_pass = on_pass
@@ -789,10 +790,10 @@ class _Importer:
             if self._attribution.shared_by is not None:
                 details[SHARED_BY] = self._attribution.shared_by
         details.update(kernel_work(kernel, node))
-        roof = self._roofs.get(kernel.provider or "")
-        if roof is not None:
-            kind = node_kind(kernel, node)
-            details.update(roofline_details(details, kernel.input_types, roof, kind))
+        peaks = self._peaks.get(kernel.provider or "")
+        if peaks is not None:
+            kind = node_kind(kernel.op_type, node)
+            details.update(roofline_details(details, kernel.input_types, peaks, kind))
         return Layer(
             name=kernel.name,
             type=kernel.op_type,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.files.writer import write_bytes
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     arithmetic_intensity,
@@ -71,7 +72,7 @@ def plan_json(
         "findings": [finding_json(finding) for finding in findings],
         "bindings": [_tensor(tensor, binding=True) for tensor in plan.bindings],
         "timing_ms": timing_json(plan.timing),
-        "roofline": unknown_device(plan) or (dataclasses.asdict(peaks) if peaks else None),
+        "roofline": unknown_device(plan) or (None if peaks is None else _peaks_json(peaks)),
         "device": dict(plan.device),
         "metadata": dict(plan.metadata),
         "notes": names,
@@ -135,6 +136,14 @@ def finding_json(finding: PlanFinding) -> JSON:
         "gain_percent": None if finding.gain is None else [*finding.gain.percent],
         "gain_from": None if finding.gain is None else finding.gain.source,
         "layers": list(finding.layers),
+    }
+
+
+def _peaks_json(peaks: Peaks) -> JSON:
+    return {
+        "device": peaks.device,
+        "tflops": {kind: rate / 1e12 for kind, rate in peaks.flops.items()},
+        "bandwidth_gbs": peaks.bandwidth / 1e9,
     }
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
-from dld_tui.core.tensorrt.plan.layer_work import Peaks, macs, peaks_of
+from dld_tui.core.tensorrt.plan.layer_work import macs, peak_of, peaks_of
 
 _SHARE = "the share of these layers"
 _WITHOUT = frozenset({"names-only", "dynamic-shapes", "mean-above-median", "unsteady-times"})
@@ -71,12 +72,11 @@ def _beyond(layer: EngineLayer, peaks: Peaks, *, is_halved: bool) -> float:
         is_halved: Whether a layer of fp32 is held against fp16, with half of the bytes.
     """
     percent, size, count = layer.percent or 0.0, layer.footprint, macs(layer)
-    ops = peaks.ops("fp16" if is_halved else layer.precision)
-    if not layer.time_ms or not size or ops is None:
+    halved = max(peaks.flops.get("fp16", 0.0), peaks.flops.get(FP16_SUMS, 0.0))
+    ops = halved if is_halved else peak_of(layer, peaks)
+    if not layer.time_ms or not size or not ops:
         return percent
-    least_s = max(
-        2 * (count or 0) / ops, size / (2 if is_halved else 1) / peaks.bandwidth_gbs / 1e9
-    )
+    least_s = max(2 * (count or 0) / ops, size / (2 if is_halved else 1) / peaks.bandwidth)
     return percent * max(0.0, 1 - 1000 * least_s / layer.time_ms)
 
 

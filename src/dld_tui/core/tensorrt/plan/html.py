@@ -14,6 +14,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import svg_of
 from dld_tui.core.graph.pictures.scene import make_scene
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.html_page import (
     WIDTH,
     Bar,
@@ -38,7 +39,7 @@ from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.layer_work import (
-    Peaks,
+    computed_type,
     is_convolution,
     macs,
     peaks_of,
@@ -82,17 +83,19 @@ def roofline_chart(plan: EnginePlan) -> str:
     if not points:
         return ""
     kinds = sorted({layer.precision for layer, _, _ in points if layer.precision})
-    roofs = [(kind, peaks.tflops[kind]) for kind in kinds if kind in peaks.tflops]
+    computed = sorted({computed_type(layer) for layer, _, _ in points})
+    roofs = [(kind, peaks.flops[kind] / 1e12) for kind in computed if kind in peaks.flops]
+    bandwidth = peaks.bandwidth / 1e12
     xs = [x for _, x, _ in points]
     tops = [top for _, top in roofs] or [max(y for _, _, y in points)]
-    across = _LogAxis(min(xs), max(*xs, max(tops) / peaks.bandwidth_gbs * 1e3 * 2), _LEFT, _RIGHT)
+    across = _LogAxis(min(xs), max(*xs, 2 * max(tops) / bandwidth), _LEFT, _RIGHT)
     up = _LogAxis(min(y for _, _, y in points), max(*tops, *(y for _, _, y in points)), _BASE, 30)
     parts = [*_axes(across, up, "operations a byte", "10^12 operations a second")]
     for kind, top in roofs:
-        ridge = top * 1e3 / peaks.bandwidth_gbs
-        start = max(across.low, up.low * 1e3 / peaks.bandwidth_gbs)
+        ridge = top / bandwidth
+        start = max(across.low, up.low / bandwidth)
         shape = [
-            (start, start * peaks.bandwidth_gbs / 1e3), (ridge, top), (across.high, top)
+            (start, start * bandwidth), (ridge, top), (across.high, top)
         ]  # fmt: skip
         line = " ".join(f"{number(across.at(x))},{number(up.at(y))}" for x, y in shape)
         parts.append(f'<polyline class="axis" fill="none" points="{line}"/>')
@@ -123,7 +126,7 @@ def scatter_chart(plan: EnginePlan) -> str:
     across = _LogAxis(min(x for _, x, _ in points), max(x for _, x, _ in points), _LEFT, _RIGHT)
     peaks = peaks_of(plan.device)
     times = [y for _, _, y in points]
-    least = [] if peaks is None else [across.high / peaks.bandwidth_gbs / 1e6 / 2]
+    least = [] if peaks is None else [1e3 * across.high / peaks.bandwidth / 2]
     up = _LogAxis(min(*times, *least), max(times), _BASE, 30)
     parts = [*_axes(across, up, "bytes moved", "ms", lambda value: fmt.size(int(value)))]
     if peaks is not None:
@@ -137,9 +140,9 @@ def scatter_chart(plan: EnginePlan) -> str:
 def _bandwidth(peaks: Peaks, across: _LogAxis, up: _LogAxis) -> list[str]:
     """Return the least time that memory allows, as a line."""
     ends = [
-        (x, x / peaks.bandwidth_gbs / 1e6)
-        for x in (max(across.low, up.low * peaks.bandwidth_gbs * 1e6),
-                  min(across.high, up.high * peaks.bandwidth_gbs * 1e6))
+        (x, 1e3 * x / peaks.bandwidth)
+        for x in (max(across.low, up.low * peaks.bandwidth / 1e3),
+                  min(across.high, up.high * peaks.bandwidth / 1e3))
     ]  # fmt: skip
     if ends[0][0] >= ends[1][0]:
         return []
@@ -148,7 +151,7 @@ def _bandwidth(peaks: Peaks, across: _LogAxis, up: _LogAxis) -> list[str]:
     return [
         f'<polyline class="axis" fill="none" points="{line}"/>',
         f'<text class="tick" x="{number(across.at(x))}" y="{number(up.at(y) + 14)}"'
-        f' text-anchor="end">{peaks.bandwidth_gbs:,.0f} GB/s</text>',
+        f' text-anchor="end">{peaks.bandwidth / 1e9:,.0f} GB/s</text>',
     ]
 
 

@@ -1,4 +1,4 @@
-"""The work of a layer, from its shapes, and its roofline: multiply-accumulates, bytes, peaks.
+"""The work of a layer, from its shapes, and its roofline: multiply-accumulates and bytes.
 
 A convolution counts as the matrix product that implicit GEMM computes: M = N * P * Q,
 N = K / groups, K = C / groups * R * S, once for each group.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.machine.peaks import FP16_SUMS, Peaks, gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import dims_of, first, number_of, whole_of
@@ -295,34 +295,6 @@ def _known(tensors: tuple[EngineTensor, ...]) -> tuple[int, ...] | None:
 
 
 @dataclass(frozen=True)
-class Peaks:
-    """The peak performance of a device."""
-
-    device: str
-    tflops: Mapping[str, float]
-    """10^12 operations per second (a multiply-accumulate is two) by type."""
-    bandwidth_gbs: float
-    """10^9 bytes per second."""
-
-    def ops(self, precision: str) -> float | None:
-        """Return operations per second for a type; None when the table has none."""
-        tflop = self.tflops.get(precision)
-        return tflop * 1e12 if tflop else None
-
-
-def roof_of(peaks: Peaks) -> Roof:
-    """Return the roofline of a GPU from its data sheet.
-
-    Tensor Cores that have bf16 have TF32, at half of its rate.
-    """
-    flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
-    if "bf16" in flops:
-        flops["tf32"] = flops["bf16"] / 2
-    return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
-                source="the data sheet")  # fmt: skip
-
-
-@dataclass(frozen=True)
 class Placement:
     """The position of a layer under the roofline."""
 
@@ -335,79 +307,37 @@ class Placement:
     """The achieved share of that, 0 to 1; None without a time."""
 
 
-def _peaks(fp32: float, fp16: float, int8: float, gbs: float, fp8: float = 0.0, fp4: float = 0.0,
-           *, bf16: bool = True) -> tuple[Mapping[str, float], float]:  # fmt: skip
-    """Return peaks by type; Volta and Turing have no bf16."""
-    table = {
-        "fp32": fp32, "fp16": fp16, "bf16": fp16 if bf16 else 0.0, "int8": int8, "fp8": fp8,
-        "fp4": fp4,
-    }  # fmt: skip
-    return {name: value for name, value in table.items() if value}, gbs
-
-
-# Dense (no structured sparsity), of Tensor Cores with FP32 accumulation where a device has both;
-# FP32 is that of CUDA cores, since TF32 can be disabled and the layer information does not tell.
-# From NVIDIA's data sheets and architecture whitepapers:
-# - A100: "NVIDIA A100 Tensor Core GPU" data sheet, 2021 (PCIe 80 GB: 1,935 GB/s; SXM 80 GB: 2,039)
-# - A30, A10, A2, T4, V100, L4, L40, L40S: their data sheets
-# - H100: "NVIDIA H100 Tensor Core GPU" data sheet, 2023, halved where it gives sparse figures;
-#   H200: data sheet, 2024; B200: "NVIDIA DGX B200" data sheet, 2024, an eighth of it, halved where
-#   sparse
-# - TITAN RTX and RTX 20: "NVIDIA Turing GPU Architecture"; RTX 30: "NVIDIA Ampere GA102 GPU
-#   Architecture", appendix; RTX 40: "NVIDIA Ada GPU Architecture", appendix
-# - Jetson AGX Orin 64 GB: "Jetson AGX Orin Series Technical Brief", GPU only
-# - B200: fp32 from NVIDIA's page of HGX B200; GB200: the page of GB200 NVL72, a 72nd of it
-# - GH200: "NVIDIA GH200 Grace Hopper Superchip" data sheet; H200 NVL, V100S: their data sheets
-_OTHER = re.compile(r"Laptop|Max-Q|Mobile|\bMIG\b", re.IGNORECASE)
-"""Variants with less than the device of the table."""
-_TABLE = (
-    (r"GB200", _peaks(80, 2500, 5000, 8000, 5000, 10000)),
-    (r"\bB200", _peaks(75, 2250, 4500, 8000, 4500, 9000)),
-    (r"GH200.*144", _peaks(67, 989, 1979, 4900, 1979)),
-    (r"GH200", _peaks(67, 989, 1979, 4000, 1979)),
-    (r"H200.*NVL", _peaks(60, 835, 1671, 4800, 1671)),
-    (r"\bH200", _peaks(67, 989, 1979, 4800, 1979)),
-    (r"H100.*PCIe", _peaks(51, 756, 1513, 2000, 1513)),
-    (r"H100.*NVL", _peaks(60, 835, 1671, 3900, 1671)),
-    (r"H100\b", _peaks(67, 989, 1979, 3350, 1979)),
-    (r"A100.*80GB PCIe", _peaks(19.5, 312, 624, 1935)),
-    (r"A100.*80GB", _peaks(19.5, 312, 624, 2039)),
-    (r"A100\b", _peaks(19.5, 312, 624, 1555)),
-    (r"A30\b", _peaks(10.3, 165, 330, 933)),
-    (r"A10\b", _peaks(31.2, 125, 250, 600)),
-    (r"A2\b", _peaks(4.5, 18, 36, 200)),
-    (r"L40S", _peaks(91.6, 362, 733, 864, 733)),
-    (r"L40\b", _peaks(90.5, 181, 362, 864, 362)),
-    (r"L4\b", _peaks(30.3, 121, 242, 300, 242)),
-    (r"Tesla T4|\bT4\b", _peaks(8.1, 65, 130, 320, bf16=False)),
-    (r"V100S", _peaks(16.4, 130, 0, 1134, bf16=False)),
-    (r"V100.*PCIe", _peaks(14, 112, 0, 900, bf16=False)),
-    (r"V100", _peaks(15.7, 125, 0, 900, bf16=False)),
-    (r"TITAN RTX", _peaks(16.3, 130.5, 261, 672, bf16=False)),
-    (r"RTX 2080 Ti", _peaks(13.4, 53.8, 215.2, 616, bf16=False)),
-    (r"RTX 3080 Ti", _peaks(34.1, 68, 273, 912)),
-    (r"RTX 3090 Ti", _peaks(40, 80, 320, 1008)),
-    (r"RTX 3090", _peaks(35.6, 71, 284, 936)),
-    (r"RTX 3080(?! Ti| SUPER)", _peaks(29.8, 59.5, 238, 760)),
-    (r"RTX 3070(?! Ti| SUPER)", _peaks(20.3, 40.6, 162.6, 448)),
-    (r"RTX 4090(?! D\b)", _peaks(82.6, 165.2, 660.6, 1008, 330.3)),
-    (r"RTX 4080(?! Ti| SUPER)", _peaks(48.7, 97.5, 389.9, 717, 194.9)),
-    (r"AGX Orin", _peaks(5.3, 42.5, 85, 204.8)),
-)
-
-
 def peaks_of(device: Mapping[str, JSON]) -> Peaks | None:
     """Return the peaks of a device; None when it is not in the table.
 
     The bandwidth is computed where the metadata has the bus width and clock of the memory.
     """
-    name = device_name(device)
-    if _OTHER.search(name[:200]):
-        return None
-    for pattern, (tflops, bandwidth) in _TABLE:
-        if re.search(pattern, name[:200], re.IGNORECASE):
-            return Peaks(name, tflops, computed_bandwidth(device) or bandwidth)
-    return None
+    peaks = gpu_peaks(device_name(device))
+    bandwidth = computed_bandwidth(device)
+    if peaks is None or bandwidth is None:
+        return peaks
+    return dataclasses.replace(peaks, bandwidth=bandwidth * 1e9)
+
+
+_XMMA = re.compile(r"_(?:[a-z]+\d+){2}_(?P<type>tf32|bf16|f16|f32)(?P<sums>f16|f32)_[a-z]+\d+_")
+"""The types in the name of a tactic: ``…_f32f32_tf32f32_f32_…``."""
+_HALF_SUMS = re.compile(r"_h\d+(?:cudnn|gemm)")
+"""Older names: ``ampere_h16816cudnn_…`` adds in fp16, ``…_s16816cudnn_…`` in fp32."""
+_XMMA_TYPES = {"tf32": "tf32", "bf16": "bf16", "f16": "fp16", "f32": "fp32"}
+
+
+def computed_type(layer: EngineLayer) -> str:
+    """Return the type whose peak a layer is compared with, by its tactic where that tells it."""
+    named = _XMMA.search(layer.tactic)
+    kind = layer.precision if named is None else _XMMA_TYPES[named["type"]]
+    adds_half = _HALF_SUMS.search(layer.tactic) if named is None else named["sums"] == "f16"
+    return FP16_SUMS if kind == "fp16" and adds_half else kind
+
+
+def peak_of(layer: EngineLayer, peaks: Peaks) -> float | None:
+    """Return the operations per second that a layer can reach; None when they are unknown."""
+    kind = computed_type(layer)
+    return peaks.flops.get(kind) or (peaks.flops.get("fp16") if kind == FP16_SUMS else None)
 
 
 def computed_bandwidth(device: Mapping[str, JSON]) -> float | None:
@@ -427,11 +357,11 @@ def placement(layer: EngineLayer, peaks: Peaks) -> Placement | None:
     size = layer.footprint
     if not size:
         return None
-    bandwidth = peaks.bandwidth_gbs * 1e9
+    bandwidth = peaks.bandwidth
     count = macs(layer)
     if not count:
         return Placement("memory", bandwidth, _share(size, bandwidth, layer.time_ms))
-    peak = peaks.ops(layer.precision)
+    peak = peak_of(layer, peaks)
     if peak is None:
         return None
     by_memory = 2 * count / size * bandwidth

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.layer_table import layer_table, precision_style
 from dld_tui.core.report.statistics import median
 from dld_tui.core.tables.table import (
@@ -40,7 +41,6 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
 )
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
 from dld_tui.core.tensorrt.plan.layer_work import (
-    Peaks,
     Placement,
     arithmetic_intensity,
     attribute,
