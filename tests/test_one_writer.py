@@ -26,10 +26,7 @@ ELSEWHERE = {
     "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
     "core/tune/journal.py": "a line is added to a journal",
     "core/document/scripting/journal.py": "a line an edit, so that a crash loses none",
-    "core/report/store.py": "a database, renamed when it is whole",
     # Written by others, or on another machine: renamed when whole.
-    "activities/run_tool.py": "what a program of the user wrote, renamed when it is whole",
-    "backends/onnxruntime/session.py": "what ONNX Runtime wrote, renamed when it is whole",
     "core/document/payloads.py": "under the hash of its content, renamed when it is whole",
     "core/machine/terminal.py": "the terminal itself",
     "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",

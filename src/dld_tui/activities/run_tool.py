@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
+from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.params import param
 from dld_tui.core.settings.custom_tools import (
     DEFAULT_LIMIT_S,
@@ -144,7 +145,10 @@ def _run(
     yield Log(f"$ {shlex.join(command)}", "debug")
     end = yield from run_program(command, folder, tool.limit)
     _judge(tool, end)
-    files = _publish(tool, staging, output, request.replace) if output is not None else []
+    files: list[Path] = []
+    if output is not None:
+        files, remarks = _publish(tool, staging, output, request.replace)
+        yield from (Log(remark, "warning") for remark in remarks)
     seconds = round(end.seconds, 3)
     yield Finished(Result(tool.name, output, files, seconds, end.lines, end.left_out))
 
@@ -161,8 +165,10 @@ def _judge(tool: Tool, end: ProgramEnd) -> None:
         raise ActivityError(f"the program ended with exit status {end.status}", where=where)
 
 
-def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Path]:
-    """Move the files of the tool to the requested paths, the output last."""
+def _publish(
+    tool: Tool, staging: Path, output: Path, replace: bool
+) -> tuple[list[Path], list[str]]:
+    """Move the files of the tool to the requested paths, the output last; return remarks, too."""
     staged = staging / output.name
     if staged.is_symlink() or not staged.is_file() or not staged.stat().st_size:
         raise ActivityError(
@@ -175,9 +181,10 @@ def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Pat
             raise SaveError("the tool also wrote this file, which already exists", where=str(path))
     if not replace and os.path.lexists(output):
         raise SaveError("another program wrote the output meanwhile", where=str(output))
+    remarks: list[str] = []
     try:
         for name in (*others, output.name):
-            os.replace(staging / name, output.parent / name)
+            remarks += put_in_place(staging / name, output.parent / name)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
-    return [output, *(output.parent / name for name in others)]
+    return [output, *(output.parent / name for name in others)], remarks

@@ -27,6 +27,17 @@ def test_what_was_saved_is_loaded(file: Path) -> None:
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_only_its_owner_may_read_the_file(file: Path) -> None:
+    saved_targets.save(FULL, file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o664)  # as earlier versions wrote it
+    saved_targets.save(Connection("box", "a"), file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o664)
+    saved_targets.remove("orin", file)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 def test_only_what_differs_is_written_and_comments_stay(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('# mine\n[box]\nhost = "a"  # near the window\nuser = "me"\n')

@@ -595,12 +595,15 @@ class ProfilingRun:
         yield Progress(0, None, stage="Saving the optimised model")
         try:
             size = summarise(self._document).weight_bytes
-            save_optimized_model(self._plan.model, self._plan.session.without_graph(), target, size)
+            settings = self._plan.session.without_graph()
+            remarks = save_optimized_model(self._plan.model, settings, target, size)
         except ActivityError as error:
             text = f"The optimised model was not saved: {error.message}."
             self._report.note(text, "warning")
             yield Log(text, "warning")
         else:
+            for remark in remarks:
+                yield Log(remark, "warning")
             self.optimized_path = target
             self._report.set_fact("optimized_model", str(target.absolute()))
 

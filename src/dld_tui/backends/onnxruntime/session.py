@@ -44,6 +44,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
 from dld_tui.core.machine.environment import usable_threads
 from dld_tui.core.report.latency import TimeCalls
@@ -969,8 +970,10 @@ _LARGEST_INSIDE = 1_500_000_000
 
 def save_optimized_model(
     model: Path, settings: SessionSettings, target: Path, weight_bytes: int
-) -> None:
+) -> list[str]:
     """Write the optimized model to `target`, the weights of a large one to a data file beside it.
+
+    Returns remarks for the user, mostly none.
 
     Args:
         model: The file to optimize.
@@ -983,6 +986,7 @@ def save_optimized_model(
         SaveError: The folder cannot be written.
     """
     weights = "beside" if weight_bytes > _LARGEST_INSIDE else "inside"
+    remarks: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix=".optimized-", dir=target.parent) as name:
             written = Path(name, target.name)
@@ -1000,6 +1004,7 @@ def save_optimized_model(
             if not written.is_file():
                 raise ActivityError("ONNX Runtime wrote no file")
             for path in sorted(Path(name).iterdir(), key=lambda path: path == written):
-                os.replace(path, target.parent / path.name)
+                remarks += put_in_place(path, target.parent / path.name)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(target)) from error
+    return remarks

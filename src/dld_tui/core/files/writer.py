@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
+from dld_tui.core.files.attributes import mode_of, take_over
 from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.files.wire import pieces_length
@@ -151,6 +152,7 @@ class StagedFile:
         like: The file that the content was made from; see
             :func:`~dld_tui.core.files.writer.write_pieces`.
         durable: Whether the disk has it when it is committed, come what may.
+        private: Whether nobody but its owner may read it, whoever could before.
 
     Raises:
         SaveError: It cannot be written there.
@@ -165,11 +167,14 @@ class StagedFile:
         overwrite: bool = True,
         like: Source | None = None,
         durable: bool = True,
+        private: bool = False,
     ) -> None:
         self.path = Path(path)
         self._overwrite = overwrite
         self._durable = durable
+        self._private = private
         self._like = like
+        self._lost: list[str] = []
         self._descriptor = -1
         self._temporary: Path | None = None
         self._unnamed = False
@@ -184,7 +189,7 @@ class StagedFile:
     def __enter__(self) -> StagedFile:
         """Create the temporary file; where it can be one without a name, a kill leaves nothing."""
         # What replaces a private file is private from its first byte; else the umask decides.
-        mode = 0o666 if self._existing is None else 0o600
+        mode = 0o666 if self._existing is None and not self._private else 0o600
         folder = self._target.parent
         with save_errors(self.path):
             try:
@@ -231,13 +236,13 @@ class StagedFile:
             stream(self._descriptor, pieces, count)
 
     def seal(self, verify: Callable[[Path], None] | None = None) -> None:
-        """Give the file its mode, flush it to the disk and check it.
+        """Give the file what the one that it replaces has, flush it to the disk and check it.
 
         Raises:
             SaveError: One of these failed.
         """
         with save_errors(self.path):
-            self._copy_mode()
+            self._take_over()
             if self._durable:
                 with suppress_unsupported():
                     os.fsync(self._descriptor)
@@ -274,11 +279,12 @@ class StagedFile:
         self._temporary = None
         if self._durable:
             self._flush_folder()
+        remarks = not_kept(self.path, self._lost)
         links = self._existing.st_nlink if self._existing is not None else 1
-        if links == 1:
-            return []
-        others = "another hard link" if links == 2 else f"{links - 1} other hard links"
-        return [f"{self.path}: {others} of it still has the old content"]
+        if links > 1:
+            others = "another hard link" if links == 2 else f"{links - 1} other hard links"
+            remarks.append(f"{self.path}: {others} of it still has the old content")
+        return remarks
 
     def retract(self) -> None:
         """Remove the target again, after a commit that made it: a file of its set failed."""
@@ -335,18 +341,14 @@ class StagedFile:
                 hint="Free some space or save to another disk",
             )
 
-    def _copy_mode(self) -> None:
-        existing = self._existing
-        if existing is not None:
-            if (existing.st_uid, existing.st_gid) != (os.geteuid(), os.getegid()):
-                with suppress(OSError):  # only root may give a file away
-                    os.fchown(self._descriptor, existing.st_uid, existing.st_gid)
-            os.fchmod(self._descriptor, stat.S_IMODE(existing.st_mode))
-        elif self._like is not None:
+    def _take_over(self) -> None:
+        if self._overwrite:
+            with suppress(FileNotFoundError):  # looked at now: its mode may have changed
+                self._lost = take_over(self._descriptor, self._target, private=self._private)
+                return
+        if self._like is not None:
             # A copy of a private file is private; a copy of a read-only one is not read-only.
-            allowed = (
-                stat.S_IMODE(os.fstat(self._like.descriptor).st_mode) | stat.S_IRUSR | stat.S_IWUSR
-            )
+            allowed = mode_of(self._like.descriptor) | stat.S_IRUSR | stat.S_IWUSR
             os.fchmod(self._descriptor, stat.S_IMODE(os.fstat(self._descriptor).st_mode) & allowed)
 
     def _rename_without_overwriting(self, temporary: Path) -> None:
@@ -369,6 +371,35 @@ class StagedFile:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def not_kept(path: Path, lost: Sequence[str]) -> list[str]:
+    """Return the remark on what a file had that could not be kept; none when there is nothing."""
+    return [f"{path}: {' and '.join(lost)} could not be kept"] if lost else []
+
+
+def put_in_place(written: Path, target: Path) -> list[str]:
+    """Rename what another program wrote over a file, which keeps what it had; return remarks.
+
+    Args:
+        written: A file or folder that is whole, in a folder that nobody else can enter or with the
+            mode of a private file.
+        target: On the same file system.
+
+    Raises:
+        OSError: It cannot be renamed.
+    """
+    lost: list[str] = []
+    if target.is_file() and not target.is_symlink() and written.is_file():
+        descriptor = os.open(written, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            lost = take_over(descriptor, target, private=False)
+            with suppress_unsupported():
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    os.replace(written, target)
+    return not_kept(target, lost)
 
 
 def _exists(path: Path) -> SaveError:
@@ -426,6 +457,8 @@ class Output:
     """See :func:`write_pieces`."""
     durable: bool = True
     """False for what may be lost when the machine fails; it is never half there."""
+    private: bool = False
+    """Whether nobody but its owner may read it, whoever could before."""
 
 
 def write_pieces(
@@ -440,8 +473,9 @@ def write_pieces(
 ) -> list[str]:
     """Write a file in one atomic step and return remarks for the user, mostly none.
 
-    A symbolic link stays and its target is replaced. The mode of a file that was there is kept;
-    other hard links of it keep the old content, which a remark says.
+    A symbolic link stays and its target is replaced. A file that was there keeps its owner, mode,
+    access control list and extended attributes; what could not be kept, and other hard links, which
+    keep the old content, are remarked on.
 
     Args:
         path: The file to make or replace; may be one that `pieces` are read from.
@@ -496,6 +530,7 @@ def write_set(
                     overwrite=output.overwrite,
                     like=output.like,
                     durable=output.durable,
+                    private=output.private,
                 )
             )
             for output in outputs
@@ -563,9 +598,14 @@ def write_bytes(
 
 
 def write_text(
-    path: str | os.PathLike[str], text: str, *, overwrite: bool = True, durable: bool = True
+    path: str | os.PathLike[str],
+    text: str,
+    *,
+    overwrite: bool = True,
+    durable: bool = True,
+    private: bool = False,
 ) -> list[str]:
-    """Write text as UTF-8 in one atomic step; see :func:`write_pieces`.
+    """Write text as UTF-8 in one atomic step; see :func:`write_pieces` and :class:`Output`.
 
     Bytes that are no UTF-8 are written as they were read; other lone surrogates become ``?``.
     """
@@ -573,7 +613,7 @@ def write_text(
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         data = _OTHER_SURROGATES.sub("?", text).encode("utf-8", "surrogateescape")
-    return write_set([Output(Path(path), [data], overwrite, durable=durable)])
+    return write_set([Output(Path(path), [data], overwrite, durable=durable, private=private)])
 
 
 _CLONE = 0x40049409

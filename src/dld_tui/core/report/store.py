@@ -45,6 +45,8 @@ from typing import Any
 
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.files.attributes import take_over
+from dld_tui.core.files.writer import not_kept, put_in_place
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
 from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
@@ -129,7 +131,14 @@ class ReportWriter:
             if replaces:
                 written.unlink(missing_ok=True)
             # Not left to SQLite, which would take up a file that another process just made.
-            os.close(os.open(written, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            mode = 0o600 if replaces else 0o666
+            descriptor = os.open(written, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
+            try:
+                lost = take_over(descriptor, target, private=False) if target.is_file() else []
+                if replaces:  # until it is whole
+                    os.fchmod(descriptor, mode)
+            finally:
+                os.close(descriptor)
             writer = cls(target, written)
             try:
                 schema.create(writer._database)
@@ -153,6 +162,8 @@ class ReportWriter:
         ):
             rows = [(as_text(name), as_json(value)) for name, value in values.items()]
             writer._extend(table, rows)
+        for remark in not_kept(target, lost):
+            writer.note(remark, "warning")
         writer.flush()
         return writer
 
@@ -304,7 +315,7 @@ class ReportWriter:
         self._close()
         if self.written_path != self.path:
             with saving(self.path):
-                os.replace(self.written_path, self.path)
+                put_in_place(self.written_path, self.path)
             self.written_path = self.path
         return self.path
 

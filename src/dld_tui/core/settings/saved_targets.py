@@ -1,6 +1,7 @@
-"""Saved connections: the settings of targets, without secrets, in ``targets.toml``.
+"""Saved connections: the settings of targets, without passwords, in ``targets.toml``.
 
-Hand-written content, comments included, is kept.
+Only its owner may read it: variables of the environment may be tokens. Hand-written content,
+comments included, is kept.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ def save(connection: Connection, path: Path | None = None) -> None:
     target = store_path() if path is None else path
     document = toml_files.read_document(target)
     toml_files.put_table(document, connection.name, _values(connection))
-    toml_files.write_document(target, document)
+    toml_files.write_document(target, document, private=True)
 
 
 def remove(name: str, path: Path | None = None) -> None:
@@ -255,7 +256,7 @@ def remove(name: str, path: Path | None = None) -> None:
     if name not in document:
         raise UsageError(f"unknown target {name!r}")
     del document[name]
-    toml_files.write_document(target, document)
+    toml_files.write_document(target, document, private=True)
 
 
 def _connection(name: str, table: Any, path: Path) -> Connection:

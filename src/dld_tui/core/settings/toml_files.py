@@ -55,8 +55,13 @@ def typed_values(
     return dict(table)
 
 
-def write_document(path: Path, document: TOMLDocument) -> None:
+def write_document(path: Path, document: TOMLDocument, *, private: bool = False) -> None:
     """Write the settings file.
+
+    Args:
+        path: Where it is.
+        document: Its content.
+        private: Whether nobody but its owner may read it, whoever could before.
 
     Raises:
         SaveError: The file cannot be written; the old one is intact.
@@ -69,7 +74,7 @@ def write_document(path: Path, document: TOMLDocument) -> None:
         paths.ensure(path.parent)
     except OSError as error:
         raise SaveError(f"settings not saved: {error.strerror}", where=str(path)) from None
-    write_text(path, tomlkit.dumps(document))
+    write_text(path, tomlkit.dumps(document), private=private)
 
 
 def parse_document(path: Path) -> TOMLDocument | None:
