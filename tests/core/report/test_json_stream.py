@@ -168,3 +168,27 @@ def test_many_empty_lines_after_damage(path: Path) -> None:
     found, reader = read(path, '[\n{"x" 1},' + "\n" * 300_000 + '{"a":1}]')
     assert found == [{"a": 1}]
     assert reader.damage.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (
+            '{"a":[{"float":[2,3]},{"int64":[]},],"b":1}',
+            {"a": [{"float": [2, 3]}, {"int64": []}], "b": 1},
+        ),
+        ('{"a":[,{"float":[2]}]}', {"a": [{"float": [2]}]}),
+        ('{"a":[{"float":[2]},,{"float":[3]}]}', {"a": [{"float": [2]}, {"float": [3]}]}),
+        ('{"a":[,],"b":{"c":1,},}', {"a": [], "b": {"c": 1}}),
+        ('{"a":[1,],"b":",] ,} \\",]"}', {"a": [1], "b": ',] ,} ",]'}),
+    ],
+)
+def test_stray_commas_are_no_damage(path: Path, text: str, value: object) -> None:
+    """ONNX Runtime writes them where inputs are sequences."""
+    found, reader = read(path, f"[\n{text},\n{text}\n]\n")
+    assert (found, reader.damage.skipped) == ([value, value], 0)
+
+
+def test_an_object_with_stray_commas_and_other_damage_is_passed_over(path: Path) -> None:
+    found, reader = read(path, '[\n{"a":[1,],"b":?},\n{"c":[2,]}\n]\n')
+    assert (found, reader.damage.skipped) == ([{"c": [2]}], 1)

@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.proto_fields import (
     DELIMITED,
     FIXED32,
@@ -168,6 +169,11 @@ _JSON_START: Final = re.compile(r'\s*(?:\{|\[\s*(?:[\[{\]"]|$))')
 _LOG: Final = re.compile(
     r"&&&& RUNNING TensorRT|\[TensorRT v\d"
     r"|\[TRT\] \[[VIWEF]\]|\] \[[VIWEF]\] (?:\[TRT\]|===)"
+    # The table of layer times by itself: its titles, or its sum.
+    r"|\bLayer +Time ?\(ms\) +Avg\.|\bTime ?\(ms\) +Avg\..*\bLayer$"
+    r"|\bTotal +[\d.]+ +[\d.]+ +(?:[\d.]+ +)?100\.0$"
+    r"|\b[\d.]+ +[\d.]+ +(?:[\d.]+ +)?100\.0 +Total$",
+    re.MULTILINE,
 )
 _ONNX_PROTO_TEXT: Final = re.compile(
     r"^[ \t]*(?:ir_version:|opset_import\s*\{|graph\s*\{|producer_name:)", re.MULTILINE
@@ -284,7 +290,7 @@ def _as_text(head: bytes) -> str | None:
         encoding = "utf-16"
     try:
         # The head may end within a character, so the end is not final.
-        text = codecs.getincrementaldecoder(encoding)().decode(head, final=False)
+        text = unwrapped(codecs.getincrementaldecoder(encoding)().decode(head, final=False))
     except UnicodeDecodeError:
         return None
     return None if _CONTROL.search(text) else text

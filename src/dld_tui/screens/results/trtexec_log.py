@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.source import Source
 from dld_tui.core.tensorrt.plan.engine_plan import TrtexecLog
 from dld_tui.core.tensorrt.plan.file_set import device_name, device_of
@@ -163,7 +164,7 @@ def read(path: Path) -> ReadLog:
         is_cut = source.size > _MOST_BYTES
     finally:
         source.close()
-    text = bytes(data).decode("utf-8-sig", "surrogateescape")
+    text = unwrapped(bytes(data).decode("utf-8-sig", "surrogateescape"))
     lines = text.splitlines()
     problems = [place for place, line in enumerate(lines) if level_of(line)]
     return ReadLog(read_log(text), lines, problems, is_cut)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log, version_text
 from tests.support.plans import write_layers
@@ -185,3 +186,51 @@ def test_a_log_beside_names_the_tactics(tmp_path: Path) -> None:
     )
     found = open_plan(tmp_path / "net.graph.json")
     assert [layer.tactic for layer in found.layers] == ["sm80_a", "own"]
+
+
+@pytest.mark.parametrize("table", [NAME_LAST, NAME_FIRST], ids=["name last", "name first"])
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("titled", [True, False])
+def test_a_table_without_its_heading_is_that_table(
+    tmp_path: Path, table: str, stamped: bool, titled: bool
+) -> None:
+    """As people paste it: without the line of the section, the titles, or the time in front."""
+    lines = [line for line in table.splitlines() if "===" not in line]
+    lines = lines if titled else lines[1:]
+    if not stamped:
+        lines = [line.partition("[I]")[2] for line in lines]
+    path = tmp_path / "pasted.log"
+    path.write_text("\n".join(lines) + "\n")
+    expected = read_log(table).profile
+    rows = read_log(path.read_text()).profile
+    assert rows[-len(expected) + 1 :] == expected[1:]
+    assert recognise(path) is FileKind.TRTEXEC_LOG
+
+
+def test_a_pasted_table_opens_as_a_plan(tmp_path: Path) -> None:
+    path = tmp_path / "pasted.txt"
+    rows = "  conv  33.99  0.0852  1.1\n  a b  3082.96  7.7267  98.9\n"
+    path.write_text(f"{rows}  Total  3116.95  7.8119  100.0\n")
+    plan = open_plan(path)
+    assert [(layer.name, layer.time_ms) for layer in plan.layers] == [
+        ("conv", 0.0852),
+        ("a b", 7.7267),
+    ]
+
+
+def test_the_passes_of_a_table_without_heading_follow_from_its_sums() -> None:
+    rows = "   conv    33.99    0.0852    1.1\n   pool   3082.96   7.7267   98.9\n"
+    total = "   Total   3116.95   7.8119   100.0\n"
+    assert read_log(rows + total).profile[0] == {"count": 399}
+    # 0.0005 may be 0.00045 or 0.00055, so it may be of 1,800 to 2,250 passes.
+    vague = read_log("   conv   1.00   0.0005   100.0\n   Total   1.00   0.0005   100.0\n")
+    assert [isinstance(row, dict) and row["name"] for row in vague.profile] == ["conv"]
+
+
+def test_a_log_of_a_container_is_read(tmp_path: Path) -> None:
+    text = HEAD + SUMMARY + NAME_LAST + END
+    lines = [f"2026-11-28T10:00:00.123Z {line}" for line in text.splitlines()]
+    path = tmp_path / "docker.log"
+    path.write_text("\n".join(lines))
+    assert read_log(path.read_text()) == read_log(text)
+    assert recognise(path) is FileKind.TRTEXEC_LOG

@@ -30,6 +30,8 @@ _TRACE_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
 # Each line is examined once: a run of line ends is not scanned again from each of them.
 _NEXT_OBJECT = re.compile(r"[\r\n](?:[ \t,]*\{|\])")
 _FILLING = re.compile(r"[\s,]*")
+_STRAY_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[\]},])|(?<=\[),')
+"""A comma before a closing bracket or another comma, or behind an opening one; or a string."""
 _ANOTHER = re.compile(rb"\]\s*\[")
 """The text between two lists. It may also occur in a string."""
 
@@ -102,6 +104,12 @@ class ArrayReader:
                         value, length = decoder.raw_decode(line)
                         position += length
                 except (ValueError, RecursionError) as error:
+                    repaired = self._without_stray_commas(decoder, text, begin, more)
+                    if repaired is not None:
+                        value, length = repaired
+                        position += length
+                        yield from self._taken(value)
+                        continue
                     known = isinstance(error, json.JSONDecodeError)
                     ended = line is not None and len(line) < len(text) - position
                     if more and known and not ended and len(text) - position < _LONGEST_OBJECT:
@@ -116,10 +124,7 @@ class ArrayReader:
                     if self._has_constant:  # closed as it should be: what follows is whole
                         self._note_damage(text, begin)
                     else:
-                        if self.filled[-1:] != [self.lists - 1]:
-                            self.filled.append(self.lists - 1)
-                        if self.lists > self.only:
-                            yield value
+                        yield from self._taken(value)
                 continue
             if text.startswith("]", position):
                 if self.lists > self.only:
@@ -136,6 +141,33 @@ class ArrayReader:
                 self.damage.ends_early = True
                 return
             text, position = addition, 0
+
+    def _taken(self, value: Foreign) -> Iterator[Foreign]:
+        """Yield an object if it is of the list that is read."""
+        if self.filled[-1:] != [self.lists - 1]:
+            self.filled.append(self.lists - 1)
+        if self.lists > self.only:
+            yield value
+
+    def _without_stray_commas(
+        self, decoder: json.JSONDecoder, text: str, position: int, more: bool
+    ) -> tuple[Foreign, int] | None:
+        """Return an object that is sound but for commas with nothing behind them, and its length.
+
+        ONNX Runtime writes them for inputs and outputs that are no tensors: ``[{"float":[2]},]``.
+        """
+        line = self._line(text, position)
+        if more and len(line) == len(text) - position:
+            return None  # it may go on
+        without = _STRAY_COMMA.sub(r"\1", line)
+        if len(without) == len(line):
+            return None
+        try:
+            value, end = decoder.raw_decode(without)
+        except (ValueError, RecursionError):
+            return None
+        is_whole = not self._has_constant and _FILLING.fullmatch(without, end)
+        return (value, len(line)) if is_whole else None
 
     def _next_list(self, text: str, position: int, texts: Iterator[str]) -> tuple[str, int]:
         """Return the text and the start of the next list in it; no text if there is none."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import (
@@ -33,6 +34,8 @@ _VERSION = re.compile(r"TensorRT v(\d{4,6})")
 _PLAIN_VERSION = re.compile(r"^TensorRT version: ?(\S+)")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _PROFILE = re.compile(r"^Profile \((\d+) iterations ?\)")
+_PROFILE_TITLES = re.compile(r"\s*(?:Layer\s+Time ?\(ms\)\s|Time ?\(ms\)\s.*\sLayer$)")
+"""The row with the titles of the columns."""
 _FIGURE = re.compile(r"\d+(?:\.\d*)?|\.\d+")
 _LIKE_A_FIGURE = re.compile(r"[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf)", re.IGNORECASE)
 _TIME = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?) ms\s*")
@@ -45,6 +48,7 @@ _PEAK = re.compile(
 )
 _FIGURES = ("timeMs", "averageMs", "medianMs", "percentage")
 """The columns of the profile's table; 8.0 to 8.2 have no median."""
+_WITHOUT_MEDIAN = _FIGURES[:2] + _FIGURES[3:]
 _TABLE_TITLES = ("Engine Layer Information:", "Layer Information:", "Layers:")
 _TACTIC = re.compile(
     r"(?:^(?P<layer>.{1,4000}?)(?: \(\w{1,40}\))? Set )?Tactic Name: (?P<name>\S{1,400})"
@@ -80,12 +84,14 @@ _DEVICE_NUMBERS = (
 
 _ROUNDING_MS, _ROUNDING = 0.005, 1e-4
 """How far the sum of rows may be from their total: each is written with two digits."""
+_AVERAGE_ROUNDING_MS = 0.00005
+"""Averages are written with four digits."""
 
 
 def read_log(text: str) -> TrtexecLog:
-    """Return the content of a log's last run."""
+    """Return the content of a log's last run, or of a table of layer times alone."""
     reader = _Reader()
-    for line in text.splitlines():
+    for line in unwrapped(text).splitlines():
         reader.line(line.rstrip())
     return reader.finished()
 
@@ -95,11 +101,14 @@ class _Reader:
         self.log = TrtexecLog(is_trtexec=False)
         self._runs = 0
         self._section = ""
+        self._rows: list[str] = []
+        """Lines that may be rows of a table of layer times whose beginning is missing."""
         self._seen: set[str] = set()
         self._name_first = False
         self._figures: tuple[str, ...] = _FIGURES
         self._total_ms: float | None = None
         """What the last row of the layers' times says, where the table is whole."""
+        self._average_ms: float | None = None
         self._has_total = False
 
     def line(self, line: str) -> None:
@@ -139,7 +148,19 @@ class _Reader:
         self.log.runs = self._runs
         if len(self.log.profile) > 1:
             self.log.doubts += self._of_total()
+        if self.log.profile[:1] == [{}]:
+            passes = self._passes_of_total()
+            self.log.profile[:1] = [] if passes is None else [{"count": passes}]
         return self.log
+
+    def _passes_of_total(self) -> int | None:
+        """Return how many passes a sum and its average are of; None if that is left open."""
+        if self._total_ms is None or not self._average_ms:
+            return None
+        passes = self._total_ms / self._average_ms
+        digits = _ROUNDING_MS / self._average_ms + passes * _AVERAGE_ROUNDING_MS / self._average_ms
+        is_one_number = digits < 0.5 and abs(passes - round(passes)) <= digits
+        return round(passes) if is_one_number else None
 
     def _banner(self, banner: re.Match[str]) -> None:
         state, _, version, command = banner.groups()
@@ -163,9 +184,7 @@ class _Reader:
     def _open(self, title: str) -> None:
         profile = _PROFILE.match(title)
         if profile:
-            self._section = "profile"
-            self._has_total = False
-            self.log.profile = [{"count": int(profile[1][:18])}]
+            self._begin_profile({"count": int(profile[1][:18])})
         else:
             self._section = SECTIONS.get(title, "")
 
@@ -191,8 +210,40 @@ class _Reader:
             self._profile_row(text)
         elif self._section in SECTIONS.values():
             self._option(text)
+        elif _PROFILE_TITLES.match(text):
+            self._begin_profile({})
+            self._profile_row(text)
+        else:
+            self._take_row(text)
         if not self._section:
             self._fact(text)
+
+    def _begin_profile(self, head: dict[str, JSON]) -> None:
+        self._section = "profile"
+        self._has_total = False
+        self.log.profile = [head]
+
+    def _take_row(self, text: str) -> None:
+        """Keep a line that may be a row, and read all of these at the row of their sum."""
+        words = text.split()
+        if len(text) > _LONGEST_ROW or len(words) < len(_FIGURES):
+            self._rows.clear()
+            return
+        for name_first, figures in ((True, words[1:]), (False, words[:-1])):
+            name = words[0] if name_first else words[-1]
+            is_sum = (
+                name == "Total" and figures[-1] == "100.0" and all(map(_FIGURE.fullmatch, figures))
+            )
+            if is_sum and self._rows and len(figures) in (len(_FIGURES) - 1, len(_FIGURES)):
+                self._name_first = name_first
+                self._figures = _FIGURES if len(figures) == len(_FIGURES) else _WITHOUT_MEDIAN
+                self._begin_profile({})
+                for row in (*self._rows, text):
+                    self._profile_row(row)
+                self._section = ""
+                self._rows.clear()
+                return
+        self._rows.append(text)
 
     def _option(self, text: str) -> None:
         key, colon, value = text.partition(":")
@@ -245,7 +296,7 @@ class _Reader:
             return
         if len(self.log.profile) == 1 and "Layer" in words and not _FIGURE.fullmatch(words[0]):
             self._name_first = words[0] == "Layer"
-            self._figures = _FIGURES if "Median" in text else _FIGURES[:2] + _FIGURES[3:]
+            self._figures = _FIGURES if "Median" in text else _WITHOUT_MEDIAN
             return
         count = len(self._figures)
         # Names have spaces of their own, so only the figures are split off.
@@ -255,8 +306,10 @@ class _Reader:
             *figures, name = text.strip().split(None, count)
         if words[0 if self._name_first else -1] == "Total" and len(words) <= count + 1:
             self._has_total = True
-            first = words[1 if self._name_first else 0]
-            self._total_ms = float(first) if _FIGURE.fullmatch(first) else None
+            sums = words[1:3] if self._name_first else words[:2]
+            self._total_ms, self._average_ms = (
+                float(word) if _FIGURE.fullmatch(word) else None for word in (*sums, "", "")[:2]
+            )
             return
         if len(figures) == count and all(map(_FIGURE.fullmatch, figures)):
             row: dict[str, JSON] = {"name": name.strip()}

@@ -1,0 +1,45 @@
+"""What programs wrote, out of the logs of containers and schedulers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dld_tui.core.files.log_text import unwrapped
+
+LINES = ["&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec", "", "[I] a: b | c", "end"]
+TIME = "2026-11-28T10:00:00.123456789Z"
+WRAPPED = {
+    "docker, file": [json.dumps({"log": f"{line}\n", "stream": "stdout", "time": TIME},
+                                separators=(",", ":")) for line in LINES],
+    "docker --timestamps": [f"{TIME} {line}" for line in LINES],
+    "docker compose": [f"build-1  | {line}" for line in LINES],
+    "kubernetes": [f"{TIME} stdout F {line}" for line in LINES],
+    "kubectl --prefix": [f"[pod/build-5f/main] {line}" for line in LINES],
+    "kubectl --prefix --timestamps": [f"[pod/build-5f/main] {TIME} {line}" for line in LINES],
+    "journalctl": [f"Nov 28 10:00:00 orin trtexec[123]: {line}" for line in LINES],
+    "srun --label": [f"0: {line}" for line in LINES],
+    "colours": [f"\x1b[1;32m{line}\x1b[0m" for line in LINES],
+    "nothing": LINES,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", WRAPPED.values(), ids=WRAPPED)
+def test_the_lines_of_the_program_are_found(lines: list[str]) -> None:
+    assert unwrapped("\n".join(lines) + "\n").splitlines() == LINES
+
+
+def test_a_line_that_was_cut_in_two_is_one() -> None:
+    text = f"{TIME} stdout P first and \n{TIME} stdout F second\n{TIME} stdout F third\n"
+    assert unwrapped(text).splitlines() == ["first and second", "third"]
+
+
+def test_what_only_some_lines_begin_with_is_theirs() -> None:
+    text = "0: node\nand its inputs\n1: node\n"
+    assert unwrapped(text) == text
+
+
+def test_a_damaged_line_of_a_file_is_left_out() -> None:
+    text = '{"log":"a\\n","stream":"stdout"}\n{"log":"b\\n","str'
+    assert unwrapped(text) == "a\n"
