@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,10 @@ import pytest
 
 from dld_tui.backends import processes
 from dld_tui.backends.processes import ProgramEnd, find_program, run_program
+from dld_tui.core import child
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from tests.support.jobs import wait_until
 
 
 def python(program: str) -> list[str]:
@@ -88,7 +89,7 @@ def test_what_hangs_is_stopped_at_its_limit(tmp_path: Path) -> None:
 
 
 def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_LEAVE_S", 0.2)
+    monkeypatch.setattr(child, "LEAVE_S", 0.2)
     program = (
         "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         " print(os.getpid()); time.sleep(1000)"
@@ -125,8 +126,9 @@ def test_a_child_that_keeps_the_pipe_open_holds_nothing_up(tmp_path: Path) -> No
         " 'import time; time.sleep(36_000)']).pid)"
     )
     events, end = played(program, tmp_path)
-    os.kill(int(texts(events)[0]), signal.SIGKILL)
     assert end.status == 0
+    stat = Path(f"/proc/{texts(events)[0]}/stat")  # it has ended with the program
+    wait_until(lambda: not stat.exists() or stat.read_text().split()[2] == "Z", "its end")
 
 
 def test_a_crash_has_the_name_of_its_signal(tmp_path: Path) -> None:

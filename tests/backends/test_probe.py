@@ -31,7 +31,7 @@ INSTALL = "pip install 'dld-tui[cpu]'"
         ("print('no list')", GOOD, "works", ""),
         ("import x_absent", MISSING, "not installed", INSTALL),
         ("raise ModuleNotFoundError(\"No module named 'other'\")", BROKEN, "other", INSTALL),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", BROKEN, "signal 9", ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", BROKEN, "SIGKILL", ""),
         ("import sys; sys.exit(3)", BROKEN, "no reason given", INSTALL),
     ],
 )

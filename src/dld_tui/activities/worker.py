@@ -7,7 +7,7 @@ that a library that prints cannot break the protocol. The last event is the only
 
 A polite cancel takes effect between two events, where the activity's generator is closed. SIGTERM
 also raises inside the activity. Neither reaches a native call that does not return; whoever
-started the worker then sends SIGKILL.
+started the worker then sends SIGKILL, or its guard does (:mod:`dld_tui.core.child`).
 """
 
 from __future__ import annotations
@@ -42,19 +42,13 @@ from dld_tui.core.events import (
 )
 from dld_tui.core.types import JSON
 
-_ORPHAN_GRACE_S = 10.0
-_PR_SET_PDEATHSIG = 1
-
 
 class Control:
     """Whether somebody wants the job to stop: a line, the end of input, or a signal."""
 
-    def __init__(self, orphan_grace_s: float = _ORPHAN_GRACE_S) -> None:
+    def __init__(self) -> None:
         self.cancelled = False
-        self._orphan_grace_s = orphan_grace_s
-        self._over = threading.Event()
         self._interruptible = False
-        self._parent = os.getppid()
 
     def listen(self, commands: BinaryIO) -> None:
         """Read commands on a thread until the job is over."""
@@ -65,33 +59,17 @@ class Control:
             if line.strip() == b"cancel":
                 self.cancelled = True
         self.cancelled = True
-        # No parent is left to send SIGKILL to a native call that does not return.
-        if not self._over.wait(self._orphan_grace_s):
-            _remove_job_folder()
-            if os.getpgrp() == os.getpid():
-                os.killpg(0, signal.SIGKILL)
-            os._exit(ExitStatus.CANCELLED)
 
     def handle_signals(self) -> None:
-        """Let SIGTERM, SIGINT and the parent's death stop the job. Main thread only."""
+        """Let SIGTERM and SIGINT stop the job. Main thread only."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
-        signal.signal(signal.SIGHUP, self._on_parent_death)
-        if sys.platform == "linux":
-            import ctypes
-
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self.cancelled = True
         if self._interruptible:
             self._interruptible = False  # once: never into the clean-up that this starts
             raise CancelledError
-
-    def _on_parent_death(self, number: int, frame: FrameType | None) -> None:
-        # Linux also sends it when only the parent's thread that started us has ended.
-        if os.getppid() != self._parent:
-            self._on_signal(number, frame)
 
     @contextlib.contextmanager
     def interruptible(self) -> Generator[None]:
@@ -101,10 +79,6 @@ class Control:
             yield
         finally:
             self._interruptible = False
-
-    def finish(self) -> None:
-        """Say that the job is over: nothing interrupts what follows."""
-        self._over.set()
 
 
 class EventWriter:
@@ -229,7 +203,6 @@ def main() -> NoReturn:
     line = commands.readline()
     control.listen(commands)
     terminal = run_request(line, writer, control) if line else Cancelled()
-    control.finish()
     _remove_job_folder()
     with contextlib.suppress(OSError, ValueError):  # closed by a library, or the reader is gone
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Third-party code and programs in separate processes, which isolates crashes and has time limits.
 
-A user's program stays in the process group of the worker that runs it: its processes end with the
-job, even if the worker is killed. Its standard input is empty.
+A user's program, and what it starts, ends with the worker that runs it, even if the worker is
+killed (:mod:`dld_tui.core.child`). Its standard input is empty.
 """
 
 from __future__ import annotations
@@ -26,37 +26,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, says_no_memory
 from dld_tui.core.errors import UnavailableError, UsageError
-from dld_tui.core.events import JOB_FOLDER_PREFIX, Event, Log, Progress
+from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.text import clip, visible
 
 _LOOK_S = 0.1
-_LEAVE_S = 2.0
-"""From SIGTERM until SIGKILL."""
 _TAIL = 4000
 _BOOTSTRAP = (
     "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import {main}; {main}()"
 )
-
-
-@dataclass(frozen=True)
-class ProcessEnd:
-    """How a process ended."""
-
-    status: int
-    """Its exit status; the negative number of a signal that ended it."""
-    seconds: float
-    timed_out: bool
-
-    @property
-    def crashed(self) -> str | None:
-        """The signal that ended it; None if it exited or was stopped."""
-        if self.timed_out or self.status >= 0:
-            return None
-        try:
-            return signal.Signals(-self.status).name
-        except ValueError:
-            return f"signal {-self.status}"
 
 
 @dataclass(frozen=True)
@@ -65,10 +44,17 @@ class ToolEnd(ProcessEnd):
 
     output: str
     """The end of its output. Untrusted text."""
+    memory: int | None = None
+    """The limit of its memory in bytes."""
+
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether it ended because it got no more memory."""
+        return not self.timed_out and self.status != 0 and says_no_memory(self.output)
 
 
 def run_tool(
-    module: str, arguments: Sequence[str], limit_s: float | None
+    module: str, arguments: Sequence[str], limit_s: float | None, memory: int | None = None
 ) -> Generator[float, None, ToolEnd]:
     """Run a function of a module in a process with ``sys.argv[1:]`` set; closing ends the process.
 
@@ -76,6 +62,7 @@ def run_tool(
         module: ``module`` or ``module:function``; the function is ``main`` by default.
         arguments: Its ``sys.argv[1:]``.
         limit_s: A time limit in seconds; None is no limit.
+        memory: The most bytes that it may have; None is no limit.
 
     Yields:
         The elapsed seconds, ten times per second.
@@ -87,12 +74,12 @@ def run_tool(
     began = time.monotonic()
     timed_out = False
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
+        process = Child(
             [*command, "\n".join(sys.path)],
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             env=_environment(),
+            memory=memory,
         )
         try:
             while process.poll() is None:
@@ -104,9 +91,9 @@ def run_tool(
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_LOOK_S)
         finally:
-            _end(process)
+            process.end()
         tail = _tail(output, 0)
-    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail)
+    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail, memory)
 
 
 def _tail(output: IO[bytes], begin: int) -> str:
@@ -118,16 +105,6 @@ def _tail(output: IO[bytes], begin: int) -> str:
 
 def _environment() -> dict[str, str]:
     return {**os.environ, "POLYGRAPHY_AUTOINSTALL_DEPS": "0"}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(_LEAVE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 class ForkServer:
@@ -146,9 +123,8 @@ class ForkServer:
         code = _BOOTSTRAP.format(module=__name__, main="_serve_forks")
         arguments = [name, function or "main", *imports]
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
-        self._process = subprocess.Popen(
+        self._process = Child(
             [sys.executable, "-c", code, *arguments, "\n".join(sys.path)],
-            bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._output,
@@ -162,7 +138,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End the process, and the call that it runs."""
-        _end(self._process)
+        self._process.end()
         for file in (self._process.stdin, self._process.stdout, self._output):
             if file is not None:
                 file.close()
@@ -194,7 +170,7 @@ class ForkServer:
                 reply = replies.readline()
         finally:
             if not reply:
-                _end(self._process)
+                self._process.end()
         tail = _tail(self._output, begin)
         status = int(reply) if reply else self._process.returncode
         return ToolEnd(status, time.monotonic() - began, timed_out, tail)
@@ -212,20 +188,21 @@ def _serve_forks() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too
     for line in iter(sys.stdin.buffer.readline, b""):
         context = multiprocessing.get_context("fork")
-        process = context.Process(target=_call, args=(call, json.loads(line)))
+        process = context.Process(target=_call, args=(call, json.loads(line), os.getpid()))
         process.start()
         try:
             process.join()
         finally:
             if process.is_alive():
                 process.terminate()
-                process.join(_LEAVE_S / 2)
+                process.join(LEAVE_S / 2)
                 process.kill()
         sys.stdout.write(f"{process.exitcode}\n")
         sys.stdout.flush()
 
 
-def _call(function: Callable[[], None], arguments: list[str]) -> None:
+def _call(function: Callable[[], None], arguments: list[str], server: int) -> None:
+    die_with(server)
     os.dup2(2, 1)  # the replies go there
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -303,7 +280,7 @@ def run_program(
             _listen(process, printed)
             yield from printed.shown(time.monotonic())
     finally:
-        _end_program(process)
+        process.end()
         for _ in range(_DRAIN // _CHUNK):
             if not printed.read(process, 0):
                 break
@@ -314,22 +291,15 @@ def run_program(
     return ProgramEnd(process.returncode, seconds, timed_out, printed.lines, printed.left_out)
 
 
-def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], folder: Path) -> Child:
     try:
-        return subprocess.Popen(
-            command,
-            bufsize=0,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-        )
+        return Child(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"cannot be started: {reason}", where=str(command[0])) from None
 
 
-def _listen(process: subprocess.Popen[bytes], printed: _Output) -> None:
+def _listen(process: Child, printed: _Output) -> None:
     """Read the output of a program until the next check of the time, or until it has ended."""
     until = time.monotonic() + _LISTEN_S
     while (rest := until - time.monotonic()) > 0:
@@ -339,26 +309,6 @@ def _listen(process: subprocess.Popen[bytes], printed: _Output) -> None:
             return
         if not printed.read(process, rest) and process.poll() is not None:
             return
-
-
-def _end_program(process: subprocess.Popen[bytes]) -> None:
-    """End a program with its processes, by SIGTERM first."""
-    if process.poll() is not None:
-        return
-    group = os.environ.get("TMPDIR", "")
-    if os.path.basename(group).startswith(JOB_FOLDER_PREFIX) and os.getpgrp() == os.getpid():
-        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process leads the group
-        try:
-            os.killpg(0, signal.SIGTERM)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    else:
-        process.terminate()
-    try:
-        process.wait(_LEAVE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 class _Output:
@@ -381,7 +331,7 @@ class _Output:
         text = self._line.rsplit(b"\r", 1)[-1][-_STAGE * 4 :]
         return clip(visible(_text(text).strip()), _STAGE)
 
-    def read(self, process: subprocess.Popen[bytes], wait_s: float) -> bool:
+    def read(self, process: Child, wait_s: float) -> bool:
         """Read available output, waiting for some; return False if there is none."""
         pipe = process.stdout
         if pipe is None or self.closed or not select.select([pipe], [], [], wait_s)[0]:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dld_tui.core.child import Child
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import (
     JOB_FOLDER_PREFIX,
@@ -74,13 +75,11 @@ class ProcessJob(Job):
         self._delays = delays
         self._folder = tempfile.mkdtemp(prefix=JOB_FOLDER_PREFIX)
         try:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 command,
-                bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,
                 env={**os.environ, "TMPDIR": self._folder},
             )
         except (OSError, ValueError) as error:
@@ -183,7 +182,7 @@ class ProcessJob(Job):
                     self._selector.register(self._stdin, selectors.EVENT_WRITE, "stdin")
         self._send_due_signals()
         given_up = self._give_up_at is not None and time.monotonic() >= self._give_up_at
-        if self._has_ended() or given_up:
+        if self._process.has_ended() or given_up:
             self._finish(given_up)
 
     def _timeout(self) -> float | None:
@@ -246,29 +245,17 @@ class ProcessJob(Job):
             due = [number for at, number in self._signals if at <= now]
             self._signals = [item for item in self._signals if item[0] > now]
         for number in due:
-            if self._has_ended():
+            if self._process.has_ended():
                 return
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
+            self._process.send_signal(number)
             if self._terminal is None:
                 self._ready.append(Log(f"sent {number.name} to the job", "warning"))
             if number == signal.SIGKILL and self._give_up_at is None:
                 self._give_up_at = now + self._delays.leave
 
-    def _has_ended(self) -> bool:
-        """Say whether the process has ended, without reaping it: its group keeps its number."""
-        if not hasattr(os, "waitid"):
-            return self._process.poll() is not None
-        try:
-            how = os.WEXITED | os.WNOHANG | os.WNOWAIT
-            return os.waitid(os.P_PID, self._process.pid, how) is not None
-        except ChildProcessError:
-            return True
-
     def _finish(self, given_up: bool) -> None:
         # What the worker started must not outlive it, nor keep the pipes open.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         for name, cutter in self._cutters.items():
             for _ in range(_DRAIN // _CHUNK):
                 if not self._read(name):

@@ -23,6 +23,7 @@ from typing import Any
 
 from dld_tui.backends.machine import nvml
 from dld_tui.backends.machine.jetson import ABSENT, NO_RIGHTS, ask_tool
+from dld_tui.core.child import Child
 from dld_tui.core.errors import DldError, UnavailableError
 
 _ANSWER_S = 40.0
@@ -54,7 +55,7 @@ class ClockLock:
         )
         self.problem: str | None = None
         """Why the release may not have worked; None when it did."""
-        self._guard = subprocess.Popen(
+        self._guard = Child(
             [
                 sys.executable,
                 "-m",
@@ -65,8 +66,7 @@ class ClockLock:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # a signal for our process group must not end it
+            outlives=True,  # until it has released the clocks
         )
         answer = self._answer()
         if not answer.get("locked"):

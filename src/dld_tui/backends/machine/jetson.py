@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.child import ask
 from dld_tui.core.machine import jetson
 from dld_tui.core.types import Facts
 
@@ -76,28 +77,20 @@ def ask_tool(command: Sequence[str]) -> ToolAnswer:
             return ToolAnswer(problem=NO_RIGHTS, why="it may not be run")
         return ToolAnswer(problem=ABSENT)
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-        )
+        done = ask([program, *command[1:]], _TIMEOUT_S, cwd=None)
     except PermissionError as error:
         return ToolAnswer(problem=NO_RIGHTS, why=error.strerror or str(error))
     except OSError as error:
         return ToolAnswer(problem=FAILED, why=error.strerror or str(error))
     except subprocess.TimeoutExpired:
         return ToolAnswer(problem=FAILED, why=f"no answer in {_TIMEOUT_S} s")
-    if done.returncode == 0:
-        return ToolAnswer(done.stdout)
-    both = f"{done.stderr}\n{done.stdout}"
+    if done.status == 0:
+        return ToolAnswer(done.output)
+    both = f"{done.errors}\n{done.output}"
     denied = _NO_RIGHTS.search(both)
     lines = [line.strip() for line in both.splitlines() if line.strip()]
-    why = lines[0] if lines else f"it ended with {done.returncode}"
-    return ToolAnswer(done.stdout, NO_RIGHTS if denied else FAILED, why)
+    why = lines[0] if lines else f"it ended with {done.status}"
+    return ToolAnswer(done.output, NO_RIGHTS if denied else FAILED, why)
 
 
 def run_tool(command: Sequence[str]) -> str | None:

@@ -32,6 +32,7 @@ from dld_tui.backends.machine.jetson import (
 from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
 from dld_tui.backends.tensorrt.library import probe_in_process
 from dld_tui.core import fmt
+from dld_tui.core.child import ask, signal_name
 from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
@@ -115,24 +116,16 @@ def library_check(library: Library) -> Check:
     install = library.install
     try:
         # The current folder is first on the path of `-c`: a stray numpy.py must not be run.
-        done = subprocess.run(
-            [sys.executable, "-c", _PREAMBLE + library.code],
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            cwd="/",
-        )
+        done = ask([sys.executable, "-c", _PREAMBLE + library.code], _TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return Check(group, name, BROKEN, f"importing it took over {_TIMEOUT_S} s", install)
     except OSError as error:
         return Check(group, name, BROKEN, str(error))
-    if done.returncode == 0:
-        return Check(group, name, GOOD, _found(done.stdout))
-    if done.returncode < 0:
-        return Check(group, name, BROKEN, f"importing it ended with signal {-done.returncode}")
-    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    if done.status == 0:
+        return Check(group, name, GOOD, _found(done.output))
+    if done.status < 0:
+        return Check(group, name, BROKEN, f"importing it ended with {signal_name(-done.status)}")
+    reason = (done.errors.strip().splitlines() or ["no reason given"])[-1]
     if reason.startswith("ModuleNotFoundError") and f"'{library.module}'" in reason:
         return Check(group, name, MISSING, "not installed", install)
     return Check(group, name, BROKEN, reason, install)

@@ -29,10 +29,8 @@ pass ends: waiting until they sleep took most of the time, and pairs spread by 3
 from __future__ import annotations
 
 import math
-import os
 import re
 import shlex
-import signal
 import statistics
 import subprocess
 import time
@@ -46,6 +44,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.child import Child
 from dld_tui.core.compare import node_changes
 from dld_tui.core.compare.matching import resolution_of
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageError
@@ -257,24 +256,19 @@ def time_command(line: str, limit_s: float = math.inf) -> RunFigures:
         raise ActivityError("a command line is empty")
     start = time.perf_counter()
     try:
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+        child = Child(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except (OSError, ValueError) as error:
         raise ActivityError(f"cannot be run: {error}", where=line) from None
-    with process:
-        try:
-            timeout = None if math.isinf(limit_s) else max(0.0, limit_s)
-            _, errors = process.communicate(timeout=timeout)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # not reaped yet: the group is its own
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeLimitError("stopped while a command ran", where=line) from None
-            raise
-    if process.returncode:
-        last = errors.strip().splitlines()[-1:]
-        why = ": ".join([f"ended with status {process.returncode}", *last])
+    try:
+        timeout = None if math.isinf(limit_s) else max(0.0, limit_s)
+        _, errors = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise TimeLimitError("stopped while a command ran", where=line) from None
+    finally:
+        child.close()
+    if child.returncode:
+        last = errors.decode("utf-8", "replace").strip().splitlines()[-1:]
+        why = ": ".join([f"ended with status {child.returncode}", *last])
         raise ActivityError(why, where=line)
     return RunFigures(1000 * (time.perf_counter() - start))
 

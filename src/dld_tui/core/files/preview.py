@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -17,6 +16,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
+from dld_tui.core.child import Child
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
@@ -278,7 +278,7 @@ class Previewer:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._number = 0
         self._asked_at = 0.0
         """When the question was asked that has no answer yet; 0 for none."""
@@ -320,7 +320,7 @@ class Previewer:
         _, lines, parts, problem = answer
         return Preview([(a, b) for a, b in lines], [(a, b, c) for a, b, c in parts], problem)
 
-    def _send(self, question: bytes) -> subprocess.Popen[bytes]:
+    def _send(self, question: bytes) -> Child:
         """Send a question to the child, or to a new one where it has ended.
 
         Raises:
@@ -346,7 +346,7 @@ class Previewer:
         assert self._process is not None
         return self._process
 
-    def _answer(self, process: subprocess.Popen[bytes], cancelled: CancelCheck) -> Any:
+    def _answer(self, process: Child, cancelled: CancelCheck) -> Any:
         """Return the answer to the newest question; None when the child has ended without it.
 
         Raises:
@@ -375,25 +375,17 @@ class Previewer:
     def _end(self) -> None:
         process, self._process, self._asked_at = self._process, None, 0.0
         self._received = b""
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-        with suppress(subprocess.TimeoutExpired):  # on a drive that does not answer
-            process.wait(_LOOK_S)
+        if process is not None:
+            process.close()
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started() -> Child:
     paths = [str(Path(__file__).parents[3]), *filter(os.path.isabs, sys.path)]
-    process = subprocess.Popen(
+    process = Child(
         [sys.executable, "-I", "-S", "-c", _START, json.dumps(paths)],
-        bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl+C in the tensor is not for it
     )
     # It ends by itself: without somebody who waits for that it would stay as a zombie.
     Thread(target=process.wait, daemon=True, name="preview child").start()

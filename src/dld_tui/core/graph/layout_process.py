@@ -16,6 +16,7 @@ from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
 
+from dld_tui.core.child import Child
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
@@ -45,14 +46,13 @@ class LayoutProcess:
     def __init__(self) -> None:
         root = Path(__file__).parents[3]
         command = [sys.executable, "-I", "-S", "-c", _START, str(root)]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         try:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl+C in the terminal is not for it
             )
         except OSError:
             return
@@ -80,17 +80,11 @@ class LayoutProcess:
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
-        process = self._process
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-        process.wait()
+        if self._process is not None:
+            self._process.close()
 
 
-def _answer(process: subprocess.Popen[bytes], data: bytes, cancelled: CancelCheck) -> bytes | None:
+def _answer(process: Child, data: bytes, cancelled: CancelCheck) -> bytes | None:
     """Send data to a process and return all it says; None when it takes too long.
 
     Raises:

@@ -19,6 +19,7 @@ from typing import Any
 
 from dld_tui import __version__
 from dld_tui.core import fmt
+from dld_tui.core.child import ask
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
 from dld_tui.core.settings.plugins import GROUPS, plugins
 from dld_tui.core.tables.table import Column, Table, Unit
@@ -168,10 +169,10 @@ def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         return
     try:
         command = ["tmux", "show-options", "-gqv", "set-clipboard"]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=5)
+        done = ask(command, 5)
     except (OSError, subprocess.SubprocessError):
         return
-    value = done.stdout.strip()
+    value = done.output.strip()
     if value == "on":
         yield Check("Terminal", "clipboard", GOOD, "tmux passes copies on")
     else:

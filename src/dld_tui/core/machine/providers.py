@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from dld_tui.core.child import ask
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -27,14 +28,10 @@ def find_installed() -> None:
     if InstalledProviders.names is not None:
         return
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _CODE],
-            check=False, capture_output=True, text=True, errors="replace",
-            timeout=_TIMEOUT_S, cwd="/", stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = ask([sys.executable, "-c", _CODE], _TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return  # what the run says then is better than a guess
-    names = (line.removesuffix(_SUFFIX) for line in done.stdout.split("\n") if _SUFFIX in line)
+    names = (line.removesuffix(_SUFFIX) for line in done.output.split("\n") if _SUFFIX in line)
     InstalledProviders.names = [name for name in names if name not in _ELSEWHERE]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
+from dld_tui.core.child import Child
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
@@ -362,19 +363,13 @@ async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> lis
 async def _download(machine: Machine, requirements: Sequence[str], folder: Path) -> None:
     for old in folder.glob("*.whl"):
         old.unlink()
-    process = await asyncio.create_subprocess_exec(
-        *download_command(machine, requirements, folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    command = download_command(machine, requirements, folder)
+    child = Child(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        printed, _ = await within(_SLOW_S, process.communicate())
+        printed, _ = await within(_SLOW_S, asyncio.to_thread(child.communicate))
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
+        child.kill()  # and so the thread ends
+    if child.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise _not_found(printed.decode("utf-8", "replace"), requirements)
 

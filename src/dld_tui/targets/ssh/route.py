@@ -13,14 +13,11 @@ asyncssh can start a ``ProxyCommand``, but mistakes its standard error for data 
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 import os
 import re
 import shlex
-import signal
 import socket
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +26,7 @@ from typing import Any
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
+from dld_tui.core.child import Child
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.saved_targets import (
     DEFAULT_PORT,
@@ -281,12 +279,11 @@ class Proxy:
         self.socket, theirs = socket.socketpair()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 list(arguments),
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=self._errors.fileno(),
-                start_new_session=True,  # Ctrl+C is for us
             )
         except OSError:
             self.socket.close()
@@ -307,10 +304,5 @@ class Proxy:
     def close(self) -> None:
         """End it; waits a moment at most. Safe to call twice."""
         self.socket.close()  # the transport that used it may have closed it before
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self._process.poll() is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_LEAVE_S)
+        self._process.end(_LEAVE_S)
         self._errors.close()

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from dld_tui.core.child import ask
 from dld_tui.targets.ssh.remote import objects
 from dld_tui.targets.ssh.remote.replies import MARK, fail, last_answer
 
@@ -38,6 +39,7 @@ for module, names in json.loads(sys.argv[1]).items():
 print("\\n@dld:" + json.dumps({"found": found, "prefix": sys.prefix}))
 """
 _SLOW_S = 60
+_INSTALL_S = 3600
 _LARGEST_WHEEL = 8 << 30
 
 
@@ -51,16 +53,13 @@ def look(python: str, modules: dict[str, list[str]]) -> dict[str, Any]:
     # Not isolated: on a Jetson much is installed for one user.
     command = [python, "-c", _LOOK, json.dumps(modules)]
     try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, errors="replace",
-            timeout=_SLOW_S, cwd="/",
-        )  # fmt: skip
+        done = ask(command, _SLOW_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"found": {}, "problem": str(error)}
-    answer = last_answer(done.stdout.encode("utf-8", "replace"))
+    answer = last_answer(done.output.encode("utf-8", "replace"))
     if answer is not None:
         return answer
-    return {"found": {}, "problem": (done.stderr.strip().splitlines() or ["no answer"])[-1]}
+    return {"found": {}, "problem": (done.errors.strip().splitlines() or ["no answer"])[-1]}
 
 
 def create(root: Path, name: str) -> dict[str, Any]:
@@ -71,12 +70,10 @@ def create(root: Path, name: str) -> dict[str, Any]:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Without pip: where it would come from is missing on a bare Debian.
         command = [sys.executable, "-m", "venv", "--without-pip", *_system_packages()]
-        done = subprocess.run(
-            [*command, str(folder)], check=False, capture_output=True, text=True, errors="replace"
-        )
-        if done.returncode or not python.exists():
+        done = ask([*command, str(folder)], _INSTALL_S, cwd=None)
+        if done.status or not python.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            why = (done.stderr + done.stdout).strip().splitlines() or ["it gives no reason"]
+            why = (done.errors + done.output).strip().splitlines() or ["it gives no reason"]
             fail(
                 f"no virtual environment can be created: {why[-1]}", "sudo apt install python3-venv"
             )
@@ -111,18 +108,15 @@ def pip_install(python: str, requirements: list[str], options: list[str]) -> dic
     Returns:
         ``{"ok": bool, "why": str}``; the last line of what pip says.
     """
-    have = subprocess.run([python, "-m", "pip", "--version"], check=False, capture_output=True)
-    if have.returncode:
+    if ask([python, "-m", "pip", "--version"], _SLOW_S, cwd=None).status:
         return {"ok": False, "why": "there is no pip"}
     command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     command += ["--retries", "1", "--timeout", "15", "--only-binary", ":all:", *options]
-    done = subprocess.run(
-        [*command, *requirements], check=False, capture_output=True, text=True, errors="replace"
-    )
-    if done.returncode == 0:
+    done = ask([*command, *requirements], _INSTALL_S, cwd=None)
+    if done.status == 0:
         return {"ok": True, "why": ""}
-    lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
-    return {"ok": False, "why": (lines or done.stderr.splitlines() or ["pip failed"])[-1][:500]}
+    lines = [line for line in done.errors.splitlines() if line.startswith("ERROR:")]
+    return {"ok": False, "why": (lines or done.errors.splitlines() or ["pip failed"])[-1][:500]}
 
 
 def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str, Any]:
@@ -152,10 +146,11 @@ def _sites_of(python: str) -> list[Path]:
         "import json, sysconfig as s;"
         f" print('\\n{MARK}' + json.dumps({{p: s.get_path(p) for p in ('platlib', 'purelib')}}))"
     )
-    done = subprocess.run(
-        [python, "-I", "-c", code], check=True, capture_output=True, timeout=_SLOW_S
-    )
-    answer = last_answer(done.stdout) or {}
+    done = ask([python, "-I", "-c", code], _SLOW_S, cwd=None)
+    answer = last_answer(done.output.encode("utf-8", "replace")) or {}
+    if done.status or not answer:
+        why = (done.errors.strip().splitlines() or ["no answer"])[-1]
+        fail(f"the Python of the environment does not work: {why}")
     return [Path(folder) for folder in dict.fromkeys(answer.values())]
 
 

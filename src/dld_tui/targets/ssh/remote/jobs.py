@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.child import Child
 from dld_tui.targets.ssh.remote import objects, supervisor
 from dld_tui.targets.ssh.remote.replies import fail
 
@@ -106,13 +107,12 @@ def _launch(folder: Path) -> None:
     )
     package = str(Path(__file__).resolve().parents[4])
     with (folder / "supervisor.log").open("wb") as log:
-        process = subprocess.Popen(
+        process = Child(
             [sys.executable, "-I", "-S", "-c", code, package, str(folder), str(writer)],
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
             pass_fds=[writer],
-            start_new_session=True,
+            outlives=True,  # the connection may end, the job goes on
         )
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.child import Child
 from dld_tui.targets.base import LineCutter
 
 ASK_S = 5.0
@@ -64,30 +65,27 @@ class Supervisor:
             return
         os.close(self._ready)
         self._watch(process)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)  # nothing that it started may outlive it
         self._end(process.wait())
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Child:
         temporary = self._folder / "tmp" / "dld-job-tmp"
         temporary.mkdir(parents=True, exist_ok=True)
-        process = subprocess.Popen(
+        process = Child(
             self._job["command"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,
             cwd=self._folder / "work",
             env={**os.environ, "TMPDIR": str(temporary)},
         )
         assert process.stdin is not None
-        request = (self._folder / "request.json").read_bytes()
+        request = memoryview((self._folder / "request.json").read_bytes() + b"\n")
         with contextlib.suppress(BrokenPipeError):  # its end says why
-            process.stdin.write(request + b"\n")
-            process.stdin.flush()
+            while request:
+                request = request[os.write(process.stdin.fileno(), request) :]
         return process
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+    def _watch(self, process: Child) -> None:
         selector = selectors.DefaultSelector()
         selector.register(self._control, selectors.EVENT_READ, "control")
         for name, pipe in (("o", process.stdout), ("e", process.stderr)):
@@ -151,7 +149,7 @@ class Supervisor:
                 self._reason = f"its output cannot be saved: {error.strerror}"
                 self._signals.append((0.0, signal.SIGKILL))
 
-    def _obey(self, process: subprocess.Popen[bytes]) -> None:
+    def _obey(self, process: Child) -> None:
         orders = os.read(self._control, _CHUNK).split(b"\n")
         now = time.monotonic()
         if b"kill" in orders:
@@ -162,17 +160,15 @@ class Supervisor:
             self._signals += [(now + ASK_S, signal.SIGTERM), (now + 2 * ASK_S, signal.SIGKILL)]
             assert process.stdin is not None
             with contextlib.suppress(OSError):
-                process.stdin.write(b"cancel\n")
-                process.stdin.flush()
+                os.write(process.stdin.fileno(), b"cancel\n")
 
-    def _send_signals(self, process: subprocess.Popen[bytes]) -> None:
+    def _send_signals(self, process: Child) -> None:
         now = time.monotonic()
         due = [number for at, number in self._signals if at <= now]
         self._signals = [item for item in self._signals if item[0] > now]
         self._killed = self._killed or signal.SIGKILL in due
         for number in due:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, number)
+            process.send_signal(number)
 
     def _end(self, code: int | None) -> None:
         shutil.rmtree(self._folder / "tmp", ignore_errors=True)

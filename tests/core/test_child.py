@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core import child
+from dld_tui.core.child import (
+    Child,
+    CrashError,
+    LimitError,
+    Limits,
+    RefusedError,
+    ask,
+    compute,
+    free_memory,
+)
+from tests.support.jobs import wait_until
+
+pytestmark = pytest.mark.real_workers
+
+# Native code that never returns, with the interpreter's lock held: no thread and no handler of a
+# signal can run, as in a library that loops.
+SPIN = (
+    "import ctypes, signal; signal.signal(signal.SIGTERM, lambda *_: None);"
+    " clock = ctypes.PyDLL(None).usleep;"
+    " clock.argtypes = [ctypes.c_uint]; print('spins', flush=True)\n"
+    "while True: clock(900_000)"
+)
+ANY = Limits(60, 4 << 30)
+
+
+def sleep() -> bytes:
+    time.sleep(900)
+    return b""
+
+
+def is_gone(pid: int) -> bool:
+    """Tell whether a process that is not our child has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def children_of(pid: int) -> set[int]:
+    """Return what a process has started, and what that has started."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for number in map(int, task.read_text().split()):
+            found |= {number} | children_of(number)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "spin_tool.py").write_text(f"def main():\n{textwrap.indent(SPIN, '    ')}\n")
+    (tmp_path / "spin.py").write_text(SPIN)
+    return tmp_path
+
+
+# Each starts a child and prints a line when that spins; `python` and `folder` are given.
+KINDS = {
+    "a child from a thread that ends": """
+        from dld_tui.core.child import Child
+        def start():
+            global it
+            it = Child([python, f"{folder}/spin.py"], stdout=subprocess.PIPE)
+        thread = threading.Thread(target=start); thread.start(); thread.join()
+        it.stdout.readline()
+    """,
+    "with what it has started": """
+        from dld_tui.core.child import Child
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '{folder}/spin.py'])"
+        it = Child([python, "-c", code], stdout=subprocess.PIPE)
+        it.stdout.readline()
+    """,
+    "the worker of a job": """
+        from dld_tui.targets.process import LocalTarget
+        code = f"input(); exec(open('{folder}/spin.py').read())"
+        job = LocalTarget([python, "-c", code]).start("any", {})
+        for event in job.events(): break
+    """,
+    "a tool": """
+        from dld_tui.backends.processes import run_tool
+        sys.path.insert(0, folder)
+        running = run_tool("spin_tool", [], None)
+        next(running); next(running); next(running)
+    """,
+    "a fork of a server": """
+        from dld_tui.backends.processes import ForkServer
+        sys.path.insert(0, folder)
+        server = ForkServer("spin_tool", [])
+        running = server.run([], None)
+        while len(open(f"/proc/{server.pid}/task/{server.pid}/children").read().split()) < 1:
+            next(running)
+    """,
+    "a program of the user": """
+        from dld_tui.backends.processes import run_program
+        running = run_program([python, f"{folder}/spin.py"], Path(folder), 0)
+        while type(next(running)).__name__ != "Log": pass
+    """,
+    "a command of the gate": """
+        from dld_tui.core.compare.gate import time_command
+        go(lambda: time_command(f"{python} {folder}/spin.py"))
+    """,
+    "something asked": """
+        from dld_tui.core.child import ask
+        go(lambda: ask([python, f"{folder}/spin.py"], 60))
+    """,
+    "the previewer": """
+        from dld_tui.core.files.preview import Previewer
+        it = Previewer()
+        it.preview(f"{folder}/spin.py", "model", lambda: False)
+    """,
+    "the arranger of a graph": """
+        from dld_tui.core.graph.layout_process import LayoutProcess
+        it = LayoutProcess()
+    """,
+    "the command of a connection": """
+        from dld_tui.targets.ssh.route import Proxy
+        it = Proxy([python, f"{folder}/spin.py"])
+    """,
+    "a fork that computes": """
+        import ctypes
+        from dld_tui.core.child import Limits, compute
+        go(lambda: compute(lambda: ctypes.PyDLL(None).sleep(1000) and b"", Limits(900, 1 << 30)), 1)
+    """,
+}
+PARENT = """
+import os, subprocess, sys, threading, time
+from pathlib import Path
+python, folder = sys.executable, sys.argv[1]
+def go(call, least=2):
+    threading.Thread(target=call, daemon=True).start()
+    own = os.getpid()
+    def count():
+        ids = os.listdir(f"/proc/{own}/task")
+        return sum(len(open(f"/proc/{own}/task/{i}/children").read().split()) for i in ids)
+    while count() < least: time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_outlives_a_parent_that_is_killed(kind: str, folder: Path) -> None:
+    code = f"{PARENT}\n{textwrap.dedent(KINDS[kind])}\nprint('ready', flush=True)\ntime.sleep(900)"
+    parent = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    with parent:
+        line = parent.stdout.readline()
+        started = children_of(parent.pid)
+        parent.kill()
+        began = time.monotonic()
+        wait_until(lambda: all(map(is_gone, started)), f"the end of {kind}")
+    assert line == b"ready\n"
+    assert len(started) >= 1 + (kind != "a fork that computes")  # and the guard
+    assert time.monotonic() - began < 1.0 + os.getloadavg()[0] / 4
+
+
+def test_a_killed_guard_is_replaced() -> None:
+    first = Child(["sleep", "900"])
+    guard = child._guard._process
+    guard.kill()
+    guard.wait()
+    second = Child(["sleep", "900"])
+    assert child._guard._process.poll() is None
+    assert child._guard._groups >= {b"+%d\n" % first.pid, b"+%d\n" % second.pid}
+    for one in (first, second):
+        one.end()
+    assert not child._guard._groups & {b"+%d\n" % first.pid, b"+%d\n" % second.pid}
+
+
+def test_what_must_outlive_does(tmp_path: Path) -> None:
+    code = (
+        "import sys; from dld_tui.core.child import Child;"
+        " print(Child(['sleep', '900'], stdout=-3, stderr=-3, outlives=True).pid)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    pid = int(done.stdout)
+    assert not is_gone(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_ending_asks_first_and_then_kills(monkeypatch: pytest.MonkeyPatch) -> None:
+    polite = Child([sys.executable, "-S", "-c", "import time; time.sleep(900)"])
+    assert polite.end() == -signal.SIGTERM
+    monkeypatch.setattr(child, "LEAVE_S", 0.1)
+    deaf = Child(["sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"], stdout=-1)
+    assert deaf.stdout is not None
+    with deaf.stdout:
+        deaf.stdout.read(1)
+        assert deaf.end() == -signal.SIGKILL
+
+
+def test_what_is_left_of_a_group_is_killed() -> None:
+    with Child(["sh", "-c", "sleep 900 & echo $!"], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        left = int(parent.stdout.readline())
+        assert parent.wait() == 0
+    wait_until(lambda: is_gone(left), "the end of what it had started")
+
+
+def test_the_limit_of_memory() -> None:
+    code = "b = bytearray(300 << 20)"
+    limited = Child([sys.executable, "-c", code], stderr=subprocess.PIPE, memory=200 << 20)
+    _, errors = limited.communicate()
+    assert limited.returncode == 1
+    assert child.says_no_memory(errors.decode())
+    assert Child([sys.executable, "-c", code], memory=600 << 20).wait() == 0
+
+
+def test_asking() -> None:
+    answer = ask(["sh", "-c", "pwd; echo no >&2; exit 3"], 60)
+    assert (answer.status, answer.output, answer.errors) == (3, "/\n", "no\n")
+    with pytest.raises(subprocess.TimeoutExpired):
+        ask(["sleep", "900"], 0.1)
+
+
+def test_a_computation_gives_its_result_of_any_size() -> None:
+    assert compute(lambda: b"", ANY) == b""
+    data = os.urandom(5 << 20)
+    assert compute(lambda: data, ANY) == data
+
+
+def test_a_computation_that_fails() -> None:
+    def fail() -> bytes:
+        raise ValueError("ä no")
+
+    with pytest.raises(RefusedError, match=r"^ä no$"):
+        compute(fail, ANY)
+    with pytest.raises(CrashError, match=r"^SIGSEGV$"):
+        compute(lambda: ctypes.string_at(0), ANY)
+
+
+def test_a_computation_ends_at_its_limits() -> None:
+    def spin() -> bytes:
+        while True:
+            sum(range(1_000_000))
+
+    began = time.process_time()
+    with pytest.raises(LimitError) as caught:
+        compute(spin, Limits(1, 1 << 30))
+    assert caught.value.what == "time"
+    assert time.process_time() - began < 0.5  # it waits, and does not spin
+    with pytest.raises(LimitError) as caught:
+        compute(lambda: bytes(400 << 20), Limits(60, 300 << 20))
+    assert caught.value.what == "memory"
+    assert compute(lambda: b"%d" % len(bytes(200 << 20)), Limits(60, 300 << 20)) == b"209715200"
+    with pytest.raises(LimitError) as caught:
+        compute(sleep, Limits(0.02, 1 << 30))
+    assert caught.value.what == "time"
+
+
+def test_a_signal_ends_a_computation() -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    had = children_of(os.getpid())
+    before = signal.signal(signal.SIGUSR1, stop)
+    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+    timer.start()
+    try:
+        with pytest.raises(Stop):
+            compute(sleep, ANY)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert children_of(os.getpid()) == had
+
+
+def test_free_memory(tmp_path: Path) -> None:
+    assert free_memory(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    4000 kB\n")
+    assert free_memory(tmp_path) == 4000 << 10
+    group = tmp_path / "sys/fs/cgroup"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text("max\n")
+    assert free_memory(tmp_path) == 4000 << 10
+    (group / "memory.max").write_text("3000000\n")
+    (group / "memory.current").write_text("2500000\n")
+    (group / "memory.stat").write_text("anon 5\ninactive_file 100000\n")
+    assert free_memory(tmp_path) == 600_000
+    assert free_memory() is not None
