@@ -86,7 +86,7 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.document.types.inference import infer_types, store_types
-    from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
+    from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
 
     given = {
         str(name): tuple(dims)

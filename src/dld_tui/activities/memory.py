@@ -115,7 +115,7 @@ def _plan(path: Path, guess: Guess) -> MemoryPlan:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import snapshot
     from dld_tui.core.document.types.inference import infer, store_types
-    from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
+    from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
 
     with contextlib.closing(Document.open(path)) as document:
         for scope in document.scopes():  # declared for any size, and now there are numbers

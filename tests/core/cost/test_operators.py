@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.core.cost.counts import symbol
 from dld_tui.core.cost.operators import PRODUCTS, Call, missing_output, operator, work
+from dld_tui.core.shapes.size import symbol
 
 MS = "com.microsoft"
 NOTHING: dict[str, Any] = {}

@@ -13,8 +13,8 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import Guess, candidate_guesses, guess_inputs, input_specs
-from dld_tui.core.inputs.propagation import follow_shapes
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
+from dld_tui.core.shapes.noting import follow_shapes
 from tests.support import models
 
 ort = pytest.importorskip("onnxruntime")

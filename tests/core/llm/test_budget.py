@@ -17,10 +17,10 @@ from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.propagation import follow_shapes
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.machine.peaks import MemoryLevel, Peaks
+from dld_tui.core.shapes.noting import follow_shapes
 from tests.support import decoders, models
 
 LAYERS = 2

@@ -23,7 +23,6 @@ from dld_tui.core.document.summary import ModelSummary
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.llm.budget import (
     Budget,
@@ -35,6 +34,7 @@ from dld_tui.core.llm.budget import (
 )
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.llm.folder import find_decoder
+from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON

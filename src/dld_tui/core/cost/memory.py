@@ -14,9 +14,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.counts import size_at
 from dld_tui.core.cost.operators import VIEWS
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.shapes.size import size_at
 from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.core.text import visible
 

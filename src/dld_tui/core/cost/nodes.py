@@ -12,15 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.counts import (
-    Count,
-    add_up,
-    byte_count,
-    count_text,
-    size_at,
-    size_text,
-    symbol,
-)
+from dld_tui.core.cost.counts import byte_count, count_text, size_text
 from dld_tui.core.cost.operators import (
     Call,
     Operator,
@@ -46,6 +38,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.shapes.size import Count, add_up, size_at, symbol
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Facts
@@ -619,7 +612,7 @@ def _at_most(size: Count | None, bound: Count | None) -> Count | None:
 
 
 def _sum(counts: list[Count | None]) -> Count | None:
-    return None if None in counts else add_up(counts)  # type: ignore[arg-type]
+    return None if None in counts else add_up(counts)
 
 
 def _taken_branch(frame: _Frame, node: Node) -> str | None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dld_tui.core.cost.counts import Count, symbol
 from dld_tui.core.operators.einsum import einsum_labels
+from dld_tui.core.shapes.size import Count, symbol
 
 Shape: TypeAlias = "tuple[Count, ...]"
 Work: TypeAlias = "tuple[Count, Count]"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.counts import Count, byte_count
+from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
     PRODUCTS,
     Call,
@@ -22,6 +22,7 @@ from dld_tui.core.cost.operators import (
     work,
 )
 from dld_tui.core.report.groups import ELEMENT_BITS, is_launched
+from dld_tui.core.shapes.size import Count
 from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:

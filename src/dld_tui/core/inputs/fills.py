@@ -217,7 +217,7 @@ def _integers(
     if "mask" in words:
         return _mask(spec, words, around)
     bounds = [] if propagation is None else [
-        (rows, node) for size, node in propagation.bounds.get(spec.name, ())
+        (rows, node) for size, node in propagation.demands.bounds.get(spec.name, ())
         if (rows := _first(size)) is not None and rows > 0
     ]  # fmt: skip
     rows, table = min(bounds, key=lambda pair: pair[0]) if bounds else (0, None)

@@ -20,7 +20,6 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
-from dld_tui.core.inputs.operator_shapes import Value
 from dld_tui.core.inputs.propagation import Propagation
 from dld_tui.core.inputs.roles import (
     BATCH,
@@ -57,6 +56,7 @@ from dld_tui.core.inputs.roles import (
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, check_given, is_fixed
 from dld_tui.core.report.measured_facts import INPUTS as INPUTS
 from dld_tui.core.report.measured_facts import GuessedInput
+from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:
@@ -834,7 +834,7 @@ class _Search:
         """Return whether the graph takes the usual sizes."""
         self._begin()
         first = self._now()
-        return first is None or not first.broken[0]
+        return first is None or not first.demands.broken[0]
 
     def _begin(self) -> None:
         for variable in self.free:
@@ -852,12 +852,12 @@ class _Search:
         if compared and not set(compared) <= set(self._constants):
             self._constants |= _compared_constants(self._specs, compared, self._constants)
             first = self._now()
-        if first is None or not first.broken[0]:
+        if first is None or not first.demands.broken[0]:
             return
         # One element stretched over a table is allowed, and rarely what a model is made for: such
         # sizes are taken only where no others are found.
         before = {variable.key: (variable.size, variable.reason) for variable in self.free}
-        for shrunk in (int(first.shrunk[0]), None):
+        for shrunk in (int(first.demands.shrunk[0]), None):
             for variable in self.free:
                 variable.size, variable.reason = before[variable.key]
             if self._descend(shrunk):
@@ -925,13 +925,13 @@ class _Search:
         trial, now = self._run(sizes, len(options)), self._now()
         if trial is None or now is None:
             return False
-        cost = trial.cost_with(shrunk)
+        cost = trial.demands.cost_with(shrunk)
         best = int(np.argmin(cost))
-        if cost[best] >= now.cost_with(shrunk)[0]:
+        if cost[best] >= now.demands.cost_with(shrunk)[0]:
             return False
         if strict and not _is_good(trial, shrunk)[best]:
             return False
-        node = now.first_refusing(0)
+        node = now.demands.first_refusing(0)
         for variable in group:
             if node is not None and variable.size != options[best]:
                 variable.reason = f"{variable.role.name}: {_refusal(node, variable.size)}"
@@ -958,7 +958,7 @@ class _Search:
 
     def _broken(self, assigned: Mapping[str, int]) -> int:
         propagation = self._run(assigned, 1)
-        return 0 if propagation is None else int(propagation.broken[0])
+        return 0 if propagation is None else int(propagation.demands.broken[0])
 
     def _alternatives(self, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
         by_role: dict[str, list[Variable]] = {}
@@ -1078,8 +1078,9 @@ class _Search:
 
 def _is_good(propagation: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
     """Return which candidates break nothing and stretch no more than `shrunk` nodes do."""
-    is_whole = propagation.broken == 0
-    return np.asarray(is_whole if shrunk is None else is_whole & (propagation.shrunk <= shrunk))
+    demands = propagation.demands
+    is_whole = demands.broken == 0
+    return np.asarray(is_whole if shrunk is None else is_whole & (demands.shrunk <= shrunk))
 
 
 def _refusal(node: Node, size: int) -> str:

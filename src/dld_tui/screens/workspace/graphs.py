@@ -77,8 +77,8 @@ class Graphs(Controller):
 
     def _flops(self) -> tuple[Mapping[Node, float], str]:
         """Return the operations of the nodes that are shown. May run on a thread."""
-        from dld_tui.core.cost.counts import Polynomial, size_at
         from dld_tui.core.cost.nodes import ModelCosts
+        from dld_tui.core.shapes.size import Polynomial, size_at
 
         now = (self.model.version, self.model.has_fresh_types)
         if self._costs is None or self._costs[0] != now:

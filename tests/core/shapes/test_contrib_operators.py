@@ -12,7 +12,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Document
-from dld_tui.core.inputs.propagation import follow_shapes
+from dld_tui.core.shapes.noting import follow_shapes
 from tests.support.runtime import needs_onnxruntime
 
 ort = pytest.importorskip("onnxruntime")

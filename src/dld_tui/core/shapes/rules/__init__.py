@@ -1,0 +1,54 @@
+"""The rules of operators, one function each, found by domain and operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from dld_tui.core.shapes.call import Call
+from dld_tui.core.shapes.rules import (
+    attention,
+    convolution,
+    elementwise,
+    movement,
+    products,
+    reduction,
+    sequences,
+)
+from dld_tui.core.shapes.value import Value
+
+Rule: TypeAlias = "Callable[[Call], Sequence[Value]]"
+"""Returns what is known of a node's outputs, and records what the operator demands. Where versions
+of an operator differ, it asks for the version of the call."""
+
+_FAMILIES = (elementwise, reduction, movement, convolution, products, attention, sequences)
+RULES: dict[str, dict[str, Rule]] = {
+    "": {name: rule for family in _FAMILIES for name, rule in family.STANDARD.items()},
+    "com.microsoft": {name: rule for family in _FAMILIES for name, rule in family.CONTRIB.items()},
+    "ai.onnx.ml": sequences.MACHINE_LEARNING,
+    "ai.onnx.preview": attention.PREVIEW,
+    "ai.onnx.preview.training": sequences.TRAINING,
+}
+"""By domain and operator. Those of nodes with subgraphs are in :mod:`..evaluation`."""
+WITHOUT_RULE: dict[str, dict[str, str]] = {
+    "": {},
+    "com.microsoft": {
+        "BeamSearch": "how long the sequences become is known after the run",
+        "GreedySearch": "how long the sequences become is known after the run",
+        "Sampling": "how long the sequences become is known after the run",
+        "WhisperBeamSearch": "how long the sequences become is known after the run",
+        "BifurcationDetector": "how many tokens are merged depends on the data",
+        "WordConvEmbedding": "its definition does not say the shape",
+    },
+    "ai.onnx.ml": {
+        "CastMap": "a map has no shape",
+        "DictVectorizer": "a map has no shape",
+        "ZipMap": "a map has no shape",
+    },
+}
+"""Operators whose results have no shape before a run, and why."""
+
+
+def rule_of(domain: str, operator: str) -> Rule | None:
+    """Return the rule of an operator; None where there is none."""
+    return RULES.get(domain, {}).get(operator)
