@@ -23,7 +23,7 @@ ELSEWHERE = {
     "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
     "backends/tensorrt/log.py": "the log of a build, followed while it is written",
-    "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
+    "core/trials.py": "a line a trial; one that is damaged is left out",
     "core/tune/journal.py": "a line is added to a journal",
     "core/document/scripting/journal.py": "a line an edit, so that a crash loses none",
     # Written by others, or on another machine: renamed when whole.

@@ -180,7 +180,7 @@ def test_a_search_that_was_cut_goes_on_where_it_was(world: World, version: str) 
     steps = world.events()
     noted = 0
     for event in steps:
-        noted += isinstance(event, Log) and event.text.startswith("Build ")
+        noted += isinstance(event, Log) and event.text.startswith("Trial ")
         if noted == 3:
             steps.close()
             break
@@ -211,7 +211,7 @@ def test_the_cost_is_said_first(world: World) -> None:
         for event in events
     )
     stages = [event.stage for event in events if isinstance(event, Progress)]
-    assert "Build 1 (build 1 of 10): running the engine" in stages
+    assert "Trial 1: build 1 of 10 (running the engine)" in stages
 
 
 def test_files_of_the_two_ways(world: World) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shlex
+import signal
+import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import onnx
 import pytest
 
 from dld_tui.activities.reduce_model import Request, run
+from dld_tui.backends import processes
+from dld_tui.backends.processes import ProgramEnd
 from dld_tui.core.conversion.reduction import Reduction
-from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Finished
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
 
 BODIES = """If (c) <then_branch = yes () => (float[2] t) { [a] a = Neg (v20) [s] t = Sigmoid (a) },
@@ -68,3 +73,73 @@ def test_only_the_failure_that_is_meant_counts(tmp_path: Path) -> None:
         list(run(request(tmp_path, CHECK, fail_text="segfault")))
     with pytest.raises(UsageError, match="no check"):
         list(run(Request(models.write(tmp_path, MODEL), "", tmp_path / "o.onnx")))
+
+
+KILLED = """
+import os, signal, sys
+made = open(sys.argv[2], 'a')
+made.write('x')
+made.close()
+if os.path.getsize(sys.argv[2]) == int(sys.argv[3]):
+    os.kill(os.getppid(), signal.SIGKILL)
+sys.exit(b'Sigmoid' in open(sys.argv[1], 'rb').read())
+"""
+RUNNING = (
+    "import sys; from pathlib import Path; from dld_tui.activities.reduce_model import *;"
+    " list(run(Request(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))))"
+)
+
+
+@pytest.mark.parametrize("at", [1, 2, 7])
+def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) -> None:
+    counts, model, out = tmp_path / "n", models.write(tmp_path, MODEL), tmp_path / "o.onnx"
+    whole = result(request(tmp_path, CHECK))
+    check = [sys.executable, "-S", "-c", KILLED, "{model}", str(counts), str(at)]
+    asked = Request(model, shlex.join(check), out)
+    command = [sys.executable, "-c", RUNNING, str(model), asked.check, str(out)]
+    killed = subprocess.run(command, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert not out.exists()
+    found = result(asked)
+    assert found.known == at - 1, "all but the trial in which it was killed"
+    assert found.known + found.tried == whole.tried
+    assert found.nodes == whole.nodes
+    made = counts.stat().st_size
+    assert made == found.tried + found.known + 2, "the killed one, and the result once more"
+
+
+def test_a_check_without_an_end_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_program(words: list[str], *_: object) -> Generator[Event, None, ProgramEnd]:
+        yield from ()
+        data = Path(words[-1]).read_bytes()
+        is_late = data.count(b"Relu") <= 30
+        return ProgramEnd(-9 if is_late else int(b"Sigmoid" in data), 60.0, is_late, 0, 0)
+
+    monkeypatch.setattr(processes, "run_program", run_program)
+    found = result(request(tmp_path, ""))
+    assert found.nodes_after > 30
+    assert found.minimal
+    assert found.unknown == found.nodes_after - 2, "all of the chain may be needed"
+
+
+def test_a_limit_leaves_the_rest_to_the_next_search(tmp_path: Path) -> None:
+    *_, told, last = run(request(tmp_path, CHECK, limit=0.0))
+    assert isinstance(told, Log)
+    assert told.text.endswith("The limit ended the search; the same command resumes it")
+    assert isinstance(last, Finished)
+    part = last.result
+    assert (part.tried, part.minimal, part.nodes_after) == (1, False, 43)
+    found = result(request(tmp_path, CHECK))
+    assert (found.nodes_after, found.minimal, found.known) == (2, True, 1)
+
+
+def test_a_check_that_changes_is_told(tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    check = (
+        f"import os, sys; data = open(sys.argv[1], 'rb').read(); n = {str(once)!r};"
+        "bad = b'Sigmoid' in data and (data.count(b'Relu') > 1 or not os.path.exists(n));"
+        "b'Relu' not in data and open(n, 'w').close(); sys.exit(bad)"
+    )
+    events: list[Event] = []
+    with pytest.raises(ActivityError, match="not deterministic"):
+        events.extend(run(request(tmp_path, check)))

@@ -80,7 +80,7 @@ def test_the_nodes_around_what_overflows_are_kept(world: World, version: str) ->
     result = world.search()
     assert names(result) == {"bigger", "down"}
     assert (result["minimal"], result["lowered"], result["backend"]) == (True, 4, "tensorrt")
-    assert result["trials"] == world.builds <= 6, "the likely ones are tried first"
+    assert result["trials"] == world.builds <= 7, "the likely ones are tried first"
     assert result["errors"]["y"]["special"] == 0
     assert world.trt.fake.cuda.live == 0
     _, config = world.trt.fake.builds[-1]
@@ -92,7 +92,8 @@ def test_the_nodes_around_what_overflows_are_kept(world: World, version: str) ->
 def test_a_search_that_was_cut_builds_nothing_twice(world: World, version: str) -> None:
     steps = world.events()
     for event in steps:
-        if isinstance(event, Progress) and event.stage.startswith("Build 4"):
+        stage = event.stage if isinstance(event, Progress) else ""
+        if stage.startswith("Trial 4: ") and "in fp32" in stage:
             break
     steps.close()
     before = world.builds
@@ -100,7 +101,7 @@ def test_a_search_that_was_cut_builds_nothing_twice(world: World, version: str) 
     result = world.search()
     assert names(result) == {"bigger", "down"}
     whole = world.search(again=True)
-    assert result["trials"] <= whole["trials"] - before + 2, "the first one and the result again"
+    assert result["trials"] == whole["trials"] - before
 
 
 def test_the_cost_is_said_in_builds(world: World) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.accuracy.statistics import Tolerance, Tolerances
 from dld_tui.core.document import Document, Node
+from dld_tui.core.events import Event, result_of
+from dld_tui.core.trials import Journal, Limits, Outcome, Subset, Trials, Words, subset_key
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -41,13 +43,15 @@ def trials(folder: Path, text: str, tolerance: Tolerance, x: np.ndarray = X) -> 
 
 def search(made: PrecisionTrials) -> tuple[str, ...] | None:
     nodes: dict[str, Node] = {node.name: node for node in made.candidates()}
-    steps = minimal_set(list(nodes))
-    try:
-        kept = next(steps)
-        while True:
-            kept = steps.send(made.run([nodes[name] for name in kept]).is_good)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+
+    def run(kept: Subset) -> Generator[Event, None, Outcome]:
+        yield from ()
+        return made.run([nodes[name] for name in kept]).outcome
+
+    trials = Trials(
+        run, subset_key, Journal(Outcome, None), Limits(), str, Words("good", "not good")
+    )
+    return result_of(trials.smallest(list(nodes), lambda kept: kept)).things
 
 
 def test_what_overflows_is_the_first_suspect(tmp_path: Path) -> None:

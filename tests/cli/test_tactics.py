@@ -18,7 +18,7 @@ FOUND: dict[str, Any] = {
     "verdict": "found", "way": "cache", "library": "TensorRT 11.1.0.0", "builds": 8, "good": 4,
     "bad": 4, "failed": 0, "variants": 5, "seconds": 80.0, "layers": 4,
     "problem": "y: 4 of 4 elements are outside", "avoid": "/tmp/m.tactics", "engine": None,
-    "options": "--tf32", "remarks": ["a remark"], "estimate": None,
+    "options": "--tf32", "remarks": ["a remark"], "estimate": None, "is_whole": True,
     "suspects": [{"layer": "0x1", "title": "three", "tactics": [TACTIC]}],
     "culprits": [{"layer": "0x1", "title": "three", "tactic": TACTIC, "instead": TACTIC,
                   "confirmed": True}],

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Generator, Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,12 +27,12 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine import providers
 from dld_tui.core.params import param, to_json
 from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.tactic_trials import ExpectedOutputs, TacticTrials
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.accuracy.tactics import Build, Isolation, Plan
-    from dld_tui.core.accuracy.trial_journal import TrialJournal
+    from dld_tui.core.accuracy.tactics import Build, Isolation
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.metadata import Profile
     from dld_tui.core.tensorrt.facts import LibraryFacts
@@ -134,6 +135,16 @@ class Request(BuildSettings):
         metavar="NAME",
         means=providers.provider_note,
     )
+    limit: float | None = param(
+        None,
+        label="Time limit",
+        help="Start no build after this time. The next search resumes from here.",
+        unit="s",
+        minimum=0,
+        spellings=("--limit",),
+        metavar="S",
+        empty="until the result is certain",
+    )
     estimate_only: bool = param(
         False,
         label="Estimate",
@@ -169,8 +180,8 @@ class Request(BuildSettings):
 _OWN_TACTICS = ("tactic_replay", "save_tactics", "timing_cache", "editable_timing_cache",
                 "error_on_cache_miss")  # fmt: skip
 """Settings of a build that a search makes itself."""
-_NO_MATTER = ("output", "avoid", "tries", "estimate_only", "again", "open_metadata", "layer_info",
-              "log", "no_timing_cache", *_OWN_TACTICS)  # fmt: skip
+_NO_MATTER = ("output", "avoid", "tries", "limit", "estimate_only", "again", "open_metadata",
+              "layer_info", "log", "no_timing_cache", *_OWN_TACTICS)  # fmt: skip
 """Settings that change no build of a search."""
 
 
@@ -276,53 +287,59 @@ class _Searching:
         self._request = request
         self._library = library
         self._way = way
-        self._folder = _folder(request, library, document)
-        self._parts = (library, document, request, profiles, expected, way, self._folder)
+        self._document = document
+        self._parts = (library, document, request, profiles, expected, way)
         self._estimate: BuildEstimate | None = None
 
     def events(self) -> Iterator[Event]:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
-        from dld_tui.core.accuracy.tactics import isolate
-        from dld_tui.core.accuracy.trial_journal import TrialJournal
+        from dld_tui.core.accuracy.tactics import WORDS, Build, Plan, isolate
         from dld_tui.core.settings.paths import ensure
+        from dld_tui.core.trials import Journal, Limits, Trials
 
-        if self._request.again:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        ensure(self._folder)
-        journal = TrialJournal(self._folder / "builds.jsonl")
-        trials = TacticTrials(*self._parts)
-        steps = isolate(self._request.tries, vary=self._request.vary, seed=self._request.seed)
-        number = 0
-        try:
-            plan = next(steps)
-            while True:
-                number += 1
-                build = yield from self._build(trials, journal, plan, number)
-                if number == 1:
-                    yield self._cost(build)
-                    if self._request.estimate_only:
-                        yield Finished(self._told(None, [build], None, None))
-                        return
-                plan = steps.send(build)
-        except StopIteration as end:
-            isolation: Isolation = end.value
-        avoid = self._write(trials, isolation)
-        engine = self._keep(trials, isolation)
-        shutil.rmtree(self._folder, ignore_errors=True)
-        yield Finished(self._told(isolation, list(isolation.builds), avoid, engine))
+        request = self._request
+        journal = Journal.of(Build, "tactics", self._facts(), again=request.again)
+        with contextlib.ExitStack() as stack:
+            stack.callback(journal.close)
+            if journal.claim() and journal.path is not None:
+                folder = journal.path.with_suffix("")
+                if not journal.known:
+                    shutil.rmtree(folder, ignore_errors=True)
+                ensure(folder)
+            else:  # another process makes the same search, and has its timing caches
+                journal.known.clear()
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactics-")))
+            engines = TacticTrials(*self._parts, folder)
+            for build in journal.known.values():
+                engines.learn(build)
+            limits = Limits(request.limit)
+            trials = Trials(
+                engines.run, lambda plan: plan.key, journal, limits, lambda plan: plan.why, WORDS
+            )
+            first = yield from trials.ask(Plan(None, f"build 1 of {request.tries}"))
+            yield self._cost(first)
+            if request.estimate_only:
+                yield Finished(self._told(None, [first], None, None))
+                return
+            isolation = yield from isolate(
+                trials, request.tries, vary=request.vary, seed=request.seed
+            )
+            avoid = self._write(engines, isolation)
+            engine = self._keep(engines, isolation)
+            if isolation.is_whole:
+                journal.forget()
+                shutil.rmtree(folder, ignore_errors=True)
+            yield Finished(self._told(isolation, list(isolation.builds), avoid, engine))
 
-    def _build(
-        self, trials: TacticTrials, journal: TrialJournal, plan: Plan, number: int
-    ) -> Generator[Event, None, Build]:
-        build = journal.take(plan)
-        if build is not None:
-            trials.learn(build)
-            return build
-        build = yield from trials.run(plan, number)
-        journal.add(plan, build)
-        text = f"Build {number} ({plan.why}): {build.verdict}"
-        yield Log(f"{text}, {build.problem}" if build.problem else text)
-        return build
+    def _facts(self) -> dict[str, JSON]:
+        """Return what the builds of this very search depend on."""
+        from dld_tui.core.trials import search_facts
+
+        request, library = self._request, self._library
+        settings: Mapping[str, Any] = to_json(request)
+        matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
+        facts = search_facts(matter, self._document, [request.inputs])
+        return {**facts, "library": [library.facts.title, library.facts.path]}
 
     def _cost(self, build: Build) -> Log:
         from dld_tui.core.accuracy.tactics import cost_text, expected_builds
@@ -361,7 +378,9 @@ class _Searching:
         engine: Path | None,
     ) -> TacticReport:
         titles = {layer: title for build in builds for layer, title in build.titles.items()}
-        verdicts = [build.verdict for build in builds]
+        from dld_tui.core.trials import Answer
+
+        answers = [build.answer for build in builds]
         different = {frozenset(build.choices.items()) for build in builds if build.runs}
         culprits = [] if isolation is None else [
             BadTactic(
@@ -379,20 +398,23 @@ class _Searching:
             way=self._way,
             library=self._library.facts.title,
             builds=len(builds),
-            good=verdicts.count("good"),
-            bad=verdicts.count("bad"),
-            failed=verdicts.count("failed"),
+            good=answers.count(Answer.SUFFICIENT),
+            bad=answers.count(Answer.INSUFFICIENT),
+            failed=answers.count(Answer.UNKNOWN),
             variants=len(different),
             seconds=sum(build.seconds for build in builds),
             layers=max((len(build.choices) for build in builds), default=0),
-            problem=next((build.problem for build in builds if build.verdict == "bad"), ""),
+            problem=next(
+                (build.problem for build in builds if build.answer is Answer.INSUFFICIENT), ""
+            ),
             culprits=culprits,
             suspects=suspects,
             avoid=None if avoid is None else avoid.absolute(),
             engine=None if engine is None else engine.absolute(),
             options=_options(self._request),
-            remarks=_remarks(builds),
+            remarks=[*_remarks(builds), *(isolation.notes if isolation is not None else ())],
             estimate=self._estimate,
+            is_whole=isolation is None or isolation.is_whole,
         )
 
 
@@ -418,6 +440,7 @@ def _shown(tactic: Tactic) -> ShownTactic:
 def _remarks(builds: list[Build]) -> list[str]:
     """Return what else people should know. Fit for a terminal."""
     from dld_tui.core import fmt
+    from dld_tui.core.trials import Answer
 
     remarks = []
     if unsteady := sum(build.changes_by_run for build in builds):
@@ -426,19 +449,7 @@ def _remarks(builds: list[Build]) -> list[str]:
     if missing := sum(bool(build.missing) for build in builds):
         remarks.append(f"in {fmt.plural(missing, 'build')} a layer was not offered the tactic that"
                        " was asked for")  # fmt: skip
-    if failed := [build for build in builds if build.verdict == "failed"]:
+    if failed := [build for build in builds if build.answer is Answer.UNKNOWN]:
         remarks.append(f"{fmt.plural(len(failed), 'build')} with chosen tactics failed:"
                        f" {failed[0].problem}")  # fmt: skip
     return remarks
-
-
-def _folder(request: Request, library: Library, document: Document) -> Path:
-    """Return where the builds of this very search are noted."""
-    from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
-    from dld_tui.core.settings.paths import cache_dir
-
-    settings: Mapping[str, Any] = to_json(request)
-    matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
-    facts = model_and_inputs(matter, document, request.inputs)
-    facts["library"] = [library.facts.title, library.facts.path]
-    return cache_dir() / "tactic-search" / search_name(facts)

@@ -10,23 +10,41 @@ import shlex
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core import fmt
-from dld_tui.core.conversion.reduction import Reduction, main_nodes, minimize_nodes
+from dld_tui.core.conversion.reduction import (
+    Reduction,
+    main_nodes,
+    minimize_nodes,
+    node_labels,
+)
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.params import param, to_json
 from dld_tui.core.text import visible
+from dld_tui.core.trials import (
+    Answer,
+    Journal,
+    Limits,
+    Outcome,
+    Subset,
+    Trials,
+    Words,
+    limit_notes,
+    search_facts,
+    subset_key,
+    unknown_notes,
+)
 
 if TYPE_CHECKING:
-    from dld_tui.core.accuracy.trial_journal import OutcomeJournal
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
 
 _TAIL = 4000
+_NO_MATTER = ("output", "again", "limit")
+"""Settings that change no check."""
 PLACE = "{model}"
 """Placeholder for the model file in a check."""
 
@@ -83,6 +101,16 @@ class Request:
         spellings=("--time-limit",),
         metavar="S",
     )
+    limit: float | None = param(
+        None,
+        label="Limit",
+        help="Start no check after this time. The next search resumes from here.",
+        unit="s",
+        minimum=0,
+        spellings=("--limit",),
+        metavar="S",
+        empty="until the result is certain",
+    )
     again: bool = param(
         False,
         label="Start over",
@@ -101,10 +129,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: A part cannot be written.
     """
     from dld_tui.backends.processes import find_program
-    from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
-    from dld_tui.core.conversion.reduction import reached
     from dld_tui.core.document.document import Document
-    from dld_tui.core.settings.paths import cache_dir
 
     try:
         words = shlex.split(request.check)
@@ -121,19 +146,14 @@ def run(request: Request) -> Iterator[Event]:
         if nodes is None:
             raise UsageError("the nodes of the model form a cycle", where=str(request.model))
         yield from _typed(document, request.model)
-        facts = to_json(replace(request, output=Path(), again=False, time_limit=1.0))
-        name = search_name(model_and_inputs(facts, document, None))
-        labels = {
-            node: " › ".join((*node.scope.path, node.ref)) for node in reached(document, nodes)
-        }
-        journal = OutcomeJournal(
-            cache_dir() / "reduce" / f"{name}.jsonl",
-            list(labels.values()),
-            again=request.again,
-        )
-        with tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder:
-            search = _Reducing(request, document, nodes, labels, words, journal, Path(folder))
-            yield from search.events()
+        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
+        facts = search_facts(settings, document)
+        journal = Journal.of(Outcome, "reduce", facts, again=request.again)
+        with (
+            contextlib.closing(journal),
+            tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder,
+        ):
+            yield from _Reducing(request, document, nodes, words, journal, Path(folder)).events()
 
 
 def _typed(document: Document, path: Path) -> Iterator[Event]:
@@ -159,87 +179,65 @@ class _Reducing:
         request: Request,
         document: Document,
         nodes: Sequence[Node],
-        labels: Mapping[Node, str],
         words: Sequence[str],
-        journal: OutcomeJournal,
+        journal: Journal[Outcome],
         folder: Path,
     ) -> None:
         self._request = request
         self._document = document
         self._nodes = nodes
-        self._labels = labels
+        self._labels: Mapping[Node, str] = node_labels(document, nodes)
         self._words = words
-        self._journal = journal
         self._folder = folder
-        self._tried = self._known = 0
-        self._seen: set[frozenset[str]] = set()
-        """The parts tried by this search, which it may repeat."""
+        every = len(self._labels)
+        self._trials: Trials[Subset, Outcome] = Trials(
+            self._checked_part,
+            subset_key,
+            journal,
+            Limits(request.limit),
+            lambda part: f"{len(part):,} of {every:,} nodes",
+            Words("still fails", "does not fail", is_quick=True),
+        )
         self._said = ""
 
     def events(self) -> Iterator[Event]:
-        began = time.monotonic()
-        whole = yield from self._fails(list(self._labels))
-        if not whole:
+        began, trials = time.monotonic(), self._trials
+        whole = yield from trials.ask(frozenset(self._labels.values()))
+        if not whole.is_sufficient:
             raise UsageError(
                 "the check does not fail for the model itself",
                 where=shlex.join(self._words),
-                hint=f"It printed: {visible(self._said[-200:])}" if self._said.strip() else None,
+                hint=visible(whole.problem) or None,
             )
-        search = minimize_nodes(self._document, self._nodes)
-        answer: bool | None = None
-        while True:
-            try:
-                part = next(search) if answer is None else search.send(answer)
-            except StopIteration as end:
-                smallest: list[Node] = end.value
-                break
-            answer = yield from self._fails(part)
-            if answer:
-                yield Log(f"{fmt.plural(len(part), 'node')} still fail")
-        message = yield from self._finish(smallest)
-        yield Finished(
-            Reduction(
-                self._request.output.absolute(), len(self._labels), len(smallest),
-                [self._labels[node] for node in smallest], self._tried, self._known,
-                round(time.monotonic() - began, 3), message,
-            )
-        )  # fmt: skip
-
-    def _finish(self, smallest: Sequence[Node]) -> Generator[Event, None, str]:
-        """Write the smallest model, and confirm that it fails."""
-        failed = yield from self._checked_part(smallest)
-        if not failed:
+        smallest, found = yield from minimize_nodes(
+            self._document, self._nodes, self._labels, trials
+        )
+        tried, known = trials.made, trials.replayed
+        again = yield from trials.confirm(frozenset(self._labels[node] for node in smallest))
+        if not again.is_sufficient:
             raise ActivityError(
                 "the smallest model does not fail each time: the check is not deterministic",
                 hint="Repeat the command in the check until it fails, and add --again",
             )
         self._write(smallest, self._request.output)
-        return self._said
+        for note in (*limit_notes(found, "node"), *unknown_notes(found, "node")):
+            yield Log(note, "warning")
+        yield Finished(
+            Reduction(
+                self._request.output.absolute(), len(self._labels), len(smallest),
+                [self._labels[node] for node in smallest], tried, known,
+                round(time.monotonic() - began, 3), self._said, not found.untried,
+                len(found.unknown),
+            )
+        )  # fmt: skip
 
-    def _fails(self, part: Sequence[Node]) -> Generator[Event, None, bool]:
-        from dld_tui.core.accuracy.search import Outcome
-
-        key = frozenset(self._labels[node] for node in part)
-        known = self._journal.known.get(key)
-        if known is not None:
-            self._known += key not in self._seen
-            self._seen.add(key)
-            return not known.good
-        stage = f"Checking {fmt.plural(len(part), 'node')} of {len(self._labels)}"
-        yield Progress(self._tried, None, "checks", stage)
-        failed = yield from self._checked_part(part)
-        self._tried += 1
-        self._seen.add(key)
-        outcome = Outcome(not failed, 0.0)
-        self._journal.known[key] = outcome
-        self._journal.add(key, outcome)
-        return failed
-
-    def _checked_part(self, part: Sequence[Node]) -> Generator[Event, None, bool]:
+    def _checked_part(self, part: Subset) -> Generator[Event, None, Outcome]:
         if len(part) == len(self._labels):
             return (yield from self._checked(self._request.model))
         path = self._folder / "model.onnx"
-        return self._write(part, path) and (yield from self._checked(path))
+        if not self._write([node for node, label in self._labels.items() if label in part], path):
+            return Outcome(Answer.UNKNOWN, "a type is not known")
+        return (yield from self._checked(path))
 
     def _write(self, part: Sequence[Node], path: Path) -> bool:
         """Write nodes as a model; return whether that can be."""
@@ -253,13 +251,8 @@ class _Reducing:
             save(extraction.document, path)
         return True
 
-    def _checking(self, event: Event) -> Progress:
-        if isinstance(event, Log):
-            self._said = f"{self._said}{event.text}\n"[-_TAIL:]
-        return Progress(self._tried, None, "checks", "Checking")
-
-    def _checked(self, path: Path) -> Generator[Event, None, bool]:
-        """Run the check on a model and return whether it fails as expected."""
+    def _checked(self, path: Path) -> Generator[Event, None, Outcome]:
+        """Run the check on a model: the outcome is sufficient if it fails as expected."""
         from dld_tui.backends.processes import run_program
 
         request = self._request
@@ -267,7 +260,17 @@ class _Reducing:
         self._said = ""
         running = run_program(words, Path.cwd(), request.time_limit)
         end = yield from events_of(running, self._checking)
-        if end.timed_out or (request.fail_text and request.fail_text not in self._said):
-            return False
-        codes = request.fail_codes
-        return str(end.status) in codes if codes else end.status != 0
+        if end.timed_out:
+            problem = f"the check took more than {request.time_limit:g} s"
+            return Outcome(Answer.UNKNOWN, problem, seconds=end.seconds)
+        codes, is_text = request.fail_codes, request.fail_text in self._said
+        is_failure = str(end.status) in codes if codes else end.status != 0
+        if is_failure and is_text:
+            return Outcome(Answer.SUFFICIENT, seconds=end.seconds)
+        printed = f"It printed: {self._said[-200:]}" if self._said.strip() else ""
+        return Outcome(Answer.INSUFFICIENT, printed, seconds=end.seconds)
+
+    def _checking(self, event: Event) -> Progress:
+        if isinstance(event, Log):
+            self._said = f"{self._said}{event.text}\n"[-_TAIL:]
+        return Progress(0, stage="checking")

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.accuracy.search import Guided, Kept, Outcome, PrecisionEdit, SearchEstimate
-    from dld_tui.core.accuracy.trial_journal import OutcomeJournal
+    from dld_tui.core.accuracy.search import PrecisionEdit, SearchEstimate
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
+    from dld_tui.core.trials import Found, Outcome, Subset, Trials
+    from dld_tui.core.types import JSON
 
 
 _OWN_PRECISIONS = ("fp16", "bf16", "trust")
@@ -118,6 +120,16 @@ class SearchSettings:
         metavar="N",
         empty="until the result is certain",
     )
+    limit: float | None = param(
+        None,
+        label="Time limit",
+        help="Start no trial after this time. The next search resumes from here.",
+        unit="s",
+        minimum=0,
+        spellings=("--limit",),
+        metavar="S",
+        empty="until the result is certain",
+    )
     script: Path | None = param(
         None,
         label="Script",
@@ -171,15 +183,13 @@ class Request(EngineSettings, SearchSettings):
             )
 
 
-_NO_MATTER = ("most_trials", "script", "estimate_only", "again")
+_NO_MATTER = ("most_trials", "limit", "script", "estimate_only", "again")
 """Settings that change no trial."""
 _SETS = 8
 """Sets of calibration inputs that are compared."""
 _DEFAULT_TOLERANCE = (Request.atol, Request.rtol)
 _AGAIN = 5
 """How often a search continues if the result disagrees with the trials."""
-_TOLD = 0.8
-"""A good set is reported if it is at most this share of the last reported one."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -207,11 +217,7 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(0, None, stage="Running the model as it is")
             trials = yield from _trials(request, document)
         stack.enter_context(contextlib.closing(trials))
-        search = _Search(request, trials)
-        if library is not None:
-            engines = stack.enter_context(contextlib.closing(search.build_with(library)))
-            yield from search.rank()
-            search.engines = engines
+        search = stack.enter_context(contextlib.closing(_Search(request, trials, library)))
         yield from search.events()
 
 
@@ -303,231 +309,210 @@ def _settings(request: Request) -> SessionSettings:
 
 
 class _Search:
-    """One search."""
+    """One search. Close it before the trials."""
 
-    def __init__(self, request: Request, trials: PrecisionTrials) -> None:
+    def __init__(self, request: Request, trials: PrecisionTrials, library: Library | None) -> None:
+        from dld_tui.core.trials import Journal, Outcome
+
         self._request = request
         self._document = trials.document
-        self._trials = trials
+        self._runner = trials
         self._keys = _keys(trials.document, trials.candidates())
-        self._library: Library | None = None
-        self.engines: EngineTrials | None = None
-        self._ranked: list[str] | None = None
-        self._made = 0
-        self._seconds = 0.0
-        self._estimate: SearchEstimate | None = None
-        self._last: dict[Kept, Trial] = {}
+        self._engines = None if library is None else self._build_with(library)
+        self._journal = Journal.of(Outcome, "search", self._facts(library), again=request.again)
+        self._made: dict[Subset, Trial] = {}
+        """The trials of this search, by the nodes that were kept."""
 
-    def build_with(self, library: Library) -> EngineTrials:
+    def close(self) -> None:
+        """Remove the last engine."""
+        self._journal.close()
+        if self._engines is not None:
+            self._engines.close()
+
+    def _build_with(self, library: Library) -> EngineTrials:
         """Return the trials with TensorRT."""
         from dld_tui.backends.accuracy.precision_trials import EngineTrials, Expectation
 
-        self._library = library
-        request, trials = self._request, self._trials
+        request, runner = self._request, self._runner
         return EngineTrials(
             library,
             self._document,
             request.precision,
-            trials.candidates(),
+            runner.candidates(),
             request.build_settings(request.model, request.model),
-            Expectation(trials.feeds, trials.reference, trials.tolerances),
+            Expectation(runner.feeds, runner.reference, runner.tolerances),
         )
 
-    def rank(self) -> Iterator[Event]:
-        """Rank nodes by the error of the outputs if only one is rounded: builds would cost more."""
-        if not self._trials.is_quick:
-            return
-        every, noise = set(self._keys.values()), dict[str, float]()
-        for key, node in self._keys.items():
-            yield Progress(len(noise), len(every), "nodes", "Ranking the nodes with ONNX Runtime")
-            noise[key] = self._trials.run(every - {node}).noise
-        self._ranked = sorted(noise, key=lambda key: -noise[key])
+    def _facts(self, library: Library | None) -> dict[str, JSON]:
+        from dld_tui.core.trials import search_facts
+
+        request = self._request
+        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
+        facts = search_facts(settings, self._document, [request.inputs, request.calibration])
+        if library is not None:
+            facts["library"] = [library.facts.title, library.facts.path]
+        return facts
+
+    def _nodes(self, kept: Subset) -> list[Node]:
+        return [self._keys[key] for key in kept]
+
+    @property
+    def _is_quick(self) -> bool:
+        return self._engines is None and self._runner.is_quick
+
+    def _trials(self) -> Trials[Subset, Outcome]:
+        from dld_tui.core.trials import Limits, Trials, Words, subset_key
+
+        every = len(self._keys)
+        return Trials(
+            self._try,
+            subset_key,
+            self._journal,
+            Limits(self._request.limit, self._request.most_trials),
+            lambda kept: f"{len(kept):,} of {every:,} nodes in fp32" if kept else "all lowered",
+            Words("good", "not good", "not run", is_quick=self._is_quick),
+        )
+
+    def _try(self, kept: Subset) -> Generator[Event, None, Outcome]:
+        nodes = self._nodes(kept)
+        if self._engines is not None:
+            trial = yield from self._engines.run(nodes)
+        else:
+            trial = self._runner.run(nodes)
+        self._made[kept] = trial
+        return trial.outcome
+
+    def _convert(self, kept: Subset) -> Generator[Event, None, Outcome]:
+        yield Progress(0, stage="converted")
+        self._made[kept] = self._runner.convert(self._nodes(kept))
+        return self._made[kept].outcome
 
     def events(self) -> Iterator[Event]:
         from dld_tui.core.accuracy.search import (
             KeptNode,
-            Outcome,
             PrecisionEstimate,
             PrecisionReport,
             cost_text,
-            unproven_nodes,
         )
+        from dld_tui.core.trials import Answer, unknown_notes
 
-        every = frozenset(self._keys)
-        first = yield from self._trial(frozenset())
-        self._estimate = self._estimated(first.seconds)
-        yield Log(cost_text(self._estimate))
-        if self._request.estimate_only:
-            yield Finished(
-                PrecisionEstimate(self._request.precision, self._request.backend, self._estimate)
-            )
+        request, every = self._request, frozenset(self._keys)
+        ranked = yield from self._ranked()
+        trials = self._trials()
+        first = yield from trials.ask(frozenset())
+        estimate = self._estimated(first.seconds)
+        yield Log(cost_text(estimate))
+        if request.estimate_only:
+            yield Finished(PrecisionEstimate(request.precision, request.backend, estimate))
             return
-        journal = self._journal()
-        known = journal.known
-        if frozenset() not in known and not first.is_good:
-            journal.add(frozenset(), first.outcome)
-        known[frozenset()] = first.outcome
-        final = None
-        for attempt in range(_AGAIN):
-            kept_nodes, is_whole = yield from self._steps(known, journal)
-            if kept_nodes is None:
-                break
-            final = yield from self._confirmed(frozenset(kept_nodes))
-            if final.is_good:
-                break
-            yield Log(f"{len(kept_nodes):,} kept: {final.problem} when it is converted")
-            outcome = Outcome(False, known[frozenset(kept_nodes)].noise)
-            known[frozenset(kept_nodes)] = outcome
-            journal.add(frozenset(kept_nodes), outcome)
-            if attempt + 1 == _AGAIN or not self._is_quick:
-                raise ActivityError(
-                    f"the result fails when it is tried again: {final.problem}",
-                    hint="The results of the model may vary from run to run",
-                )
-        untried = 0
-        if kept_nodes is not None and final is not None:
-            verdicts = {kept: outcome.good for kept, outcome in known.items()}
-            untried = len(unproven_nodes(frozenset(kept_nodes), verdicts))
-            is_whole = not untried
-        elif every in self._last and not self._last[every].errors:
+        found = yield from self._found(trials, ranked)
+        if found.things is None and not found.is_whole:
             raise ActivityError(
-                f"it cannot be run with all nodes in fp32: {self._last[every].problem}"
+                f"no result after {fmt.plural(trials.made, 'trial')}",
+                hint="Run it again to continue from there",
             )
-        kept = None if kept_nodes is None else [self._keys[key] for key in kept_nodes]
+        if found.things is None and found.tried[every].answer is Answer.UNKNOWN:
+            raise ActivityError(
+                f"it cannot be run with all nodes in fp32: {found.tried[every].problem}"
+            )
+        kept = None if found.things is None else [self._keys[key] for key in found.things]
+        final = None if found.things is None else self._made[frozenset(found.things)]
         edits = () if kept is None else self._edits(kept)
         if kept is not None:
             self._write_script(kept, edits)
-        script = self._request.script
+        for note in unknown_notes(found, "node"):
+            yield Log(note, "warning")
         yield Finished(
             PrecisionReport(
-                self._request.precision,
-                self._request.backend,
-                len(self._trials.feeds),
+                request.precision,
+                request.backend,
+                len(self._runner.feeds),
                 len(every),
                 None
                 if kept is None
                 else tuple(KeptNode(node.scope.path, node.ref, node.op_type) for node in kept),
-                is_whole,
-                untried,
-                None if kept is None or script is None else str(script),
+                not found.untried,
+                len(found.untried),
+                None if kept is None or request.script is None else str(request.script),
                 edits,
                 None if final is None else final.lowered_nodes,
                 {} if final is None else final.errors,
-                self._made,
-                self._seconds,
-                self._estimate,
+                trials.made,
+                trials.seconds,
+                estimate,
+                len(found.unknown),
+                tuple(trials.changed),
             )
         )
 
-    def _steps(
-        self, known: dict[Kept, Outcome], journal: OutcomeJournal
-    ) -> Generator[Event, None, tuple[Sequence[str] | None, bool]]:
-        """Search; return the nodes, None when all are not enough, and whether it came to an end."""
-        steps, reported = self._asking(known), float("inf")
-        most = self._request.most_trials
-        try:
-            kept = next(steps)
-            while True:
-                if most is not None and self._made >= most:
-                    return self._best(known), False
-                trial = yield from self._trial(kept)
-                yield Metric("kept", len(kept))
-                if trial.is_good and len(kept) <= reported * _TOLD:
-                    reported = len(kept)
-                    yield Log(f"{len(kept):,} kept: good")
-                elif not trial.is_good and not self._is_quick:
-                    yield Log(f"{len(kept):,} kept: {trial.problem}")
-                journal.add(kept, trial.outcome)
-                kept = steps.send(trial.outcome)
-        except StopIteration as end:
-            return end.value, True
+    def _found(
+        self, trials: Trials[Subset, Outcome], ranked: Sequence[str]
+    ) -> Generator[Event, None, Found]:
+        """Search until the result is good when it is tried again, too."""
+        for attempt in range(_AGAIN):
+            if self._is_quick:
+                found = yield from trials.guided([*self._keys], lambda kept: kept)
+            else:
+                found = yield from trials.smallest(ranked, lambda kept: kept)
+            if found.things is None:
+                break
+            kept = frozenset(found.things)
+            if not kept and kept in self._made and not self._is_quick:
+                break  # nothing was searched
+            again = yield from trials.confirm(kept, self._convert if self._is_quick else None)
+            if again.is_sufficient:
+                break
+            if attempt + 1 == _AGAIN or not self._is_quick:
+                raise ActivityError(
+                    f"the result fails when it is tried again: {again.problem}",
+                    hint="The results of the model may vary from run to run",
+                )
+        return found
 
-    @property
-    def _is_quick(self) -> bool:
-        return self.engines is None and self._trials.is_quick
+    def _ranked(self) -> Generator[Event, None, list[str]]:
+        """Return the nodes, the likely ones first.
 
-    def _asking(self, known: dict[Kept, Outcome]) -> Guided:
-        from dld_tui.core.accuracy.search import answered, guided_set, minimal_set
+        By the error of the outputs if only one is rounded, where builds would cost more.
+        """
+        from dld_tui.core.trials import Limits, Trials, Words, subset_key
 
-        if self._is_quick:
-            return guided_set([*self._keys], known)
-        if self._ranked is None:
+        if self._engines is None or not self._runner.is_quick:
             names = {node: key for key, node in self._keys.items()}
-            self._ranked = [names[node] for node in self._trials.ranked()]
-        return answered(minimal_set(self._ranked), known)
+            return [] if self._is_quick else [names[node] for node in self._runner.ranked()]
+        every, noise = frozenset(self._keys), dict[str, float]()
 
-    def _best(self, known: Mapping[Kept, Outcome]) -> list[str]:
-        """Return the smallest set that was good."""
-        good = [kept for kept, outcome in known.items() if outcome.good]
-        if not good:
-            raise ActivityError(
-                f"no result after {self._made} trials", hint="Run it again to continue from there"
-            )
-        best = min(good, key=len)
-        return [key for key in self._keys if key in best]
+        def run(kept: Subset) -> Generator[Event, None, Outcome]:
+            yield from ()
+            return self._runner.run(self._nodes(kept)).outcome
 
-    def _trial(self, kept: Kept) -> Generator[Event, None, Trial]:
-        nodes = [self._keys[key] for key in kept]
-        if self.engines is not None:
-            trial = yield from self.engines.run(nodes, self._made + 1)
-        else:
-            subject = f"{len(kept):,} nodes kept in fp32" if kept else "all nodes lowered"
-            yield Progress(self._made, None, "trials", f"Trying with {subject}")
-            trial = self._trials.run(nodes)
-        self._made += 1
-        self._seconds += trial.seconds
-        self._last = {kept: trial} | {
-            old: earlier
-            for old, earlier in self._last.items()
-            if earlier.is_good or len(old) == len(self._keys)
-        }
-        return trial
-
-    def _confirmed(self, kept: Kept) -> Generator[Event, None, Trial]:
-        """Return the trial of the result; a converted copy is run where it was switched."""
-        final = self._last.get(kept)
-        if self._is_quick:
-            yield Progress(self._made, None, "trials", "Running the converted model")
-            final = self._trials.convert([self._keys[key] for key in kept])
-            self._made, self._seconds = self._made + 1, self._seconds + final.seconds
-        elif final is None:  # it was tried in an earlier search
-            final = yield from self._trial(kept)
-        return final
+        ranking = Trials(
+            run,
+            lambda kept: f"ranking {subset_key(kept)}",
+            self._journal,
+            Limits(),
+            lambda kept: f"ranking {len(every):,} nodes with ONNX Runtime",
+            Words("good", "not good", "not run", is_quick=True),
+        )
+        for key in self._keys:
+            noise[key] = (yield from ranking.ask(every - {key})).noise
+        return sorted(noise, key=lambda key: -noise[key])
 
     def _estimated(self, seconds: float) -> SearchEstimate:
-        from dld_tui.core.accuracy.search import SearchEstimate, expected_trials, ranking_trials
+        from dld_tui.core.accuracy.search import SearchEstimate
+        from dld_tui.core.trials import expected_trials, ranking_trials
 
         nodes = len(self._keys)
         ranking = ranking_trials(nodes) if self._is_quick else 0
         least, most = expected_trials(nodes, 3)
         return SearchEstimate(
             nodes,
-            "trial" if self.engines is None else "build and run",
+            "trial" if self._engines is None else "build and run",
             seconds,
             (least, most + ranking),
             ranking,
             expected_trials(nodes, 1)[1] - least,
             (least * seconds, (most + ranking) * seconds),
         )
-
-    def _journal(self) -> OutcomeJournal:
-        from dld_tui.core.accuracy.trial_journal import (
-            OutcomeJournal,
-            model_and_inputs,
-            search_name,
-            stamps,
-        )
-        from dld_tui.core.settings.paths import cache_dir
-
-        request = self._request
-        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        facts = model_and_inputs(settings, self._document, request.inputs)
-        if request.calibration is not None:
-            facts["calibration"] = stamps(sorted(request.calibration.rglob("*")))
-        if self._library is not None:
-            facts["library"] = [self._library.facts.title, self._library.facts.path]
-        path = cache_dir() / "precision-search" / f"{search_name(facts)}.jsonl"
-        return OutcomeJournal(path, [*self._keys], again=request.again)
 
     def _edits(self, kept: Sequence[Node]) -> tuple[PrecisionEdit, ...]:
         """Return what assigns the precisions; Q and DQ nodes of int8 belong to no layer."""

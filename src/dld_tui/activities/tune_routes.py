@@ -434,10 +434,10 @@ def _shapes(document: Document, request: Request) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
     """Return where the trials of this very search are noted."""
-    from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
     from dld_tui.core.settings.paths import cache_dir
+    from dld_tui.core.trials import search_facts, search_name
 
     matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
-    facts = model_and_inputs(matter, document, request.inputs)
+    facts = search_facts(matter, document, [request.inputs])
     facts["library"] = [library.facts.title, library.facts.path, knobs.version]
     return cache_dir() / "route-search" / search_name(facts)

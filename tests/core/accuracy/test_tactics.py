@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.core.accuracy.tactics import (
-    BAD,
-    FAILED,
     FOUND,
-    GOOD,
     NONE_BAD,
     NONE_GOOD,
+    STOPPED,
     UNSTEADY,
+    WORDS,
     BadTactic,
     Build,
     BuildEstimate,
@@ -28,31 +27,43 @@ from dld_tui.core.accuracy.tactics import (
     suspects,
     verdict_text,
 )
-from dld_tui.core.accuracy.trial_journal import TrialJournal, search_name, stamps
+from dld_tui.core.events import Event, result_of
 from dld_tui.core.tensorrt.tactics import Tactic
+from dld_tui.core.trials import Answer, Journal, Limits, Trials
 
 LAYERS = [f"layer{number}" for number in range(40)]
 OFFERS = {layer: (Tactic(1, ms=0.1), Tactic(2, ms=0.2), Tactic(3, ms=0.3)) for layer in LAYERS}
 FIRST = {layer: Tactic(1) for layer in LAYERS}
 
 
+GOOD, BAD, FAILED = Answer.SUFFICIENT, Answer.INSUFFICIENT, Answer.UNKNOWN
+Judge = Callable[[Mapping[str, Tactic]], Answer]
+
+
 def searched(
-    judge: Callable[[Mapping[str, Tactic]], str], tries: int = 4, vary: bool = False
+    judge: Judge,
+    tries: int = 4,
+    vary: bool = False,
+    path: Path | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> tuple[Isolation, list[Plan]]:
-    """Answer a search; a build that is left alone takes the first tactics."""
-    steps, plans = isolate(tries, vary=vary), []
-    try:
-        plan = next(steps)
-        while True:
-            plans.append(plan)
-            choices = FIRST if plan.choices is None else plan.choices
-            plan = steps.send(Build(judge(choices), choices=choices, offers=OFFERS))
-    except StopIteration as end:
-        found: Isolation = end.value
-        return found, plans
+    """Search; a build that is left alone takes the first tactics."""
+    plans: list[Plan] = []
+
+    def build(plan: Plan) -> Generator[Event, None, Build]:
+        yield from ()
+        plans.append(plan)
+        choices = FIRST if plan.choices is None else plan.choices
+        return Build(judge(choices), choices=choices, offers=OFFERS)
+
+    journal = Journal(Build, path)
+    trials = Trials(build, lambda plan: plan.key, journal, limits, lambda plan: plan.why, WORDS)
+    isolation = result_of(isolate(trials, tries, vary=vary))
+    journal.close()
+    return isolation, plans
 
 
-def wrong_with(*wrong: tuple[str, int]) -> Callable[[Mapping[str, Tactic]], str]:
+def wrong_with(*wrong: tuple[str, int]) -> Judge:
     bad = {(layer, Tactic(number)) for layer, number in wrong}
     return lambda choices: BAD if bad & set(choices.items()) else GOOD
 
@@ -69,7 +80,7 @@ def test_wrong_tactics_are_isolated_with_few_builds() -> None:
 
 
 def test_tactics_that_are_wrong_only_together() -> None:
-    def judge(choices: Mapping[str, Tactic]) -> str:
+    def judge(choices: Mapping[str, Tactic]) -> Answer:
         together = choices["layer3"].tactic == choices["layer9"].tactic == 1
         return BAD if together else GOOD
 
@@ -91,7 +102,7 @@ def test_the_other_ends() -> None:
 
 
 def test_what_cannot_be_built_confirms_nothing() -> None:
-    def judge(choices: Mapping[str, Tactic]) -> str:
+    def judge(choices: Mapping[str, Tactic]) -> Answer:
         changed = [layer for layer, one in choices.items() if one.tactic != 1]
         if choices["layer5"].tactic != 1:
             return GOOD
@@ -99,11 +110,11 @@ def test_what_cannot_be_built_confirms_nothing() -> None:
 
     built = 0
 
-    def first_only(choices: Mapping[str, Tactic]) -> str:
+    def first_only(choices: Mapping[str, Tactic]) -> Answer:
         nonlocal built
         built += 1
-        verdict = judge(choices)
-        return FAILED if verdict == BAD and built > 1 else verdict
+        answer = judge(choices)
+        return FAILED if answer is BAD and built > 1 else answer
 
     found, _ = searched(first_only)
     assert [(one.layer, one.confirmed) for one in found.culprits] == [("layer5", False)]
@@ -128,38 +139,45 @@ def test_suspects_occur_in_wrong_builds_only() -> None:
     assert suspects(builds) == {"a": (two,)}
 
 
-def test_a_journal_answers_until_the_search_asks_for_something_else(tmp_path: Path) -> None:
-    path = tmp_path / "builds.jsonl"
-    journal = TrialJournal(path)
-    plans = [Plan(None, "first"), Plan({"a": Tactic(1, 7, name="k", ms=0.5)}, "second")]
-    builds = [
-        Build(GOOD, choices={"a": Tactic(2)}, offers=OFFERS, titles={"a": "A"}, seconds=1.5),
-        Build(BAD, "y is off", wrong_runs=1, runs=2, missing=("b",)),
-    ]
-    for plan, build in zip(plans, builds, strict=True):
-        assert journal.take(plan) is None
-        journal.add(plan, build)
-    again = TrialJournal(path)
-    assert [again.take(plan) for plan in plans] == builds
-    assert builds[1].changes_by_run
-
-    other = TrialJournal(path)
-    assert other.take(plans[0]) == builds[0]
-    new = Plan({"a": Tactic(3)}, "another")
-    assert other.take(new) is None
-    other.add(new, builds[0])
-    with path.open("a") as file:
-        file.write('{"plan": "cut')
-    last = TrialJournal(path)
-    assert [last.take(plans[0]), last.take(new)] == [builds[0], builds[0]]
+def test_a_search_resumes_at_every_line_of_its_journal(tmp_path: Path) -> None:
+    wrong, path = wrong_with(("layer7", 1), ("layer31", 1)), tmp_path / "builds.jsonl"
+    whole, plans = searched(wrong, vary=True, path=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == len(plans)
+    for end in range(0, len(lines) + 1, 3):
+        path.write_bytes(b"".join(lines[:end]))
+        again, rest = searched(wrong, vary=True, path=path)
+        assert again == whole
+        assert len(rest) == max(1, len(plans) - end), "the last build is made again in any case"
 
 
-def test_another_file_or_setting_is_another_search(tmp_path: Path) -> None:
-    file = tmp_path / "m.onnx"
-    missing = stamps([file])
-    file.write_bytes(b"1")
-    assert stamps([file]) != missing
-    assert search_name({"files": missing}) != search_name({"files": stamps([file])})
+def test_a_limit_ends_a_search_with_what_it_has() -> None:
+    wrong = wrong_with(("layer7", 1), ("layer31", 1))
+    found, plans = searched(wrong, limits=Limits(trials=2))
+    assert (found.verdict, found.is_whole, len(plans)) == (STOPPED, False, 2)
+    found, plans = searched(wrong, limits=Limits(trials=9))
+    assert (found.verdict, found.is_whole, len(plans)) == (FOUND, False, 10)
+    assert {"layer7", "layer31"} < {one.layer for one in found.culprits}
+    assert not all(one.confirmed for one in found.culprits)
+    assert "may not be needed" in found.notes[0]
+
+
+def test_a_build_that_changes_is_told() -> None:
+    answers = iter([BAD, GOOD])
+    found, _ = searched(
+        lambda choices: next(answers, BAD if choices["layer7"] == Tactic(1) else GOOD), tries=2
+    )
+    assert found.verdict == FOUND
+    assert found.notes == ()
+    made: list[object] = []
+
+    def wrong_at_last(choices: Mapping[str, Tactic]) -> Answer:
+        made.append(choices)
+        return BAD if choices["layer7"] == Tactic(1) or made.count(choices) > 1 else GOOD
+
+    found, _ = searched(wrong_at_last)
+    assert found.verdict == UNSTEADY
+    assert found.notes[0].endswith("right, then wrong")
 
 
 def test_words() -> None:

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import onnx
 import onnxruntime
 import pytest
 from onnx.helper import make_tensor_value_info
 
-from dld_tui.core.conversion.reduction import extract_kept, main_nodes, minimize_nodes, reached
+from dld_tui.core.conversion.reduction import (
+    extract_kept,
+    main_nodes,
+    minimize_nodes,
+    node_labels,
+    reached,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, store_types
+from dld_tui.core.events import Event, result_of
+from dld_tui.core.trials import (
+    Answer,
+    Journal,
+    Limits,
+    Outcome,
+    Subset,
+    Trials,
+    Words,
+    subset_key,
+)
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.drawn_models import drawn_model
 from tests.support.models import parse
@@ -69,15 +86,21 @@ def reduced(
 
     order = main_nodes(document)
     assert order is not None
-    search = minimize_nodes(document, order)
-    answer: bool | None = None
-    while True:
-        try:
-            part = next(search) if answer is None else search.send(answer)
-        except StopIteration as end:
-            kept = set(end.value)
-            break
-        answer = check(set(part))
+    labels = node_labels(document, order)
+    by_label = {label: node for node, label in labels.items()}
+    assert len(by_label) == len(labels)
+
+    def oracle(part: Subset) -> Generator[Event, None, Outcome]:
+        yield from ()
+        nodes = {by_label[label] for label in part}
+        return Outcome(Answer.SUFFICIENT if check(nodes) else Answer.INSUFFICIENT)
+
+    trials = Trials(
+        oracle, subset_key, Journal(Outcome, None), Limits(), str, Words("fails", "does not")
+    )
+    smallest, found = result_of(minimize_nodes(document, order, labels, trials))
+    assert found.is_whole
+    kept = set(smallest)
     assert check(kept)
     for node in kept:
         main = [left for left in document.main.nodes if left in kept and left is not node]

@@ -20,6 +20,7 @@ from dld_tui.core.conversion.request import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.trials import RepairOutcome
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dld_tui.core.conversion.error_attribution import FailingNode
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
+    from dld_tui.core.trials import Limits, Subset
 
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")
 """Operators that dynamic quantization takes, but for convolutions."""
@@ -35,6 +37,8 @@ _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""
 _MORE = 1.5
 """The factor by which the set of kept nodes grows if the nodes of a trial were not enough."""
+_NO_MATTER = ("output", "limit", "measure")
+"""Settings that change no trial."""
 _NEEDED = "outputs are not close enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 _CUT_OFF = (
@@ -186,6 +190,7 @@ class _Quantized:
 _Wins: TypeAlias = "Callable[[_Quantized, _Quantized], str]"
 """Says why the first of two is better, empty where it is not."""
 _Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
+_Blaming: TypeAlias = "Callable[[_Quantized], Generator[Event, None, _Quantized]]"
 
 
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
@@ -233,11 +238,15 @@ def _quantized(
 
         best = yield from _best(request, document, attempt, notes)
         if request.repair and best.checked.is_wrong and best.written_noise is None:
-            fewest = yield from _with_fewest_kept(best, verifier, quantizer, attempt, notes)
-            fewest = yield from _with_exact_sums(request, fewest, attempt, notes)
-            best = fewest if not fewest.checked.is_wrong else (
-                yield from _repaired(best, verifier, attempt, blamed)
-            )  # fmt: skip
+            repair = _Repair(request, document, verifier, quantizer, attempt)
+            with contextlib.closing(repair):
+                fewest = yield from repair.with_fewest(best)
+                fewest = yield from _with_exact_sums(request, fewest, attempt, notes)
+                best = fewest if not fewest.checked.is_wrong else (
+                    yield from repair.until_good(best, blamed)
+                )  # fmt: skip
+                repair.forget()
+            notes += repair.notes
         best = yield from blamed(best)
         if (written_noise := best.written_noise) is not None:
             notes.append(
@@ -344,81 +353,141 @@ def _is_faster(matrices: _Quantized, every: _Quantized) -> str:
     return f"convolutions stay in floating point: {why} (--ops)"
 
 
-def _with_fewest_kept(
-    wrong: _Quantized,
-    verifier: Verifier,
-    quantizer: Quantizer,
-    attempt: _Attempt,
-    notes: list[str],
-) -> Generator[Event, None, _Quantized]:
-    """Leave the fewest nodes in floating point; `wrong` where no trials of that can be made.
+class _Repair:
+    """Looks for the nodes that have to stay in floating point, by trials."""
 
-    As the precision search does: all trials share one session.
-    """
-    from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
-    from dld_tui.backends.onnxruntime.session import SessionSettings
-    from dld_tui.core.accuracy.search import Outcome, guided_set, unproven_nodes
+    def __init__(
+        self,
+        request: Request,
+        document: Document,
+        verifier: Verifier,
+        quantizer: Quantizer,
+        attempt: _Attempt,
+    ) -> None:
+        from dld_tui.core.params import to_json
+        from dld_tui.core.trials import Journal, search_facts
 
-    plan, terms = wrong.made.plan, verifier.terms()
-    if plan is None or terms is None:
-        return wrong
-    settings = SessionSettings(optimization_level="disabled", quiet=True)
-    method, ops = wrong.variant.method, wrong.variant.ops
-    trials = QuantizationTrials(
-        quantizer, plan, method, ops, terms.sets, terms.tolerances, settings, terms.criteria
-    )
-    known: dict[frozenset[str], Outcome] = {}
-    with contextlib.closing(trials):
-        if not trials.is_quick:
+        self._limit, self._began = request.limit, monotonic()
+        self._verifier, self._quantizer, self._attempt = verifier, quantizer, attempt
+        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
+        facts = search_facts(settings, document, [request.inputs, request.calibration])
+        self._journal: Journal[RepairOutcome] = Journal.of(RepairOutcome, "repair-int", facts)
+        self._reasons: dict[str, str] = {}
+        """Why nodes stay, by their names in the document of the verifier."""
+        self.notes: list[str] = []
+
+    def close(self) -> None:
+        """Let other processes have the journal."""
+        self._journal.close()
+
+    def forget(self) -> None:
+        """Forget the trials of a repair that came to its end."""
+        if not self.notes:
+            self._journal.forget()
+
+    def _limits(self, own: Limits) -> Limits:
+        from dld_tui.core.trials import Limits
+
+        if self._limit is None:
+            return own
+        return Limits(max(0.0, self._limit - (monotonic() - self._began)))
+
+    def with_fewest(self, wrong: _Quantized) -> Generator[Event, None, _Quantized]:
+        """Leave the fewest nodes in floating point; `wrong` where no trials of that can be made.
+
+        As the precision search does: all trials share one session.
+        """
+        from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
+        from dld_tui.backends.onnxruntime.session import SessionSettings
+        from dld_tui.core.trials import Limits, Trials, Words, subset_key
+
+        plan, terms, variant = wrong.made.plan, self._verifier.terms(), wrong.variant
+        if plan is None or terms is None:
             return wrong
-        nodes = {str(at): node for at, node in enumerate(trials.candidates())}
-        begin = monotonic()
+        settings = SessionSettings(optimization_level="disabled", quiet=True)
+        runner = QuantizationTrials(
+            self._quantizer, plan, variant.method, variant.ops, terms.sets, terms.tolerances,
+            settings, terms.criteria,
+        )  # fmt: skip
+        with contextlib.closing(runner):
+            if not runner.is_quick:
+                return wrong
+            nodes = {str(at): node for at, node in enumerate(runner.candidates())}
 
-        def affords(count: int) -> bool:
-            taken = monotonic() - begin
-            return count * taken / len(known) < (_TRIAL_SECONDS - taken) / 2
+            def run(kept: Subset) -> Generator[Event, None, RepairOutcome]:
+                yield from ()
+                outcome = runner.run([nodes[key] for key in kept]).outcome
+                return RepairOutcome(
+                    outcome.answer, outcome.problem, outcome.noise, outcome.seconds
+                )
 
-        search = guided_set([*nodes], known, affords)
-        kept = next(search)
-        with contextlib.suppress(StopIteration):
-            while len(known) < _TRIALS or monotonic() - begin < _TRIAL_SECONDS:
-                yield Progress(len(known), None, "trials", "Finding nodes that must stay")
-                kept = search.send(trials.run([nodes[key] for key in kept]).outcome)
-    good = sorted((kept for kept, outcome in known.items() if outcome.good), key=len)
-    candidate, least = wrong, 0.0
-    for kept in good:
-        if len(kept) < least:
-            continue
-        # The fewest are near the bound, which ONNX Runtime's own 8-bit kernels may miss then.
-        reasons = dict.fromkeys((nodes[key] for key in nodes if key in kept), _NEEDED)
-        candidate = yield from attempt(replace(wrong.variant, kept=reasons))
-        if not candidate.checked.is_wrong:
-            if unproven_nodes(kept, {trial: outcome.good for trial, outcome in known.items()}):
-                notes.append("fewer nodes may be enough: the search for the fewest was stopped")
-            break
-        least = len(kept) * _MORE
-    return candidate
+            trials = Trials(
+                run,
+                lambda kept: f"{variant.text} {subset_key(kept)}",
+                self._journal,
+                self._limits(Limits(_TRIAL_SECONDS, least=_TRIALS)),
+                lambda kept: f"{len(kept):,} of {len(nodes):,} nodes must stay",
+                Words("good", "not good", "cannot be run", is_quick=True),
+            )
+            found = yield from trials.guided([*nodes], lambda kept: kept)
+        candidate, least = wrong, 0.0
+        for kept in found.sufficient:
+            if len(kept) < least:
+                continue
+            # The fewest are near the bound, which ONNX Runtime's own 8-bit kernels may miss then.
+            reasons = dict.fromkeys((nodes[key] for key in nodes if key in kept), _NEEDED)
+            candidate = yield from self._attempt(replace(variant, kept=reasons))
+            if not candidate.checked.is_wrong:
+                if replace(found, things=tuple(kept)).untried:
+                    self.notes.append(
+                        "fewer nodes may be enough: the search for the fewest was stopped"
+                    )
+                break
+            least = len(kept) * _MORE
+        return candidate
 
+    def until_good(self, first: _Quantized, blamed: _Blaming) -> Generator[Event, None, _Quantized]:
+        """Leave nodes as they were until values are near enough; the last result if never."""
+        from dld_tui.core.trials import Answer, Limits, Trials, Words, subset_key
 
-def _repaired(
-    first: _Quantized,
-    verifier: Verifier,
-    attempt: _Attempt,
-    blamed: Callable[[_Quantized], Generator[Event, None, _Quantized]],
-) -> Generator[Event, None, _Quantized]:
-    """Leave nodes as they were until values are near enough; the last result if they never are."""
-    best, kept = first, dict(first.variant.kept)
-    for count in range(_ROUNDS):
-        if not best.checked.is_wrong:
-            break
-        best = yield from blamed(best)
-        more = verifier.to_keep(best.checked, kept, 1 << count)
-        if not more:
-            break
-        kept = kept | more
-        yield Log(f"outputs are not close enough: {len(kept):,} nodes left as they were now")
-        best = yield from attempt(replace(first.variant, kept=kept))
-    return best
+        nodes = self._verifier.nodes
+        names = {node: name for name, node in nodes.items()}
+        made: dict[Subset, _Quantized] = {frozenset(): first}
+
+        def attempted(kept: Subset) -> Generator[Event, None, _Quantized]:
+            if kept not in made:
+                reasons = {nodes[name]: why for name, why in self._reasons.items() if name in kept}
+                made[kept] = yield from self._attempt(replace(first.variant, kept=reasons))
+            return made[kept]
+
+        def run(question: tuple[Subset, int]) -> Generator[Event, None, RepairOutcome]:
+            kept, most = question
+            result = yield from attempted(kept)
+            if not result.checked.is_wrong:
+                return RepairOutcome(Answer.SUFFICIENT)
+            result = made[kept] = yield from blamed(result)
+            more = self._verifier.to_keep(result.checked, result.variant.kept, most)
+            reasons = {names[node]: why for node, why in more.items()}
+            return RepairOutcome(Answer.INSUFFICIENT, blamed=reasons)
+
+        def reasons_of(outcome: RepairOutcome) -> list[str]:
+            for name, why in outcome.blamed.items():
+                self._reasons.setdefault(name, why)
+            return [*outcome.blamed]
+
+        trials = Trials(
+            run,
+            lambda question: f"{first.variant.text} {subset_key(question[0])} {question[1]}",
+            self._journal,
+            self._limits(Limits()),
+            lambda question: f"{len(question[0]):,} nodes left as they were",
+            Words("good", "outputs are not close enough", "cannot be run"),
+        )
+        found = yield from trials.grown(lambda kept, most: (kept, most), reasons_of, _ROUNDS)
+        if not found.is_whole:
+            self.notes.append("the limit ended the repair; the same command resumes it")
+        (last,) = found.tried or (frozenset[str](),)
+        return (yield from attempted(last))
 
 
 def _advice(first: FailingNode) -> str:

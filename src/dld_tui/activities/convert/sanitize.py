@@ -315,7 +315,7 @@ class _Search:
         for name, size in _tensor_sizes(result).items():
             if size > limit and name not in known:
                 return f"it folds {visible(name)}, which takes {fmt.size(size)}"
-        return self.verifier.problem(result) or None
+        return self.verifier.outcome(result).problem or None
 
 
 def growth(before: int, after: int) -> str:

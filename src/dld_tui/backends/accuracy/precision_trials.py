@@ -31,7 +31,6 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
-from dld_tui.core.accuracy.search import Outcome
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, lost_channels
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
@@ -47,6 +46,7 @@ from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
+from dld_tui.core.trials import Answer, Outcome
 
 _KEPT_BYTES = 1 << 30
 """Of rounded weights, at most."""
@@ -239,6 +239,8 @@ class Trial:
     noise: float = math.inf
     """The largest noise of an output, relative to its values; of the inputs that were run."""
     seconds: float = 0.0
+    is_run: bool = True
+    """Whether the model could be run at all."""
 
     @property
     def is_good(self) -> bool:
@@ -248,7 +250,10 @@ class Trial:
     @property
     def outcome(self) -> Outcome:
         """The outcome, for the search."""
-        return Outcome(self.is_good, self.noise)
+        answer = Answer.SUFFICIENT if self.is_good else Answer.INSUFFICIENT
+        if not self.is_run:
+            answer = Answer.UNKNOWN
+        return Outcome(answer, self.problem, self.noise, self.seconds)
 
 
 class PrecisionTrials:
@@ -405,7 +410,7 @@ class PrecisionTrials:
     def run(self, kept: Collection[Node]) -> Trial:
         """Run with some nodes in fp32 and compare the outputs.
 
-        A model that ONNX Runtime refuses then is a trial that is not good.
+        A model that ONNX Runtime refuses then is a trial that is not good, and not run.
         """
         if self._switched is None:
             return self.convert(kept)
@@ -431,7 +436,7 @@ class PrecisionTrials:
         try:
             return judged(self.reference, results, self.tolerances, self._criteria)
         except ActivityError as error:
-            return Trial(f"it cannot be run: {error.message}")
+            return Trial(f"it cannot be run: {error.message}", is_run=False)
 
 
 def judged(
@@ -532,36 +537,33 @@ class EngineTrials:
         """Remove the last engine."""
         self._folder.cleanup()
 
-    def run(self, kept: Collection[Node], number: int) -> Generator[Event, None, Trial]:
+    def run(self, kept: Collection[Node]) -> Generator[Event, None, Trial]:
         """Build, run and compare. An engine that cannot be built is a trial that is not good.
 
         Args:
             kept: The nodes that stay in fp32.
-            number: Of the build, from 1 on.
 
         Raises:
             DldError: As building and running engines does.
         """
         began = time.perf_counter()
         stay = self._nodes.intersection(kept)
-        stage = f"Build {number}, {len(stay):,} nodes kept in fp32"
-        yield Progress(number - 1, None, "builds", stage)
         model = assigned(self._document, self._precision, self._nodes, stay)
         with contextlib.closing(model):
             try:
-                yield from self._build(model, number, stage)
-                yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
+                yield from self._build(model)
+                yield Progress(0, stage="running the engine")
                 trial = self._compared()
             except ActivityError as error:
-                trial = Trial(f"the engine failed: {error.message}")
+                trial = Trial(f"the engine failed: {error.message}", is_run=False)
         count = len(self._nodes) - len(stay)
         return replace(trial, lowered_nodes=count, seconds=time.perf_counter() - began)
 
-    def _build(self, model: Document, number: int, stage: str) -> Iterator[Event]:
+    def _build(self, model: Document) -> Iterator[Event]:
         steps = build(self._library, model, self._settings, self._profiles, self._engine)
         for event in steps:  # its lines would drown those of the search
             if isinstance(event, Progress):
-                yield Progress(number - 1, None, "builds", f"{stage}: {event.stage}")
+                yield event
 
     def _compared(self) -> Trial:
         expected, settings = self._expected, self._settings

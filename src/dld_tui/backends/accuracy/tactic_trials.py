@@ -13,7 +13,7 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.backends.tensorrt.tactics import CacheEditor, Selection
 from dld_tui.core.accuracy.statistics import Tolerances, compare
-from dld_tui.core.accuracy.tactics import BAD, FAILED, GOOD, Build, Plan
+from dld_tui.core.accuracy.tactics import Build, Plan
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import ActivityError
@@ -23,6 +23,7 @@ from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Tactic, measured_tactics, replay_text
 from dld_tui.core.text import visible
+from dld_tui.core.trials import Answer
 
 
 @dataclass(frozen=True)
@@ -77,48 +78,43 @@ class TacticTrials:
         """Take the names of tactics from a build of an earlier start of the program."""
         self._choosing.learn(build)
 
-    def run(self, plan: Plan, number: int) -> Generator[Event, None, Build]:
+    def run(self, plan: Plan) -> Generator[Event, None, Build]:
         """Build, run and compare.
-
-        Args:
-            plan: The build to make.
-            number: Of the build, from 1 on.
 
         Raises:
             ActivityError: A build that was left to the library fails.
             DldError: As building and running engines does.
         """
         began = time.perf_counter()
-        stage = f"Build {number} ({plan.why})"
-        yield Progress(number - 1, None, "builds", stage)
-        self._choosing.prepare(plan.choices, number)
+        self._choosing.prepare(plan)
         try:
-            yield from self._build(number, stage)
-            yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
+            yield from self._build()
+            yield Progress(0, stage="running the engine")
             wrong, problem = self._compared()
         except ActivityError as error:
             if plan.choices is None:
                 raise
             seconds = time.perf_counter() - began
-            return Build(FAILED, error.message, plan.choices, seconds=seconds, runs=0)
-        choosing = self._choosing.record(number, self._log)
+            return Build(
+                Answer.UNKNOWN, error.message, seconds=seconds, choices=plan.choices, runs=0
+            )
         return replace(
-            choosing,
-            verdict=BAD if wrong else GOOD,
+            self._choosing.record(self._log),
+            answer=Answer.INSUFFICIENT if wrong else Answer.SUFFICIENT,
             problem=problem,
             wrong_runs=wrong,
             runs=self._expected.runs,
             seconds=time.perf_counter() - began,
         )
 
-    def _build(self, number: int, stage: str) -> Iterator[Event]:
+    def _build(self) -> Iterator[Event]:
         selection = self._choosing.selection
-        settings = self._choosing.settings(self._settings, number)
+        settings = self._choosing.settings(self._settings)
         steps = build(self._library, self._document, settings, self._profiles, self.engine,
                       self._log, selection)  # fmt: skip
         for event in steps:  # its lines would drown those of the search
             if isinstance(event, Progress):
-                yield Progress(number - 1, None, "builds", f"{stage}: {event.stage}")
+                yield event
 
     def _compared(self) -> tuple[int, str]:
         """Return in how many runs the result was wrong, and why in the first of these."""
@@ -168,19 +164,19 @@ class _Replay:
     def learn(self, build: Build) -> None:
         """Do nothing: a selector gets all choices for each build."""
 
-    def prepare(self, choices: Choices | None, number: int) -> None:
+    def prepare(self, plan: Plan) -> None:
         """Get ready for a build."""
-        self.selection = Selection(choices or {})
+        self.selection = Selection(plan.choices or {})
 
-    def settings(self, settings: BuildSettings, number: int) -> BuildSettings:
+    def settings(self, settings: BuildSettings) -> BuildSettings:
         """Return the settings of a build: measured times of others must not decide."""
         return replace(settings, timing_cache=None, no_timing_cache=True)
 
-    def record(self, number: int, log: Path) -> Build:
+    def record(self, log: Path) -> Build:
         """Return the tactics of the build."""
         selection = self.selection or Selection()
         return Build(
-            "",
+            Answer.UNKNOWN,
             choices=selection.taken,
             offers=selection.offers,
             missing=tuple(dict.fromkeys(selection.missing)),
@@ -209,7 +205,7 @@ class _Cache:
         self._folder = folder
         self._names: dict[str, _Names] = {}
         self._missing: list[str] = []
-        self._kind = "free"
+        self._path = folder / "0000.free.timing"
 
     def learn(self, build: Build) -> None:
         """Keep the names."""
@@ -222,15 +218,12 @@ class _Cache:
             entry.tactic: entry.name for entry in tactics if entry is not None and entry.name
         }
 
-    def _path(self, number: int, kind: str) -> Path:
-        return self._folder / f"{number:04}.{kind}.timing"
-
-    def prepare(self, choices: Choices | None, number: int) -> None:
+    def prepare(self, plan: Plan) -> None:
         """Write the cache of a build, none for one that is left to the library."""
-        self._kind = "edited" if choices else "free"
-        path = self._path(number, self._kind)
-        path.unlink(missing_ok=True)
-        self._missing = self._edit(choices, path) if choices else []
+        name = "edited" if plan.choices else f"{plan.number:04}.free"
+        self._path = self._folder / f"{name}.timing"
+        self._path.unlink(missing_ok=True)
+        self._missing = self._edit(plan.choices, self._path) if plan.choices else []
 
     def _edit(self, choices: Choices, path: Path) -> list[str]:
         """Write a cache that has all layers of some choices."""
@@ -240,30 +233,30 @@ class _Cache:
         raise ActivityError("the timing cache of the first build is gone",
                             hint="Start again with --from-start")  # fmt: skip
 
-    def settings(self, settings: BuildSettings, number: int) -> BuildSettings:
+    def settings(self, settings: BuildSettings) -> BuildSettings:
         """Return the settings of a build."""
-        path = self._path(number, self._kind)
         return replace(
-            settings, timing_cache=path, no_timing_cache=False, editable_timing_cache=True
+            settings, timing_cache=self._path, no_timing_cache=False, editable_timing_cache=True
         )
 
-    def record(self, number: int, log: Path) -> Build:
+    def record(self, log: Path) -> Build:
         """Return the tactics of the build."""
-        path = self._path(number, self._kind)
         with log.open(encoding="utf-8", errors="replace") as lines:
             measured = measured_tactics(lines)
         for key, choice in measured.items():
             self._named(key, choice.layer, choice.tactics)
         choices = {
             key: replace(choice, name=self._kernel(key, choice.tactic))
-            for key, choice in self._editor.entries(path).items()
+            for key, choice in self._editor.entries(self._path).items()
         }
-        if self._kind == "edited":
-            path.unlink(missing_ok=True)
         titles = {key: self._names[key].title for key in choices if key in self._names}
         offers = {key: tuple(choice.tactics) for key, choice in measured.items()}
         return Build(
-            "", choices=choices, offers=offers, titles=titles, missing=tuple(self._missing)
+            Answer.UNKNOWN,
+            choices=choices,
+            offers=offers,
+            titles=titles,
+            missing=tuple(self._missing),
         )
 
     def _kernel(self, key: str, tactic: int) -> str:

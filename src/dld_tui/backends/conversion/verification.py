@@ -91,6 +91,7 @@ from dld_tui.core.inputs.guess import (
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.text import visible
+from dld_tui.core.trials import Answer, Outcome
 
 _SETTINGS = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
@@ -853,20 +854,34 @@ class Verifier:
         check = yield from self._prepared()
         return check if isinstance(check, str) else ""
 
-    def problem(self, result: Document) -> str:
-        """Return what is wrong with one of several results, empty where nothing is.
+    def outcome(self, result: Document) -> Outcome:
+        """Return whether one of several results is near enough; unknown where it cannot be run.
 
         Nothing is found out before :meth:`prepare` or :meth:`check` has run the original, nor where
         that cannot be run.
         """
         if not isinstance(self._check, ValueCheck):
-            return ""
+            return Outcome(Answer.SUFFICIENT)
+        begin = perf_counter()
         try:
             outputs = self._check.outputs(result).outputs
         except DldError as error:
-            return error.message
+            return Outcome(Answer.UNKNOWN, error.message, seconds=perf_counter() - begin)
         wrong = (f"output {visible(row.name)}: {row.problem}" for row in outputs if row.problem)
-        return next(wrong, "")
+        problem = next(wrong, "")
+        answer = Answer.INSUFFICIENT if problem else Answer.SUFFICIENT
+        return Outcome(answer, problem, seconds=perf_counter() - begin)
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes that can stay as they were, by names; none where values are not compared."""
+        if not isinstance(self._check, ValueCheck):
+            return {}
+        return {
+            " › ".join((*scope.path, node.ref)): node
+            for scope in self._check.document.main.walk()
+            for node in scope.nodes
+        }
 
     def terms(self) -> Terms | None:
         """Return how results are judged after :meth:`check`; None where they are not."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
+from typing import TypeAlias
 
 from dld_tui.backends.conversion.verification import VerificationOutcome, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
-from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria, NarrowType
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
@@ -20,12 +19,27 @@ from dld_tui.core.conversion.result import OwnHalfModel, write_result
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import to_json
 from dld_tui.core.text import clip, visible
+from dld_tui.core.trials import (
+    Answer,
+    Journal,
+    Limits,
+    Outcome,
+    RepairOutcome,
+    Subset,
+    Trials,
+    Words,
+    search_facts,
+    subset_key,
+)
 
 _ROUNDS = 12
-_TRIALS, _TRIAL_SECONDS = 16, 20.0
-"""So many trials for the fewest nodes are made, and more for as long as this takes."""
+_FEWEST = Limits(20.0, least=16)
+"""Of the trials for the fewest nodes, unless the user limits them."""
+_NO_MATTER = ("output", "limit", "measure", "range_check")
+"""Settings that change no trial."""
 HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
@@ -60,11 +74,10 @@ def convert(
         Verifier(request, document, request.output, criteria, hint=HINT) as verifier,
     ):
         repair = _Repair(request, document, narrow, verifier, stack)
-        best = yield from repair.attempt(_Float32Parts())
-        if request.repair and best.checked.is_wrong:
-            best = yield from repair.until_good(best)
-            if not best.checked.is_wrong:
-                best = yield from repair.with_fewest(best)
+        if request.repair:
+            best = yield from repair.repaired()
+        else:
+            best = yield from repair.attempt(_Float32Parts())
         half, kept, checked = best.model, best.kept, best.checked
         if not half.nodes and not kept.nodes:
             checked.verdict, checked.skipped = None, f"nothing was converted to {narrow.dtype}"
@@ -82,6 +95,11 @@ def convert(
         yield from write_result(document, half.document, request.output, result, notes)
 
 
+_Question: TypeAlias = "tuple[Subset, int]"
+"""The parts that stay; and how many nodes to blame at most, 0 to blame none."""
+_NODE, _BORDER = "node ", "border "
+
+
 class _Repair:
     """Looks for what has to stay as it was, by trials."""
 
@@ -95,6 +113,9 @@ class _Repair:
     ) -> None:
         self._request, self._document, self._narrow = request, document, narrow
         self._verifier, self._stack = verifier, stack
+        self._attempts: dict[Subset, _Attempt] = {}
+        self._reasons: dict[str, str] = {}
+        """Why parts stay, in the order in which they were blamed."""
         self.notes: list[str] = []
 
     def attempt(self, kept: _Float32Parts) -> Generator[Event, None, _Attempt]:
@@ -108,61 +129,120 @@ class _Repair:
             self._request, self._document, self._narrow, [*kept.nodes], [*kept.borders]
         ))  # fmt: skip
 
-    def until_good(self, best: _Attempt) -> Generator[Event, None, _Attempt]:
-        """Keep more and more until values are near enough; the last attempt if they never are."""
-        verifier, borders = self._verifier, dict[str, str]()
-        if not self._request.keep_io_types:
-            borders = verifier.unfit_borders
-        for count in range(_ROUNDS):
-            more = verifier.to_keep(best.checked, best.kept.nodes, 1 << count)
-            if not more and best.kept.borders.keys() >= borders.keys():
-                break
-            kept = _Float32Parts({**best.kept.nodes, **more}, borders)
-            yield Log(f"outputs are not close enough: {len(kept.nodes):,} nodes in float32 now")
-            best = yield from self.attempt(kept)
-            if not best.checked.is_wrong:
-                break
+    def repaired(self) -> Generator[Event, None, _Attempt]:
+        """Keep more and more until values are near enough, and give back what need not stay.
+
+        Returns:
+            The last attempt if values never are.
+        """
+        yield from self._verifier.prepare()
+        facts = search_facts(
+            {name: at for name, at in to_json(self._request).items() if name not in _NO_MATTER},
+            self._document,
+            [self._request.inputs],
+        )
+        began = monotonic()
+        journal = Journal.of(RepairOutcome, f"repair-{self._narrow.dtype}", facts)
+        self._stack.callback(journal.close)
+        limit = self._request.limit
+        trials = self._trials(journal, Limits(limit))
+        found = yield from trials.grown(lambda kept, most: (kept, most), self._blamed, _ROUNDS)
+        (last,) = found.tried or (frozenset[str](),)
+        best = yield from self._attempt(last)
+        if not found.is_whole:
+            self.notes.append("the limit ended the repair; the same command resumes it")
+            return best
+        is_whole = True
+        if found.things and best.checked.is_wrong:  # an earlier process found it to be good
+            self.notes.append("values were right in one run and wrong in another")
+        elif last and not best.checked.is_wrong:
+            rest = _FEWEST if limit is None else Limits(max(0.0, limit - monotonic() + began))
+            best, is_whole = yield from self._with_fewest(self._trials(journal, rest), last, best)
+        if is_whole:
+            journal.forget()
         return best
 
-    def with_fewest(self, good: _Attempt) -> Generator[Event, None, _Attempt]:
-        """Give back what need not stay: trials for as long as there are few, or time."""
-        choices: list[Node | str] = [*good.kept.borders, *good.kept.nodes]
-        everything = frozenset(map(str, range(len(choices))))
-        known: dict[frozenset[str], bool] = {frozenset(): False, everything: True}
-        search, best, begin = (
-            minimal_set(sorted(everything, key=int), known),
-            good.kept,
-            monotonic(),
+    def _trials(
+        self, journal: Journal[RepairOutcome], limits: Limits
+    ) -> Trials[_Question, RepairOutcome]:
+        return Trials(
+            self._try,
+            lambda question: f"{subset_key(question[0])} {question[1]}",
+            journal,
+            limits,
+            lambda question: f"{len(question[0]):,} parts in float32",
+            Words("good", "outputs are not close enough", "cannot be run"),
         )
-        is_proven, answer = False, None
-        for count in itertools.count(1):
-            try:
-                trial = next(search) if answer is None else search.send(answer)
-            except StopIteration:
-                is_proven = True
-                break
-            if count > _TRIALS and monotonic() - begin > _TRIAL_SECONDS:
-                break
-            places = [choices[int(place)] for place in sorted(trial, key=int)]
-            kept = _Float32Parts(
-                {choice: good.kept.nodes[choice] for choice in places if isinstance(choice, Node)},
-                {choice: good.kept.borders[choice] for choice in places if isinstance(choice, str)},
-            )
-            yield Log(f"trying with {len(trial):,} of {len(choices):,} in float32")
-            model = yield from self._converted(kept)
-            with contextlib.closing(model.document):
-                answer = not self._verifier.problem(model.document)
-            if answer and len(trial) < len(best.nodes) + len(best.borders):
-                best = kept
-        if not is_proven:
+
+    def _try(self, question: _Question) -> Generator[Event, None, RepairOutcome]:
+        kept, most = question
+        if most:
+            checked = (yield from self._attempt(kept)).checked
+            answer = Answer.INSUFFICIENT if checked.is_wrong else Answer.SUFFICIENT
+            return RepairOutcome(answer, blamed=self._to_keep(checked, kept, most))
+        model = yield from self._converted(self._parts(kept))
+        with contextlib.closing(model.document):
+            outcome = self._verifier.outcome(model.document)
+        return RepairOutcome(outcome.answer, outcome.problem, seconds=outcome.seconds)
+
+    def _attempt(self, kept: Subset) -> Generator[Event, None, _Attempt]:
+        """Return the attempt that keeps some parts, which an earlier process may have made."""
+        if kept not in self._attempts:
+            self._attempts[kept] = yield from self.attempt(self._parts(kept))
+        return self._attempts[kept]
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {f"{_NODE}{name}": node for name, node in self._verifier.nodes.items()}
+
+    def _to_keep(self, checked: VerificationOutcome, kept: Subset, most: int) -> dict[str, str]:
+        names = {node: name for name, node in self._nodes.items()}
+        nodes = self._verifier.to_keep(checked, self._parts(kept).nodes, most)
+        blamed = {names[node]: why for node, why in nodes.items()}
+        if checked.is_wrong and not self._request.keep_io_types:
+            borders = self._verifier.unfit_borders
+            blamed |= {f"{_BORDER}{name}": why for name, why in borders.items()}
+        return blamed
+
+    def _blamed(self, outcome: RepairOutcome) -> list[str]:
+        for name, why in outcome.blamed.items():
+            self._reasons.setdefault(name, why)
+        return [*outcome.blamed]
+
+    def _parts(self, kept: Subset) -> _Float32Parts:
+        reasons = {name: why for name, why in self._reasons.items() if name in kept}
+        return _Float32Parts(
+            {self._nodes[name]: why for name, why in reasons.items() if name.startswith(_NODE)},
+            {name.removeprefix(_BORDER): why
+             for name, why in reasons.items() if name.startswith(_BORDER)},
+        )  # fmt: skip
+
+    def _with_fewest(
+        self, trials: Trials[_Question, RepairOutcome], kept: Subset, good: _Attempt
+    ) -> Generator[Event, None, tuple[_Attempt, bool]]:
+        """Give back what need not stay; return whether the search for that came to its end."""
+        names = [name for name in self._reasons if name in kept]
+        names.sort(key=lambda name: name.startswith(_NODE))
+        known = {
+            frozenset[str](): Outcome(Answer.INSUFFICIENT), kept: Outcome(Answer.SUFFICIENT)
+        }  # fmt: skip
+        found = yield from trials.smallest(names, lambda some: (some, 0), known=known)
+        if not found.is_whole:
             self.notes.append("fewer nodes may be enough: the search for the fewest was stopped")
-        if best is good.kept:
-            return good
+        fewest = frozenset(found.things or names)
+        if fewest == kept:
+            return good, found.is_whole
         try:
-            repaired = yield from self.attempt(best)
+            repaired = yield from self._attempt(fewest)
         except ActivityError:
-            return good
-        return good if repaired.checked.is_wrong else repaired
+            return good, found.is_whole
+        if not repaired.checked.is_wrong:
+            return repaired, found.is_whole
+        self.notes.append(
+            f"{len(kept):,} parts stay in float32: with {len(fewest):,} of them, values were right"
+            " in one run and wrong in another"
+        )
+        return good, found.is_whole
 
 
 def converted(

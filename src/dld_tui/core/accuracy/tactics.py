@@ -1,30 +1,45 @@
 """A search over builds for the tactics that make a result wrong, independent of a library.
 
 It builds until one build is wrong and one is right, and then narrows down the layers in which the
-two differ, by builds with all tactics chosen. The search is a generator: it yields the next build
-and is sent the outcome. The same outcomes lead to the same builds, so an interrupted search resumes
-by sending them again.
+two differ, by builds with all tactics chosen (:mod:`dld_tui.core.trials`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.search import Kept, expected_trials, minimal_set
+from dld_tui.core.codec import encode
+from dld_tui.core.events import Event
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Offers, Tactic, by_time
+from dld_tui.core.trials import (
+    Answer,
+    Found,
+    LimitReachedError,
+    Outcome,
+    Subset,
+    Trials,
+    Words,
+    expected_trials,
+    limit_notes,
+    unknown_notes,
+)
 
-GOOD, BAD, FAILED = "good", "bad", "failed"
-"""Verdicts of a build: right, wrong in a run at least, and not built at all."""
+WORDS = Words("right", "wrong", "failed")
+"""A set of layers whose tactics are changed is sufficient when the result of the build is right,
+insufficient when it is wrong in a run at least, and unknown when there is no build."""
 FOUND, NONE_BAD, NONE_GOOD, UNSTEADY = "found", "none_bad", "none_good", "unsteady"
-"""How a search ends: with the tactics; all builds were right; no build was; or the same tactics
-gave a right and a wrong result, so tactics alone are not the cause."""
+STOPPED = "stopped"
+"""How a search ends: with the tactics; all builds were right; no build was; the same tactics gave a
+right and a wrong result, so tactics alone are not the cause; or at the time limit before any of
+these."""
 
 
 @dataclass(frozen=True)
@@ -95,25 +110,36 @@ class TacticReport:
     """Those of the builds, as a command has them."""
     remarks: list[str]
     estimate: BuildEstimate | None
+    is_whole: bool = True
+    """Whether the search came to its end; else the time limit ended it."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """A build to make."""
 
-    choices: Choices | None
+    choices: Choices | None = field(hash=False)
     """The tactics to take, by layer; None leaves them to the library."""
     why: str
     """Its purpose, in a few words."""
+    number: int = 0
+    """Of builds with the same choices, which may differ."""
+
+    @property
+    def key(self) -> str:
+        """What the build is known by."""
+        choices = None if self.choices is None else {
+            layer: encode(replace(choice, ms=None, name=""))
+            for layer, choice in self.choices.items()
+        }  # fmt: skip
+        text = json.dumps([choices, self.number], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
-class Build:
+class Build(Outcome):
     """The outcome of a build."""
 
-    verdict: str
-    problem: str = ""
-    """Why it is not good. Untrusted text."""
     choices: Choices = field(default_factory=dict)
     """What the library took in the end."""
     offers: Offers = field(default_factory=dict)
@@ -125,7 +151,6 @@ class Build:
     runs: int = 1
     missing: tuple[str, ...] = ()
     """Layers that did not get the requested tactic. Untrusted text."""
-    seconds: float = 0.0
 
     @property
     def changes_by_run(self) -> bool:
@@ -155,6 +180,10 @@ class Isolation:
     """All tactics of a build that was right, without the culprits."""
     builds: tuple[Build, ...] = ()
     """All that were made, in order."""
+    notes: tuple[str, ...] = ()
+    """Caveats. Untrusted text."""
+    is_whole: bool = True
+    """Whether it came to its end."""
 
     @property
     def suspects(self) -> dict[str, tuple[Tactic, ...]]:
@@ -162,84 +191,100 @@ class Isolation:
         return suspects(self.builds)
 
 
-Search: TypeAlias = "Generator[Plan, Build, Isolation]"
-
-
 def suspects(builds: Sequence[Build]) -> dict[str, tuple[Tactic, ...]]:
     """Return by layer the tactics that wrong builds took and no right one did."""
     by_layer: dict[str, dict[Tactic, None]] = {}
     good: set[tuple[str, Tactic]] = set()
     for build in builds:
-        if build.verdict == GOOD:
+        if build.is_sufficient:
             good.update(build.choices.items())
     for build in builds:
-        if build.verdict == BAD:
+        if build.answer is Answer.INSUFFICIENT:
             for layer, tactic in build.choices.items():
                 if (layer, tactic) not in good:
                     by_layer.setdefault(layer, {})[tactic] = None
     return {layer: tuple(tactics) for layer, tactics in by_layer.items()}
 
 
-def isolate(tries: int, *, vary: bool = False, seed: int = 0) -> Search:
+def isolate(
+    trials: Trials[Plan, Build], tries: int, *, vary: bool = False, seed: int = 0
+) -> Generator[Event, None, Isolation]:
     """Find the tactics that make a result wrong.
 
     Args:
+        trials: Makes the builds.
         tries: The most builds to find a wrong result, and then a right one.
         vary: From the second build on, choose tactics at random instead of the fastest ones.
         seed: Of the random choice.
-
-    Yields:
-        The build to make; send its outcome.
 
     Returns:
         The result. Culprits are minimal: with a single one of them put back, the result is wrong
         again, unless it is not `confirmed`.
     """
-    return (yield from _Search(tries, vary, seed).steps())
+    search = _Search(trials, tries, vary, seed)
+    try:
+        isolation = yield from search.steps()
+    except LimitReachedError:
+        isolation = search.at_limit()
+    return replace(isolation, notes=(*isolation.notes, *trials.changed))
 
 
 class _Search:
     """One search."""
 
-    def __init__(self, tries: int, vary: bool, seed: int) -> None:
+    def __init__(self, trials: Trials[Plan, Build], tries: int, vary: bool, seed: int) -> None:
+        self._trials = trials
         self._tries = tries
         self._vary = vary
         self._random = random.Random(seed)
         self._builds: list[Build] = []
         self._offers: dict[str, tuple[Tactic, ...]] = {}
 
-    def _make(self, choices: Choices | None, why: str) -> Generator[Plan, Build, Build]:
-        build = yield Plan(choices, why)
+    def _make(
+        self, choices: Choices | None, why: str, number: int = 0
+    ) -> Generator[Event, None, Build]:
+        build = yield from self._trials.ask(Plan(choices, why, number))
+        self._keep(build)
+        return build
+
+    def _keep(self, build: Build) -> None:
+        if any(build is other for other in self._builds):
+            return  # the same tactics were asked for before
         self._builds.append(build)
         for layer, offered in build.offers.items():
             self._offers[layer] = by_time([*self._offers.get(layer, ()), *offered])
-        return build
 
     def _end(self, verdict: str) -> Isolation:
         return Isolation(verdict, builds=tuple(self._builds))
 
-    def steps(self) -> Search:
+    def at_limit(self) -> Isolation:
+        """Return the result of a search that a limit ended before anything was isolated."""
+        return replace(self._end(STOPPED), is_whole=False)
+
+    def steps(self) -> Generator[Event, None, Isolation]:
+        """Search."""
         bad = yield from self._first_bad()
         if bad is None:
             return self._end(NONE_BAD)
-        good = next((build for build in self._builds if build.verdict == GOOD), None)
+        good = next((build for build in self._builds if build.is_sufficient), None)
         if good is None:
             good = yield from self._first_good(bad)
         if good is None:
             return self._end(NONE_GOOD)
         return (yield from self._between(bad, good))
 
-    def _first_bad(self) -> Generator[Plan, Build, Build | None]:
+    def _first_bad(self) -> Generator[Event, None, Build | None]:
         for number in range(self._tries):
             choices = None
             if number and self._vary and any(self._offers.values()):
                 choices = self._other(self._builds[0], "random", 0)
-            build = yield from self._make(choices, f"build {number + 1} of {self._tries}")
-            if build.verdict == BAD:
+            why = f"build {number + 1} of {self._tries}"
+            build = yield from self._make(choices, why, number)
+            if build.answer is Answer.INSUFFICIENT:
                 return build
         return None
 
-    def _first_good(self, bad: Build) -> Generator[Plan, Build, Build | None]:
+    def _first_good(self, bad: Build) -> Generator[Event, None, Build | None]:
         """Look for a right build among those with other tactics wherever possible."""
         seen: list[Choices] = []
         for number in range(self._tries):
@@ -250,7 +295,7 @@ class _Search:
                 break
             seen.append(choices)
             build = yield from self._make(choices, f"other tactics, {number + 1}")
-            if build.verdict == GOOD:
+            if build.is_sufficient:
                 return build
         return None
 
@@ -267,44 +312,47 @@ class _Search:
                 choices[layer] = others[min(rank, len(others) - 1)]
         return choices
 
-    def _between(self, bad: Build, good: Build) -> Search:
+    def _between(self, bad: Build, good: Build) -> Generator[Event, None, Isolation]:
         """Narrow down the layers in which a wrong and a right build differ."""
         likely = suspects(self._builds)
         differing = [layer for layer, choice in bad.choices.items()
                      if layer in good.choices and good.choices[layer] != choice]  # fmt: skip
         differing.sort(key=lambda layer: layer not in likely)
-        known: dict[Kept, bool] = {}
-        builds: dict[Kept, Build] = {}
-        steps = minimal_set(differing, known)
-        try:
-            kept = next(steps)
-            while True:
-                choices = {**bad.choices, **{layer: good.choices[layer] for layer in kept}}
-                why = f"{len(kept)} of {len(differing)} layers as in the right build"
-                builds[kept] = yield from self._make(choices, why)
-                kept = steps.send(builds[kept].verdict == GOOD)
-        except StopIteration as end:
-            changed: tuple[str, ...] | None = end.value
-        if not changed:  # nothing has to change for a right result, or all that can is not enough
+
+        def plan(changed: Subset) -> Plan:
+            choices = {**bad.choices, **{layer: good.choices[layer] for layer in changed}}
+            why = f"{len(changed)} of {len(differing)} layers as in the right build"
+            return Plan(choices, why)
+
+        found = yield from self._trials.smallest(differing, plan)
+        for build in found.tried.values():
+            if isinstance(build, Build):
+                self._keep(build)
+        if not found.things and not found.is_whole:
+            return self.at_limit()
+        if not found.things:  # nothing has to change for a right result, or all is not enough
             return self._end(UNSTEADY)
-        wanted = frozenset(changed)
-        again = yield from self._make(
-            {**bad.choices, **{layer: good.choices[layer] for layer in wanted}}, "the result again"
-        )
-        if again.verdict != GOOD:
+        right = plan(frozenset(found.things))
+        again = yield from self._trials.confirm(right)
+        self._keep(again)
+        if not again.is_sufficient:
             return self._end(UNSTEADY)
         culprits = tuple(
             Culprit(layer, bad.choices[layer], again.choices.get(layer, good.choices[layer]),
-                    _is_confirmed(builds.get(wanted - {layer}), layer, bad))
-            for layer in changed
+                    _is_confirmed(found, layer, bad))
+            for layer in found.things
         )  # fmt: skip
-        right = again.choices or {**bad.choices, **{layer: good.choices[layer] for layer in wanted}}
-        return replace(self._end(FOUND), culprits=culprits, right=right)
+        return replace(
+            self._end(FOUND), culprits=culprits, right=again.choices or right.choices or {},
+            notes=(*limit_notes(found, "tactic"), *unknown_notes(found, "tactic")),
+            is_whole=found.is_whole,
+        )  # fmt: skip
 
 
-def _is_confirmed(build: Build | None, layer: str, bad: Build) -> bool:
+def _is_confirmed(found: Found, layer: str, bad: Build) -> bool:
     """Return whether a build was wrong that took the layer's tactic, and took it indeed."""
-    if build is None or build.verdict != BAD:
+    build = found.tried.get(frozenset(found.things or ()) - {layer})
+    if not isinstance(build, Build) or build.answer is not Answer.INSUFFICIENT:
         return False
     return build.choices.get(layer) == bad.choices[layer]
 
@@ -351,6 +399,8 @@ def verdict_text(data: TacticReport) -> str:
             f"No right result in {builds}, with other tactics neither: look at the precisions"
             " (dld accuracy --search) and the tolerances"
         )
+    if verdict == STOPPED:
+        return f"The time limit ended the search after {builds}; the same command resumes it"
     return "The same tactics gave a right and a wrong result: they are not the only cause"
 
 

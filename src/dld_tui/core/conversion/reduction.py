@@ -1,4 +1,4 @@
-"""Finds the fewest nodes with which a check still fails, and writes models of those nodes.
+"""The fewest nodes with which a check still fails (:mod:`dld_tui.core.trials`), and their model.
 
 The outputs of removed nodes become inputs of the model, which bodies capture and calls pass on;
 values that only removed nodes used become outputs. A body keeps its outputs: copies of such inputs.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -27,12 +27,11 @@ from dld_tui.core.document.parts.fragment import defined_in, graphs_of, nested_n
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.traversal import topological_order
+from dld_tui.core.events import Event
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.trials import Found, Order, Outcome, Subset, Trials
 from dld_tui.core.types import plain_domain
-
-Search: TypeAlias = "Generator[tuple[int, ...], bool, tuple[int, ...]]"
-NodeSearch: TypeAlias = "Generator[list[Node], bool, list[Node]]"
 
 
 @dataclass(frozen=True)
@@ -53,49 +52,10 @@ class Reduction:
     seconds: float
     said: str
     """The end of what the check printed of the smallest model. Untrusted text."""
-
-
-def minimize(count: int) -> Search:
-    """Find a minimal set of nodes that still fails: no single one of them can be left out.
-
-    Halves are tried first, from the end and then from the start of the order, since a check of one
-    place needs only the nodes near it; then delta debugging leaves out ever smaller parts.
-
-    Args:
-        count: How many nodes there are, in topological order. All of them together fail.
-
-    Yields:
-        The places of nodes to try; expects to be sent whether they fail.
-
-    Returns:
-        The places of the remaining nodes.
-    """
-    kept = tuple(range(count))
-    for from_start in (True, False):
-        low, high = 0, len(kept)
-        while high - low > 1:
-            middle = (low + high) // 2
-            part = kept[:middle] if from_start else kept[len(kept) - middle :]
-            if (yield part):
-                high = middle
-            else:
-                low = middle
-        kept = kept[:high] if from_start else kept[len(kept) - high :]
-    size = len(kept) // 2
-    while size and len(kept) > 1:
-        before = len(kept)
-        end = len(kept)
-        while end > 0 and len(kept) > 1:
-            start = max(0, end - size)
-            part = kept[:start] + kept[end:]
-            if part and (yield part):
-                kept = part
-            end = start
-        if size > 1:
-            size //= 2
-        elif len(kept) == before:
-            break
-    return kept
+    minimal: bool = True
+    """Whether no single node can be left out; else a limit ended the search."""
+    unknown: int = 0
+    """Nodes without which there is no model, or the check did not end."""
 
 
 def main_nodes(document: Document) -> list[Node] | None:
@@ -107,7 +67,17 @@ def main_nodes(document: Document) -> list[Node] | None:
     return nodes and ([node for node in nodes if not is_constant(node)] or nodes)
 
 
-def minimize_nodes(document: Document, main: Sequence[Node]) -> NodeSearch:
+def node_labels(document: Document, main: Sequence[Node]) -> dict[Node, str]:
+    """Return the names of nodes, and of those in their bodies and functions."""
+    return {node: " › ".join((*node.scope.path, node.ref)) for node in reached(document, main)}
+
+
+def minimize_nodes(
+    document: Document,
+    main: Sequence[Node],
+    labels: Mapping[Node, str],
+    trials: Trials[Subset, Outcome],
+) -> Generator[Event, None, tuple[list[Node], Found]]:
     """Find a minimal set of nodes of a model that still fails, also in bodies and local functions.
 
     The main graph comes first, with whole bodies; then all remaining nodes, each by itself.
@@ -115,40 +85,50 @@ def minimize_nodes(document: Document, main: Sequence[Node]) -> NodeSearch:
     Args:
         document: The model, which fails.
         main: The result of :func:`main_nodes`.
-
-    Yields:
-        Nodes to try, with the nodes whose bodies or functions they are in; expects to be sent
-        whether they fail.
+        labels: The result of :func:`node_labels`.
+        trials: Say of the labels of nodes, with those of the nodes whose bodies or functions they
+            are in, whether they suffice to fail.
 
     Returns:
-        The remaining nodes.
+        The remaining nodes, and the result of the last search.
     """
-    kept = yield from _minimize_items(main, lambda part: list(reached(document, part)))
-    items = list(reached(document, kept))
-    if len(items) == len(kept):
-        return items
-    inner_nodes = yield from _minimize_items(
-        items, lambda part: _with_reachable_owners(document, part)
+    found = yield from _minimize_items(
+        main, labels, lambda part: list(reached(document, part)), trials
     )
-    return _with_reachable_owners(document, inner_nodes)
+    kept = _items(main, labels, found)
+    items = list(reached(document, kept))
+    if len(items) == len(kept) or not found.is_whole:
+        return items, found
+
+    def owned(nodes: Sequence[Node]) -> list[Node]:
+        """Drop nodes of bodies whose owners are gone, and nodes of functions without a call."""
+        main = [node for node in nodes if node.scope is document.main]
+        return list(reached(document, main, set(nodes)))
+
+    found = yield from _minimize_items(items, labels, owned, trials)
+    return owned(_items(items, labels, found)), found
 
 
-def _with_reachable_owners(document: Document, nodes: Sequence[Node]) -> list[Node]:
-    """Drop nodes of bodies whose owners are gone, and nodes of functions without a call."""
-    main = [node for node in nodes if node.scope is document.main]
-    return list(reached(document, main, set(nodes)))
+def _items(items: Sequence[Node], labels: Mapping[Node, str], found: Found) -> list[Node]:
+    """Return the nodes that were found; all where a limit ended a search before any were."""
+    if found.things is None:
+        return [*items]
+    kept = set(found.things)
+    return [node for node in items if labels[node] in kept]
 
 
-def _minimize_items(items: Sequence[Node], tried: Callable[[list[Node]], list[Node]]) -> NodeSearch:
-    search = minimize(len(items))
-    answer: bool | None = None
-    while True:
-        try:
-            part = next(search) if answer is None else search.send(answer)
-        except StopIteration as end:
-            return [items[at] for at in end.value]
-        nodes = tried([items[at] for at in part])
-        answer = (yield nodes) if nodes else False
+def _minimize_items(
+    items: Sequence[Node],
+    labels: Mapping[Node, str],
+    tried: Callable[[list[Node]], list[Node]],
+    trials: Trials[Subset, Outcome],
+) -> Generator[Event, None, Found]:
+    def question(kept: Subset) -> Subset | None:
+        nodes = tried([node for node in items if labels[node] in kept])
+        return frozenset(labels[node] for node in nodes) or None
+
+    names = [labels[node] for node in items]
+    return (yield from trials.smallest(names, question, Order.NEIGHBOURS))
 
 
 # --- models of some of the nodes ------------------------------------------------------------------

@@ -118,6 +118,17 @@ class Repair(Verification):
         spellings=("--repair",),
         page=_PAGE,
     )
+    limit: float | None = param(
+        None,
+        label="Repair limit",
+        help="Start no trial of --repair after this time. The same command resumes it.",
+        unit="s",
+        minimum=0,
+        spellings=("--limit",),
+        metavar="S",
+        empty="as long as the fewest nodes take, at most 20 s, or 120 s to quantize",
+        page=_PAGE,
+    )
 
     def require(self) -> None:
         """Refuse a repair without a comparison.
@@ -128,6 +139,8 @@ class Repair(Verification):
         super().require()
         if self.repair and (self.values == "never" or not self.verify):
             raise UsageError("--repair needs the values to be compared")
+        if self.limit is not None and not self.repair:
+            raise UsageError("--limit is for --repair")
 
 
 @dataclass(frozen=True)

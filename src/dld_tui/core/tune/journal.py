@@ -52,19 +52,17 @@ class Journal:
         cls, settings: Mapping[str, JSON], document: Document, *, again: bool = False
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
-        from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name, stamps
         from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
         from dld_tui.core.settings.paths import cache_dir
+        from dld_tui.core.trials import search_facts, search_name
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))
-        folder = Path(inputs) if isinstance(inputs, str) else None
-        facts = model_and_inputs(kept, document, folder)
+        folders = [Path(text) for text in (inputs, calibration) if isinstance(text, str)]
+        facts = search_facts(kept, document, folders)
         # Times and candidates of other versions or fewer processors are not those of this run.
         facts |= {name: package_version(name) for name in _PACKAGES}
         facts |= {"cpu": cpu_name(), "threads": usable_threads()}
-        if isinstance(calibration, str):
-            facts["calibration"] = stamps(sorted(Path(calibration).rglob("*")))
         path = cache_dir() / "tune" / search_name(facts)
         lock = _locked(path.with_suffix(".lock"))
         if lock is None:  # another run has the journal: this one leaves nothing for the next

@@ -1,0 +1,528 @@
+"""The search for the fewest things that suffice: any rule, any end, and the journal of trials."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.trials import (
+    Answer,
+    Found,
+    Journal,
+    Limits,
+    Order,
+    Outcome,
+    Subset,
+    Trials,
+    Words,
+    expected_trials,
+    limit_notes,
+    ranking_trials,
+    search_name,
+    stamps,
+    subset_key,
+    unknown_notes,
+)
+
+NODES = [f"n{number}" for number in range(64)]
+FEW = list("abcdefgh")
+YES, NO, UNKNOWN = Answer.SUFFICIENT, Answer.INSUFFICIENT, Answer.UNKNOWN
+Rule = Callable[[Subset], Answer]
+T = TypeVar("T")
+ORDERS = pytest.mark.parametrize("order", [*Order])
+
+
+class Oracle:
+    """Answers by a rule, and remembers what it was asked."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.asked: list[Subset] = []
+
+    def __call__(self, kept: Subset) -> Generator[Event, None, Outcome]:
+        self.asked.append(kept)
+        yield Progress(1, 2, "B", "converting")
+        return Outcome(self.rule(kept), noise=0.0)
+
+
+def trials_of(
+    oracle: Callable[[Subset], Generator[Event, None, Outcome]],
+    journal: Journal[Outcome] | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    *,
+    is_quick: bool = True,
+) -> Trials[Subset, Outcome]:
+    return Trials(
+        oracle,
+        subset_key,
+        journal if journal is not None else Journal(Outcome, None),
+        limits,
+        lambda kept: f"{len(kept)} kept",
+        Words("good", "not good", is_quick=is_quick),
+    )
+
+
+def run(steps: Generator[Event, None, T]) -> tuple[T, list[Event]]:
+    events: list[Event] = []
+    while True:
+        try:
+            events.append(next(steps))
+        except StopIteration as end:
+            return end.value, events
+
+
+def smallest(
+    things: Sequence[str], rule: Rule, order: Order = Order.LIKELY_FIRST
+) -> tuple[Found, list[Subset]]:
+    oracle = Oracle(rule)
+    found, _ = run(trials_of(oracle).smallest(things, lambda kept: kept, order))
+    return found, oracle.asked
+
+
+def needs(*names: str) -> Rule:
+    return lambda kept: YES if kept >= set(names) else NO
+
+
+def every_subset(things: Sequence[str]) -> Iterator[Subset]:
+    for count in range(len(things) + 1):
+        yield from map(frozenset, itertools.combinations(things, count))
+
+
+# --- what is found, against all subsets -----------------------------------------------------------
+
+
+@ORDERS
+@given(data=st.data())
+def test_any_monotone_rule(order: Order, data: st.DataObject) -> None:
+    """A set suffices when it holds one of some sets: the result is one of the minimal ones."""
+    good = data.draw(st.lists(st.frozensets(st.sampled_from(FEW), max_size=4), max_size=4))
+    things = data.draw(st.permutations(FEW))
+
+    def rule(kept: Subset) -> Answer:
+        return YES if any(kept >= one for one in good) else NO
+
+    minimal = {
+        one for one in every_subset(FEW)
+        if rule(one) is YES and not any(rule(one - {thing}) is YES for thing in one)
+    }  # fmt: skip
+    found, asked = smallest(things, rule, order)
+    assert len(asked) == len(set(asked)), "no set is tried twice"
+    if not minimal:
+        assert found.things is None
+        return
+    assert found.things is not None
+    assert frozenset(found.things) in minimal
+    assert list(found.things) == [thing for thing in things if thing in found.things]
+    assert (found.is_whole, found.untried, found.unknown) == (True, [], [])
+
+
+@ORDERS
+@given(answers=st.lists(st.sampled_from(Answer), min_size=32, max_size=32))
+def test_any_rule_at_all(order: Order, answers: list[Answer]) -> None:
+    """Not monotone, and with trials that fail: the claims hold for the very outcomes."""
+    table = dict(zip(every_subset(FEW[:5]), answers, strict=True))
+    found, asked = smallest(FEW[:5], table.__getitem__, order)
+    assert len(asked) == len(set(asked))
+    if found.things is None:
+        assert table[frozenset()] is not YES
+        assert table[frozenset(FEW[:5])] is not YES
+        return
+    kept = frozenset(found.things)
+    assert table[kept] is YES
+    without = {thing: table[kept - {thing}] for thing in found.things}
+    assert YES not in without.values()
+    assert found.unknown == [thing for thing in found.things if without[thing] is UNKNOWN]
+    assert found.untried == []
+
+
+@ORDERS
+@pytest.mark.parametrize(
+    "needed", [(), ("n0",), ("n63",), ("n3", "n40"), ("n1", "n2", "n3", "n60"), tuple(NODES[:20])]
+)
+def test_exactly_what_is_needed_is_found(needed: tuple[str, ...], order: Order) -> None:
+    assert smallest(NODES, needs(*needed), order)[0].things == needed
+
+
+def test_pairs_that_only_go_together_are_left_out_of_neighbours() -> None:
+    """As where one of two nodes alone gives no valid model: no single one of them can go."""
+
+    def rule(kept: Subset) -> Answer:
+        pairs = [(NODES[at], NODES[at + 1]) for at in range(0, 64, 2)]
+        if any((a in kept) != (b in kept) for a, b in pairs):
+            return UNKNOWN
+        return YES if "n20" in kept else NO
+
+    found, asked = smallest(NODES, rule, Order.NEIGHBOURS)
+    assert found.things == ("n20", "n21")
+    assert found.unknown == ["n20", "n21"]
+    assert limit_notes(found, "node") == []
+    assert unknown_notes(found, "node") == [
+        "2 of 2 nodes may not be needed: the trial without them failed itself"
+    ]
+    assert len(asked) < 40
+
+
+# --- how many trials it takes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("things", [1, 10, 300, 2000])
+@pytest.mark.parametrize("needed", [0, 1, 3])
+def test_the_expected_number_of_trials_holds(things: int, needed: int) -> None:
+    names = [str(number) for number in range(things)]
+    wanted = names[:: max(1, things // 4)][:needed]
+    _, asked = smallest(names, needs(*wanted))
+    assert len(asked) <= expected_trials(things, max(1, len(wanted)))[1]
+
+
+def test_the_likely_things_are_tried_first() -> None:
+    _, few = smallest(NODES, needs("n0", "n1"))
+    _, many = smallest(NODES[::-1], needs("n0", "n1"))
+    assert len(few) <= 8
+    assert len(few) < len(many)
+
+
+def test_many_that_are_needed_take_about_two_trials_each() -> None:
+    found, asked = smallest(NODES, needs(*NODES[:40]))
+    assert found.things == tuple(NODES[:40])
+    assert len(asked) <= 2 * 40 + 2 * math.log2(len(NODES)) + 4
+
+
+def test_one_neighbour_of_many_takes_few_small_trials() -> None:
+    names = [f"{number}" for number in range(4096)]
+    found, asked = smallest(names, needs("1234"), Order.NEIGHBOURS)
+    assert found.things == ("1234",)
+    assert len(asked) < 30
+    assert sum(map(len, asked)) < 6 * len(names), "halves, so that trials become cheap"
+
+
+def test_when_all_are_not_enough() -> None:
+    found, asked = smallest(NODES, lambda kept: NO)
+    assert (found.things, found.is_whole, len(asked)) == (None, True, 2)
+
+
+# --- the guided search ----------------------------------------------------------------------------
+
+
+def guided(
+    parts: dict[str, float],
+    most: float,
+    limits: Limits = Limits(),  # noqa: B008
+) -> tuple[Found, list[Subset]]:
+    """Search where each thing that is left out adds noise."""
+    asked: list[Subset] = []
+
+    def oracle(kept: Subset) -> Generator[Event, None, Outcome]:
+        yield from ()
+        asked.append(kept)
+        noise = sum(part for node, part in parts.items() if node not in kept)
+        return Outcome(YES if noise <= most else NO, noise=noise, seconds=1.0)
+
+    trials = trials_of(oracle, limits=limits)
+    return run(trials.guided([*parts], lambda kept: kept))[0], asked
+
+
+def test_what_matters_most_is_found_wherever_it_is() -> None:
+    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0, "n50": 2.0, "n51": 1.0}
+    found, asked = guided(parts, 0.5)
+    assert found.things == ("n17", "n50", "n51"), "the worst first"
+    assert len(asked) == len(set(asked)), "no set is tried twice"
+    assert len(asked) <= 45, "only the blocks that matter are looked into"
+    assert guided(parts, 10.0)[0].things == ()
+    assert guided(parts, -1.0)[0].things is None
+
+
+def test_the_fewest_are_kept_where_noise_adds_up() -> None:
+    parts = {node: 1.0 + at % 7 for at, node in enumerate(NODES)}
+    found, _ = guided(parts, 100.0)
+    left, fewest = sum(parts.values()), 0
+    for part in sorted(parts.values(), reverse=True):
+        if left > 100:
+            left, fewest = left - part, fewest + 1
+    assert len(found.things or ()) == fewest
+
+
+def test_without_time_to_rank_things_the_search_goes_on_in_the_order_of_blocks() -> None:
+    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0, "n50": 2.0, "n51": 1.0}
+    found, asked = guided(parts, 0.5, Limits(seconds=30.0))
+    assert sorted(found.things or ()) == ["n17", "n50", "n51"]
+    assert not any(len(kept) == len(parts) - 1 for kept in asked), "no thing alone was left out"
+
+
+@given(st.lists(st.floats(0, 4), min_size=1, max_size=12), st.floats(0, 10))
+def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: float) -> None:
+    parts = {f"n{at}": part for at, part in enumerate(noise)}
+
+    def total(kept: Subset) -> float:
+        return sum(part for node, part in parts.items() if node not in kept)
+
+    found, asked = guided(parts, most)
+    assert found.things is not None, "with all kept there is no noise"
+    kept = frozenset(found.things)
+    assert total(kept) <= most
+    assert kept in asked
+    assert all(total(kept - {node}) > most for node in kept)
+    assert len(asked) <= ranking_trials(len(parts)) + expected_trials(len(parts), len(parts))[1]
+
+
+# --- a set that grows -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Blaming(Outcome):
+    blamed: tuple[str, ...] = ()
+
+
+def grown(rule: Rule, rounds: int) -> tuple[Found, list[tuple[Subset, int]]]:
+    asked: list[tuple[Subset, int]] = []
+
+    def oracle(question: tuple[Subset, int]) -> Generator[Event, None, Blaming]:
+        yield from ()
+        asked.append(question)
+        kept, most = question
+        return Blaming(rule(kept), blamed=tuple([n for n in FEW if n not in kept][:most]))
+
+    trials = Trials(
+        oracle, lambda question: subset_key(question[0]), Journal(Blaming, None), Limits(),
+        lambda question: "", Words("good", "not good"),
+    )  # fmt: skip
+    steps = trials.grown(lambda kept, most: (kept, most), lambda out: out.blamed, rounds)
+    return run(steps)[0], asked
+
+
+def test_a_set_grows_by_what_is_blamed_ever_more_at_a_time() -> None:
+    found, asked = grown(needs("c"), 9)
+    assert found.things == tuple("abc")
+    assert [len(kept) for kept, _ in asked] == [0, 1, 3]
+    assert [most for _, most in asked] == [1, 2, 4]
+    assert grown(needs(), 9)[0].things == ()
+
+
+def test_a_set_that_cannot_grow_further_is_the_only_one_that_is_told() -> None:
+    found, asked = grown(lambda kept: NO, 9)
+    assert (found.things, found.is_whole) == (None, True)
+    assert [*found.tried] == [frozenset(FEW)]
+    found, asked = grown(lambda kept: NO, 2)
+    assert len(asked) == 3
+    assert [*found.tried] == [frozenset("abc")]
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", range(1, 14))
+def test_a_limit_of_trials_gives_the_best_so_far_and_says_what_it_is(most: int) -> None:
+    oracle = Oracle(needs("n7", "n30"))
+    trials = trials_of(oracle, limits=Limits(trials=most))
+    found, _ = run(trials.smallest(NODES, lambda kept: kept))
+    assert trials.made == most == len(oracle.asked)
+    good = [kept for kept in oracle.asked if oracle.rule(kept) is YES]
+    assert not found.is_whole
+    if not good:
+        assert found.things is None
+        assert limit_notes(found, "node") == []
+        return
+    assert len(found.things or ()) == min(map(len, good))
+    assert "the same command resumes it" in limit_notes(found, "node")[0]
+    assert set(found.untried) == {
+        thing for thing in found.things or ()
+        if frozenset(found.things or ()) - {thing} not in oracle.asked
+    }  # fmt: skip
+
+
+def test_no_trial_begins_after_the_time_but_some_are_made_in_any_case() -> None:
+    now = 0.0
+
+    def oracle(kept: Subset) -> Generator[Event, None, Outcome]:
+        nonlocal now
+        yield from ()
+        now += 10
+        return Outcome(needs("n7")(kept))
+
+    def made(limits: Limits) -> tuple[int, float]:
+        nonlocal now
+        now = 0.0
+        trials = Trials(
+            oracle, subset_key, Journal(Outcome, None), limits, lambda kept: "",
+            Words("good", "not good"), lambda: now,
+        )  # fmt: skip
+        found, _ = run(trials.smallest(NODES, lambda kept: kept))
+        return trials.made, trials.seconds if not found.is_whole else -1
+
+    assert made(Limits(seconds=35)) == (4, 40)
+    assert made(Limits(seconds=0)) == (1, 10)
+    assert made(Limits(seconds=5, least=6)) == (6, 60)
+    assert made(Limits())[1] == -1
+
+
+# --- outcomes that change -------------------------------------------------------------------------
+
+
+def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path) -> None:
+    answers = iter([NO, YES, NO, YES, NO, NO, NO, NO])
+    oracle = Oracle(lambda kept: next(answers))
+    path = tmp_path / "j.jsonl"
+    journal = Journal(Outcome, path)
+    trials = trials_of(oracle, journal)
+    found, events = run(trials.smallest(list("ab"), lambda kept: kept))
+    assert found.things == ("b",)
+    assert not trials.changed
+    outcome, events = run(trials.confirm(frozenset("b")))
+    assert outcome == Outcome(NO, noise=0.0)
+    assert trials.changed == ["1 kept: good, then not good"]
+    warnings = [event.text for event in events if isinstance(event, Log)]
+    assert warnings == ["the outcome changed when it was repeated: 1 kept: good, then not good"]
+    again, _ = run(trials.smallest(list("ab"), lambda kept: kept))
+    assert again.things == ("a", "b"), "the search goes on with what is known now"
+    journal.close()
+    assert Journal(Outcome, path).known[subset_key("b")].answer is NO
+
+
+def test_the_same_outcome_again_says_nothing() -> None:
+    trials = trials_of(Oracle(needs("a")))
+    run(trials.smallest(list("ab"), lambda kept: kept))
+    run(trials.confirm(frozenset("a")))
+    assert trials.changed == []
+
+
+def test_confirming_by_another_oracle() -> None:
+    other = Oracle(lambda kept: UNKNOWN)
+    trials = trials_of(Oracle(needs("a")))
+    run(trials.smallest(list("ab"), lambda kept: kept))
+    outcome, _ = run(trials.confirm(frozenset("a"), other))
+    assert other.asked == [frozenset("a")]
+    assert outcome == Outcome(UNKNOWN, noise=0.0)
+    assert trials.changed == ["1 kept: good, then unknown"]
+
+
+# --- what is told ---------------------------------------------------------------------------------
+
+
+def test_there_is_one_progress_line_whatever_an_oracle_tells() -> None:
+    trials = trials_of(Oracle(needs("n7")), limits=Limits(trials=50))
+    _, events = run(trials.smallest(NODES, lambda kept: kept))
+    progress = [event for event in events if isinstance(event, Progress)]
+    assert progress[0] == Progress(0, 50, "trials", "Trial 1: 0 kept")
+    assert progress[1] == Progress(0, 50, "trials", "Trial 1: 0 kept (converting)")
+    assert progress[-1].stage.endswith("; fewest so far: 5 (converting)")
+    assert {event.unit for event in progress} == {"trials"}
+
+
+def test_quick_trials_are_told_when_they_bring_a_search_further() -> None:
+    trials = trials_of(Oracle(needs("n7")))
+    _, events = run(trials.smallest(NODES, lambda kept: kept))
+    lines = [event.text for event in events if isinstance(event, Log)]
+    sizes = [int(line.split(": ")[1].split()[0]) for line in lines]
+    assert sizes[0] == 64
+    assert sizes[-1] == 1
+    assert all(after <= before * 0.8 for before, after in itertools.pairwise(sizes))
+    slow = trials_of(Oracle(needs("n7")), is_quick=False)
+    _, events = run(slow.smallest(NODES, lambda kept: kept))
+    assert sum(isinstance(event, Log) for event in events) == slow.made
+
+
+# --- the journal ----------------------------------------------------------------------------------
+
+
+def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Found:
+    journal = Journal(Outcome, path)
+    trials = trials_of(oracle, journal)
+    found, _ = run(trials.smallest(FEW, lambda kept: kept, order))
+    assert trials.made + trials.replayed == len(found.tried)
+    journal.close()
+    return found
+
+
+@ORDERS
+def test_a_search_resumes_at_every_cut_of_its_journal(order: Order, tmp_path: Path) -> None:
+    """As after a kill at any byte that was written: the same result, and no trial twice."""
+
+    def rule(kept: Subset) -> Answer:
+        return UNKNOWN if kept == frozenset("bc") else needs("c", "f")(kept)
+
+    path = tmp_path / "s.jsonl"
+    oracle = Oracle(rule)
+    whole = search(path, oracle, order)
+    data = path.read_bytes()
+    for end in range(len(data) + 1):
+        path.write_bytes(data[:end])
+        known = data[:end].count(b"\n")
+        rest = Oracle(rule)
+        found = search(path, rest, order)
+        assert found == whole
+        # A line whose end alone is missing counts.
+        assert len(oracle.asked) - len(rest.asked) in (known, known + 1)
+        assert search(path, last := Oracle(rule), order) == whole
+        assert last.asked == [], "what was added behind a cut line is read again"
+
+
+@settings(max_examples=60)
+@given(place=st.floats(0, 0.999), bit=st.integers(0, 7))
+def test_a_line_that_is_damaged_is_tried_again(
+    tmp_path_factory: pytest.TempPathFactory, place: float, bit: int
+) -> None:
+    path = tmp_path_factory.mktemp("j") / "s.jsonl"
+    oracle = Oracle(needs("c", "f"))
+    whole = search(path, oracle)
+    data = bytearray(path.read_bytes())
+    data[int(place * len(data))] ^= 1 << bit
+    path.write_bytes(bytes(data))
+    rest = Oracle(needs("c", "f"))
+    assert search(path, rest) == whole
+    assert len(rest.asked) <= 2, "a changed end of a line costs two lines"
+
+
+def test_lines_of_other_searches_and_other_files_are_left_out(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.jsonl", tmp_path / "other.jsonl"
+    search(other, Oracle(lambda kept: YES))
+    mine.write_bytes(other.read_bytes() + b"\xff\xfe\x00\n{}\n[1, 2]\nnull\n" + b"x " * 9)
+    rest = Oracle(needs("c"))
+    assert search(mine, rest).things == ("c",)
+    assert len(rest.asked) == len(set(rest.asked)) > 2
+    assert search(mine, last := Oracle(needs("c"))).things == ("c",)
+    assert last.asked == []
+
+
+def test_a_search_that_is_repeated_from_the_start_forgets(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "s.jsonl"
+    search(path, Oracle(needs("c")))
+    assert len(Journal(Outcome, path).known) > 3
+    anew = Journal(Outcome, path, again=True)
+    anew.add("k", Outcome(YES))
+    anew.close()
+    assert [*Journal(Outcome, path).known] == ["k"]
+
+
+def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert search(tmp_path / "file" / "s.jsonl", Oracle(needs("c"))).things == ("c",)
+
+
+def test_only_one_process_at_a_time_writes_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    first, second = Journal(Outcome, path), Journal(Outcome, path)
+    first.add("a", Outcome(YES))
+    assert not second.claim()
+    second.add("b", Outcome(NO))
+    assert second.known == {"b": Outcome(NO)}
+    first.close()
+    third = Journal(Outcome, path)
+    assert (third.known, third.claim()) == ({"a": Outcome(YES)}, True)
+    third.forget()
+    assert not path.exists()
+
+
+def test_the_name_of_a_search_follows_its_files(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    first = search_name({"files": stamps([file])})
+    file.write_text("model")
+    assert search_name({"files": stamps([file])}) != first
+    assert search_name({"files": stamps([file])}) == search_name({"files": stamps([file])})
