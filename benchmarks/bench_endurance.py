@@ -1,9 +1,13 @@
-"""Thousands of mixed actions in one session: memory, descriptors, threads, journals, latency."""
+"""Thousands of mixed actions in one session: memory, descriptors, threads, journals, latency.
+
+With ``--keys`` instead drawn keys, noise and new sizes in many sessions: ends, hangs, lost edits.
+"""
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
 import statistics
 import sys
 import time
@@ -12,9 +16,13 @@ from pathlib import Path
 from benchmarks import harness
 from benchmarks.terminal import Terminal
 from dld_tui.core.document.samples import write_demo_models
+from tests.support.random_keys import Outcome, session
+from tests.support.typist import Programs
 
 ESC, ENTER, OPEN, CLOSE, PALETTE, REDO = "\x1b", "\r", "\x0f", "\x17", "\x10", "\x19"
 MEMORY_MB, LATENCY_RATIO = 40.0, 1.5
+ANSWER_S, ANSWERS_S = 60.0, 2.0
+"""A program that does not answer for so long hangs; it should answer within the second."""
 DEEPEST, MOVES = 6, 100
 """Dialogs over each other at most; keys that a latency is measured with."""
 _BETWEEN_S, _ESC_S, _AFTER_S = 0.03, 0.15, 0.4
@@ -35,7 +43,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--each", type=int, default=40, help="actions before the tab is closed")
     parser.add_argument("--minutes", type=float, default=600, help="so long at most")
     parser.add_argument("--seed", type=int, default=1, help="of the order of actions")
+    parser.add_argument("--keys", type=int, default=0, help="type so many drawn keys instead")
+    parser.add_argument("--session", type=int, default=1_000, help="keys of one run of the program")
     options = parser.parse_args(argv)
+    if options.keys:
+        return _drawn(options.keys, options.session, options.seed, options.minutes)
     draw = random.Random(options.seed)
     began = time.perf_counter()
     with harness.work_folder() as folder:
@@ -65,6 +77,29 @@ def main(argv: list[str]) -> int:
         bound = early[at] * LATENCY_RATIO if at else None  # the first depends on what else runs
         table.add(f"one row at the start, {name}", early[at])
         table.add(f"one row at the end, {name}", late[at], bound=bound, rule="1.5 times")
+    return table.finish()
+
+
+def _drawn(keys: int, each: int, seed: int, minutes: float) -> int:
+    """Type drawn keys in sessions and print what came of it; return 1 when something was wrong."""
+    total, began = Outcome(), time.perf_counter()
+    with harness.work_folder() as folder, Programs() as programs:
+        while total.keys < keys and time.perf_counter() < began + 60 * minutes:
+            place = folder / str(total.sessions)
+            place.mkdir()
+            outcome = session(programs, place, seed + total.sessions, each, ANSWER_S)
+            total.add(outcome)
+            print(
+                f"{total.keys:,} keys, {(time.perf_counter() - began) / 60:.1f} min, "
+                f"slowest {outcome.slowest_s:.2f} s, {len(total.faults)} faults",
+                *outcome.faults, sep="\n  ", file=sys.stderr, flush=True,
+            )  # fmt: skip
+            shutil.rmtree(place, ignore_errors=True)
+    spent = (time.perf_counter() - began) / 60
+    title = f"{total.keys:,} drawn keys in {total.sessions} sessions and {spent:.0f} minutes"
+    table = harness.Table(f"{title}; {total.edits} edits of {total.replayed} journals made again")
+    table.add("faults", len(total.faults), unit="", bound=0.0, rule="none")
+    table.add("longest without an answer", total.slowest_s, unit="s", bound=ANSWERS_S, rule="2 s")
     return table.finish()
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from rich.text import Text
+from rich.console import RenderableType
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
@@ -40,6 +40,7 @@ from dld_tui.widgets.shell.command_dispatch import (
     hint,
     use_keys,
 )
+from dld_tui.widgets.shell.ending import Ending
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.themes import THEMES, KeptStylesheet
@@ -119,7 +120,7 @@ class DldApp(Tabs, Commands, App[int]):
         self._first_paths = list(paths)
         self.first_comparison: tuple[Path, Path, bool] | None = None
         """The models to compare at the start, and whether with their weights."""
-        self._last_words = ""
+        self.ending = Ending(self)
         for theme in THEMES:
             self.register_theme(theme)
         self.use_config(self.config)
@@ -157,6 +158,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def on_mount(self) -> None:
         """Report invalid settings, and open the files that were named."""
+        self.ending.listen()
         secrets.use(DialogAsker(self))
         self.set_timer(_STARTED_S, collector.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
@@ -259,7 +261,8 @@ class DldApp(Tabs, Commands, App[int]):
         """Search all commands that make sense here."""
         from dld_tui.screens.home.palette import Palette
 
-        self.push_screen(Palette(self.screen), Palette.run_chosen(self))
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(self.screen), Palette.run_chosen(self))
 
     def action_redraw(self) -> None:
         """Draw the whole screen again, e.g. after another program wrote over it."""
@@ -419,14 +422,15 @@ class DldApp(Tabs, Commands, App[int]):
             else:  # on the way out nobody can read it; often it has only lost its screen
                 terminal.log("".join(traceback.format_exception(error.error)))
             return
-        path = terminal.log("".join(traceback.format_exception(error)))
-        where = f"; details in {path}" if path else ""
-        self._last_words = f"dld: internal error: {type(error).__name__}: {error}{where}"
+        self.ending.by_error(error)
         super()._handle_exception(error)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """Show nothing: what ended the program is said in one line."""
 
     def _fatal_error(self) -> None:
         # Textual would print a page of local variables; the log has the traceback.
-        self.panic(Text(visible(self._last_words)))
+        self._close_messages_no_wait()
 
     def watch_app_focus(self, focused: bool) -> None:
         """Notify the visible page; a page that watched the app would never be freed."""
@@ -435,8 +439,15 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Handle a key when the one before it has had all its effects."""
+        if isinstance(event, events.Resize) and self._is_outdated(event):
+            return
         if self.keys.admit(event):
             await super().on_event(event)
+
+    def _is_outdated(self, event: events.Resize) -> bool:
+        """Return whether the terminal has another size by now; it tells of that, too."""
+        present = getattr(self._driver, "present_size", event.size)
+        return present != event.size
 
     def on_key(self, event: events.Key) -> None:
         """Show why a disabled command does nothing."""
@@ -461,12 +472,24 @@ class DldApp(Tabs, Commands, App[int]):
 
 
 def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | None = None) -> int:
-    """Run the user interface on some files, or on a comparison, and return the exit status."""
+    """Run the user interface on some files, or on a comparison, and return the exit status.
+
+    Raises:
+        DldError: It was ended by an error or a signal; unsaved edits are kept.
+    """
     from dld_tui.widgets.shell.driver import DiffDriver
 
-    sys.setswitchinterval(_SWITCH_S)
-    with terminal.guarded():
+    with terminal.guarded() as restore:
         app = DldApp(paths, driver_class=DiffDriver)
         app.first_comparison = comparison
+        show(app, restore)
+    if app.ending.error is not None:
+        raise app.ending.error
+    return app.return_value or 0
+
+
+def show(app: DldApp, restore: Callable[[], None]) -> None:
+    """Run an app on the terminal; `restore` gives the streams of the process back."""
+    sys.setswitchinterval(_SWITCH_S)
+    with app.ending.watched(restore):
         app.run(mouse=app.config.mouse)
-    return app.return_value or app.return_code or 0

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual import events
+from textual.geometry import Size
+from textual.screen import Screen
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.machine import terminal
 from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.paths import short
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home.welcome import WelcomeScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
@@ -189,10 +195,66 @@ async def test_a_crash_ends_with_one_line_and_a_log() -> None:
 
     with pytest.raises(RuntimeError, match="broken"):
         await run()
-    assert app.return_code == 1
     assert "broken" in terminal.log_path().read_text()
-    assert app._last_words.startswith("dld: internal error: RuntimeError: broken")
-    assert str(terminal.log_path()) in app._last_words
+    assert app.ending.error is not None
+    assert app.ending.error.status == ExitStatus.FAILED
+    assert str(app.ending.error).startswith("internal error: RuntimeError: broken")
+    assert str(short(terminal.log_path())) in str(app.ending.error)
+
+
+@pytest.mark.parametrize("place", ["page", "below a dialog", "another tab", "start page"])
+async def test_two_sizes_of_a_busy_page_are_one(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A screen whose queue holds two sizes must not lay out both, for ever."""
+    layouts: list[tuple[str, Size]] = []
+    refresh = Screen._refresh_layout
+
+    def count(self: Screen[Any], size: Size | None = None, scroll: bool = False) -> None:
+        layouts.append((type(self).__name__, size or self.outer_size))
+        refresh(self, size, scroll)
+
+    app, gate = DldApp(), asyncio.Event()
+    first, second = TextPage("first"), TextPage("second")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, first, second)
+        if place == "start page":
+            await pilot.press("ctrl+t")
+        busy = app.screen
+        if place == "below a dialog":
+            app.show_error(InputError("went wrong"))
+            await pilot.pause()
+        elif place == "another tab":
+            busy.call_later(gate.wait)
+            app.action_previous_tab()
+        busy.call_later(gate.wait)
+        others = 2 * [200]
+
+        def keep_busy(number: int) -> None:
+            others[number] -= 1
+            if others[number]:
+                busy.call_later(keep_busy, number)
+
+        monkeypatch.setattr(Screen, "_refresh_layout", count)
+        for number, size in enumerate((Size(100, 30), Size(90, 28))):
+            assert app._driver is not None
+            app._driver._size = size
+            app.post_message(events.Resize(size, size))
+            while app.size != size:
+                await asyncio.sleep(0)
+            busy.post_message(events.Resize(size, size))
+            keep_busy(number)  # messages between the sizes, else the first one is dropped
+        gate.set()
+        while not app.keys.at_rest or any(others):
+            await asyncio.sleep(0.001)
+        await pilot.pause()
+        if place == "another tab":
+            app.action_next_tab()
+            await pilot.pause()
+        assert len(layouts) < 30
+        assert {size for _, size in layouts} == {Size(90, 28)}
+        assert busy.outer_size == (90, 28)
+        assert len(rows_of(app)) == 28
 
 
 async def test_keys_are_remapped_and_mistakes_are_told() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -15,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.document.scripting.journal import crash_journals, journal_dir, standing_edits
 from dld_tui.core.machine import terminal
+from tests.support import models
 
 _LIST = """
 from dld_tui.core.machine import terminal
@@ -29,15 +32,58 @@ with terminal.guarded():
     app.run()
 """
 _PLAIN = """
-from dld_tui import app
-raise SystemExit(app.run())
+from dld_tui.cli.main import run
+raise SystemExit(run([]))
 """
 _CRASH = """
-from dld_tui import app
+from dld_tui.cli.main import run
 from dld_tui.widgets.shell.page import TabStrip
 def fail(*_): raise RuntimeError("broken here")
 TabStrip.content = fail
-raise SystemExit(app.run())
+raise SystemExit(run([]))
+"""
+_FAILING = """
+import os, signal, sys, threading, time
+from dld_tui import app
+from dld_tui.cli.main import run
+from dld_tui.widgets.shell import driver, ending
+from dld_tui.widgets.shell.key_parser import KeyParser
+from dld_tui.widgets.tasks import on_thread
+
+def endless(): endless()
+def throw(error): raise error
+def leave(number): os.kill(os.getpid(), number)
+
+class Broken:
+    def __init__(self, fileno): self.fileno = fileno
+    def write(self, text): raise OSError("broken")
+    flush = None
+
+class Ways:
+    def handler(app): raise RuntimeError("broken here")
+    def memory(app): raise MemoryError
+    def recursion(app): endless()
+    def leaving(app): raise SystemExit(0)
+    def interrupt(app): raise KeyboardInterrupt
+    def panic(app): app._handle_exception(RuntimeError("broken here"))
+    def reading(app): KeyParser.feed = lambda *_: throw(RuntimeError("broken here"))
+    def writing(app): app._driver._file._file = Broken(app._driver._file._file.fileno)
+    def term(app): leave(signal.SIGTERM)
+    def hup(app): leave(signal.SIGHUP)
+    def int(app): leave(signal.SIGINT)
+    def stuck(app):
+        ending._GRACE_S = 0.5
+        leave(signal.SIGTERM)
+        while True: time.sleep(0.01)
+    def busy_thread(app):
+        ending._GRACE_S = 0.5
+        app.tasks.start(on_thread(threading.Event().wait), "work")
+        raise RuntimeError("broken here")
+    def thread(app): threading.Thread(target=throw, args=(RuntimeError("broken here"),)).start()
+    def callback(app): app._loop.call_soon(throw, RuntimeError("broken here"))
+
+app.DldApp.action_help = getattr(Ways, sys.argv[1])
+raise SystemExit(run([sys.argv[2]]))
 """
 
 
@@ -47,12 +93,12 @@ LIMIT_S = 60.0
 class Tty:
     """A program on a terminal of its own."""
 
-    def __init__(self, code: str, size: tuple[int, int]) -> None:
+    def __init__(self, code: str, size: tuple[int, int], *arguments: str) -> None:
         self.ended = False
         self.pid, self.fd = pty.fork()
         if not self.pid:
             os.environ["COLORTERM"] = "truecolor"
-            os.execv(sys.executable, [sys.executable, "-c", code])
+            os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
 
     def read(self, words: bytes | None = None, quiet_s: float = LIMIT_S) -> bytes:
@@ -109,6 +155,101 @@ def test_a_move_sends_little(started: Tty) -> None:
     started.read(quiet_s=0.5)
     sent = sum(started.key("j") for _ in range(60))
     assert 60 < sent < 60 * 400  # the view scrolls now and then; all of it is 2 kB and more
+
+
+@pytest.fixture
+def edited(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Tty]:
+    """Return the program with an unsaved edit of `chain.onnx`; ``?`` makes it fail."""
+    model = models.write(tmp_path, models.CHAIN, "chain.onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    tty = Tty(_FAILING, (80, 24), request.param, str(model))
+    tty.read(b"chain.onnx")
+    os.write(tty.fd, b"1jd\r")  # the first node goes
+    while not list(journal_dir().glob("*")):
+        tty.read(quiet_s=0.2)
+    yield tty
+    tty.end()
+
+
+def _left(tmp_path: Path) -> int:
+    """Return how many edits are offered at the next start."""
+    journals = crash_journals(tmp_path / "chain.onnx")
+    return sum(len(standing_edits(journal.lines)) for journal in journals if journal.matches)
+
+
+_BROKEN = {
+    "handler": "internal error: RuntimeError: broken here", "memory": "MemoryError",
+    "recursion": "RecursionError", "leaving": "SystemExit", "interrupt": "KeyboardInterrupt",
+    "panic": "broken here", "reading": "broken here", "writing": "OSError: broken",
+    "hup": "the terminal has gone", "busy_thread": "broken here",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("edited", "said", "status"),
+    [
+        *((way, said, 5) for way, said in _BROKEN.items()),
+        ("term", "SIGTERM", 130),
+        ("int", "SIGINT", 130),
+        ("stuck", "SIGTERM", 130),
+    ],
+    indirect=["edited"],
+    ids=[*_BROKEN, "term", "int", "stuck"],
+)
+def test_an_end_by_an_error_keeps_the_edits(
+    edited: Tty, said: str, status: int, tmp_path: Path
+) -> None:
+    def is_raw() -> bool:
+        return not termios.tcgetattr(edited.fd)[3] & termios.ICANON
+
+    assert is_raw()
+    os.write(edited.fd, b"?")
+    data = edited.read(quiet_s=0.5)
+    os.write(edited.fd, b"q")  # another read
+    data += edited.read()
+    assert edited.status() == status
+    assert not is_raw()
+    before, left, after = data.rpartition(b"\x1b[?1049l")
+    assert left
+    assert b"\x1b[?25h" in after
+    assert (before + left + after).rfind(b"\x1b[?1003l") > (before + left + after).rfind(b"1003h")
+    (line,) = re.findall(r"dld: (.+?)\r\n", re.sub(r"\x1b\[[0-9?;<]*[a-z]", "", after.decode()))
+    assert said in line
+    assert line.endswith(
+        "Unsaved edits are kept (chain.onnx: 1 edit): open the file again to restore them"
+    )
+    assert _left(tmp_path) == 1
+
+
+@pytest.mark.parametrize("edited", ["thread", "callback"], indirect=True)
+def test_what_fails_beside_the_app_is_shown(edited: Tty) -> None:
+    os.write(edited.fd, b"?")
+    assert b"broken here" in edited.read(b"broken here")
+    os.write(edited.fd, b"\x1b")
+    edited.read(quiet_s=0.5)
+    os.write(edited.fd, b"\x11d")  # quit, discard
+    edited.read()
+    assert edited.status() == 0
+    assert not list(journal_dir().glob("*"))
+
+
+@pytest.mark.parametrize("edited", ["handler"], indirect=True)
+def test_a_closed_terminal_ends_the_program(edited: Tty, tmp_path: Path) -> None:
+    os.close(edited.fd)
+    edited.fd = os.open(os.devnull, os.O_RDONLY)
+    assert edited.status() == 5
+    assert _left(tmp_path) == 1
+
+
+@pytest.mark.parametrize("edited", ["handler"], indirect=True)
+def test_no_byte_ends_the_program(edited: Tty) -> None:
+    os.write(edited.fd, bytes(range(0x80, 0x100)))
+    os.write(edited.fd, b"\x1b[97;1:3u\x1b[97:65;2u\x1b[27u\x1b[1;:1A\x1b[1114112u\x1b[M \xe4\xa0")
+    os.write(edited.fd, b"\x10")
+    assert b"Search" in edited.read(b"Search")
 
 
 @pytest.mark.parametrize("started", [(_PLAIN, (80, 24))], indirect=True, ids=["plain"])

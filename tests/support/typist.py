@@ -27,6 +27,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -77,11 +78,17 @@ def _state(app: Any) -> dict[str, Any]:
         shown = (_AGE.sub("", strip.text).rstrip() for strip in strips)
         screens.insert(0, [type(screen).__name__, *shown])
         seen = seen and screen.is_modal
-    documents = {}
+    documents, sources = {}, {}
     for page in app.pages:
         if getattr(page, "is_open", False) and hasattr(page, "document"):
-            digest = hashlib.sha256(bytes_of(page.document)).hexdigest()[:16]
+            document = page.document
+            digest = hashlib.sha256(bytes_of(document)).hexdigest()[:16]
             documents[page.tab_title] = digest
+            sources[page.tab_title] = {
+                "path": None if document.path is None else os.path.abspath(document.path),
+                "digest": digest, "dirty": document.dirty,
+                "unjournaled": document.journal_error is not None,
+            }  # fmt: skip
     top = app.screen
     focused = top.focused
     faults = []
@@ -92,17 +99,24 @@ def _state(app: Any) -> dict[str, Any]:
     return {
         "screens": screens,
         "documents": documents,
+        "sources": sources,
         "focus": None if focused is None else f"{type(focused).__name__}#{focused.id}",
         "told": app.told,
         "faults": faults,
     }
 
 
+def _awaited(app: Any) -> list[str]:
+    """Return what keys may wait for: running tasks, and screens."""
+    tasks = [f"{worker.group} ({worker.name})" for worker in app.workers if worker.is_running]
+    return [*tasks, *(type(screen).__name__ for screen in app.screen_stack)]
+
+
 def _run(paths: Sequence[str], control: int) -> None:
     """Be the program, with an ear on a pipe."""
     from textual._context import active_app
 
-    from dld_tui.app import DldApp
+    from dld_tui.app import DldApp, show
     from dld_tui.core.machine import terminal
     from dld_tui.widgets.shell.driver import DiffDriver
 
@@ -122,24 +136,30 @@ def _run(paths: Sequence[str], control: int) -> None:
 
     def listen() -> None:
         with open(control, "r+b", buffering=0) as pipe:
-            while pipe.read(1):
+            while question := pipe.read(1):
 
-                async def ask() -> dict[str, Any]:
+                async def ask(question: bytes = question) -> dict[str, Any]:
                     active_app.set(app)
+                    if question == b"!":
+                        return {"rests": app.keys.is_empty, "waits for": _awaited(app)}
                     return _state(app)
 
                 loop = app._loop
-                assert loop is not None
                 try:
+                    assert loop is not None, "it has ended"
                     state = asyncio.run_coroutine_threadsafe(ask(), loop).result(LIMIT_S)
                 except Exception as error:  # noqa: BLE001  # the typist shows it
                     state = {"faults": [f"{type(error).__name__}: {error}"]}
                 pipe.write(json.dumps(state).encode() + b"\n")
 
     threading.Thread(target=listen, daemon=True).start()
-    with terminal.guarded():
-        app.run(mouse=True)
-    os._exit(int(app.return_value or app.return_code or 0))
+    with terminal.guarded() as restore:
+        show(app, restore)
+    if app.ending.error is not None:
+        sys.stderr.write(f"dld: {app.ending.error}\n")
+        sys.stderr.flush()
+        os._exit(int(app.ending.error.status))
+    os._exit(int(app.return_value or 0))
 
 
 _WARMING = (
@@ -166,11 +186,11 @@ def _warm() -> None:
                     await asyncio.sleep(0.01)
 
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(_private(Path(folder)))
+        os.environ.update(private(Path(folder)))
         asyncio.run(use(Path(folder)))
 
 
-def _private(folder: Path) -> dict[str, str]:
+def private(folder: Path) -> dict[str, str]:
     """Return the variables that keep the settings of a run inside a folder."""
     names = ("CONFIG", "STATE", "CACHE", "DATA")
     folders = {f"XDG_{name}_HOME": str(folder / "home" / name.lower()) for name in names}
@@ -240,7 +260,7 @@ class Programs:
     def start(self, folder: Path, *paths: str, size: tuple[int, int] = (80, 24)) -> Typist:
         """Start the program in a folder, which holds its settings, too."""
         request = {
-            "environment": _private(folder), "folder": str(folder), "paths": paths, "size": size,
+            "environment": private(folder), "folder": str(folder), "paths": paths, "size": size,
         }  # fmt: skip
         with self._one_at_a_time:
             self._channel.send(json.dumps(request).encode())
@@ -290,9 +310,9 @@ class Typist:
                 raise TimeoutError("the program does not end")
             self.settle(0.02)
 
-    def write(self, text: str) -> None:
+    def write(self, text: str | bytes) -> None:
         """Send something in one write, or in as few as the terminal's buffer of 4 kB needs."""
-        data = text.encode()
+        data = text.encode() if isinstance(text, str) else text
         limit = time.monotonic() + LIMIT_S
         while data:
             if time.monotonic() > limit:
@@ -301,7 +321,49 @@ class Typist:
             if readable:
                 self._read()
             if writable:
-                data = data[os.write(self._master, data) :]
+                with suppress(BlockingIOError):
+                    data = data[os.write(self._master, data) :]
+            if not self.runs():
+                return
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size; the kernel tells the program."""
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+
+    def flags(self) -> int:
+        """Return the local flags of the terminal."""
+        return int(termios.tcgetattr(self._master)[3])
+
+    def answer(self, limit_s: float, *, all_keys: bool) -> float:
+        """Wait until the event loop answers; return the longest time that it did not.
+
+        Args:
+            limit_s: So long at most.
+            all_keys: Wait, too, until no key waits.
+
+        Raises:
+            TimeoutError: It does neither in time.
+        """
+        began = time.monotonic()
+        longest = 0.0
+        while self.runs():
+            asked = time.monotonic()
+            with suppress(BrokenPipeError):
+                self._control.sendall(b"!")
+            while not select.select([self._control], [], [], 0.005)[0] and self.runs():
+                if select.select([self._master], [], [], 0)[0]:
+                    self._read()
+                if time.monotonic() - asked > limit_s:
+                    raise TimeoutError("the program does not answer")
+            longest = max(longest, time.monotonic() - asked)
+            answer = self._control.recv(1 << 16) if self.runs() else b""
+            if not all_keys or b'"rests": false' not in answer:
+                break
+            if time.monotonic() - began > limit_s:
+                raise TimeoutError(f"keys wait for ever: {answer.decode()}")
+            self.settle(0.0)
+        return longest
 
     def slowly(self, keys: Iterable[str]) -> None:
         """Send keys, each when the one before has had all its effects."""

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dld_tui.cli import COMPLETE
@@ -139,7 +140,8 @@ def _report(status: ExitStatus, message: str, as_json: bool, error: DldError | N
     from dld_tui.core.text import visible
 
     if sys.stderr is not None:
-        print(f"dld: {visible(message)}", file=sys.stderr)  # noqa: T201 - the one place
+        with suppress(OSError):  # the terminal may have gone
+            print(f"dld: {visible(message)}", file=sys.stderr)  # noqa: T201 - the one place
     if as_json:
         from dld_tui.cli.output import has_written_json, write_json
 

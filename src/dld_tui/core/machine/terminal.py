@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -50,11 +50,14 @@ def _open_log() -> int:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guarded() -> Iterator[Callable[[], None]]:
     """Give the screen its own descriptor and send 1 and 2 to the log, until the block ends.
 
     When the log cannot be opened, stray output is thrown away. With standard error redirected
     (``2>file``) the screen is drawn where standard output goes.
+
+    Yields:
+        A function that gives 1 and 2 back before the block ends; any thread may call it.
     """
     screen = os.dup(2 if os.isatty(2) else 1)
     saved = {number: os.dup(number) for number in (1, 2)}
@@ -69,11 +72,17 @@ def guarded() -> Iterator[None]:
             os.dup2(sink, number)
         # Textual measures the terminal through the one and draws through the other.
         sys.__stdout__ = sys.__stderr__ = sys.stdout = sys.stderr = drawn  # type: ignore[misc]
-        yield
+        yield lambda: _give_back(saved)
     finally:
         sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr = files  # type: ignore[misc]
-        for number, copy in saved.items():
-            os.dup2(copy, number)
+        _give_back(saved)
+        for copy in saved.values():
             os.close(copy)
         os.close(sink)
-        drawn.close()
+        with suppress(OSError):  # the terminal may have gone
+            drawn.close()
+
+
+def _give_back(saved: Mapping[int, int]) -> None:
+    for number, copy in saved.items():
+        os.dup2(copy, number)

@@ -15,6 +15,7 @@ from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.containers import Container
 from textual.screen import Screen
+from textual.widget import AwaitMount
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
@@ -42,6 +43,8 @@ START = "start"
 OPENING = "opening"
 """The mode of the page shown until the first of the named files is recognised."""
 
+DEEPEST = 10
+"""Screens over each other in one tab."""
 
 _COLLECT_S, _COLLECT_MOST_S = 1.0, 16.0
 """So long after a tab is closed its memory is given back, and, where a thread or a busy machine
@@ -110,6 +113,8 @@ class Tabs(_Base):
     """A mixin of the app: opening, showing and closing pages."""
 
     pages: list[Page]
+    has_quit = False
+    """Whether the user has left, and been asked about what is not saved."""
     _modes_made = 0
 
     @property
@@ -132,6 +137,20 @@ class Tabs(_Base):
         self.add_mode(mode, lambda: cast("Screen[object]", page))
         self.pages.append(page)
         self.switch_mode(mode)
+
+    def push_screen(self, screen: Any, callback: Any = None, *args: Any, **options: Any) -> Any:
+        """Show a dialog or a page over what is seen; over very many it is dismissed at once.
+
+        Each dialog draws those below it from within: Python ends the program at about 20.
+        """
+        from dld_tui.widgets.dialogs.dialogs import QuitDialog
+
+        if len(self.screen_stack) < DEEPEST or isinstance(screen, QuitDialog):
+            return super().push_screen(screen, callback, *args, **options)
+        self.notify("Too many dialogs are open: close one first", severity="warning")
+        if callback is not None:
+            callback(None)
+        return AwaitMount(self.screen, [])
 
     def show_page(self, page: Page) -> None:
         """Show an open tab."""
@@ -197,6 +216,11 @@ class Tabs(_Base):
 
     def action_start_page(self) -> None:
         self.switch_mode(START)
+
+    def quit(self) -> None:
+        """Leave without asking; only this lets unsaved edits go."""
+        self.has_quit = True
+        self.exit(0)
 
 
 _WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
@@ -292,12 +316,12 @@ def ask_to_quit(app: Tabs, screens: Iterable[Screen[object]]) -> None:
     lost += [line for screen in screens if (line := str(getattr(screen, "at_work", "")))]
     going = [line for screen in screens if (line := str(getattr(screen, "goes_on", "")))]
     if not lost and not going:
-        app.exit(0)
+        app.quit()
         return
 
     def answered(answer: str | None) -> None:
         if answer == "discard":
-            app.exit(0)
+            app.quit()
         elif answer in ("save", "all"):
             shown = [page for page in unsaved if page is app.page] or unsaved[:1]
             # Jobs, and what is not saved yet, are asked about again.

@@ -319,8 +319,9 @@ class WorkspaceScreen(Page):
         for controller in self.controllers:
             controller.close()
         if self.model.is_open:
-            # After a crash the next session offers the edits again.
-            self.document.close(keep_journal=bool(self.app.return_code))
+            # Unless the user let the edits go, the next session offers them again.
+            app = host(self)
+            self.document.close(keep_journal=self in app.pages and not app.has_quit)
 
     # --- journals -------------------------------------------------------------------------------
 

@@ -13,25 +13,32 @@ Anything else is passed on as it is, and the known state of the screen is discar
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
+import select
+import selectors
+import shutil
 import signal
+import sys
 import termios
 import tty
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from types import FrameType
+from typing import Any, ParamSpec
 
+from textual import events
 from textual._ansi_sequences import SYNC_END, SYNC_START
-from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
+from textual.message import Message
 
-from dld_tui.core.errors import ExitStatus
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.shell.key_queue import KeyParser
+from dld_tui.widgets.shell.key_parser import KeyParser
 
 _TOKEN = re.compile(r"\x1b\[([0-9;]*)([Hm])|([^\x1b]+)")
 _FOREIGN = re.compile(r"\x1b(?!\[[0-9;]*[Hm])")
@@ -47,6 +54,7 @@ _GAP = 6
 """Cells that did not change but cost less to send again than to move over."""
 
 _Cells = tuple[list[str], list[str]]
+P = ParamSpec("P")
 
 
 @lru_cache(maxsize=4096)
@@ -383,11 +391,59 @@ def _differing(
     return differing
 
 
+_READ = 4096
+"""Bytes that are read at once."""
+_TICK_S = 0.1
+_NO_PIXELS = "\x1b[?1016l"
+_LEAVING = (
+    b"\x1b[?2004l\x1b[?7h\x1b[?2048l\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"
+    b"\x1b[?2026l\x1b[<u\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1004l"
+)
+"""What ends all modes that Textual's driver begins."""
+
+
+class _Screen:
+    """The file of the writer thread, which goes on when the terminal has gone.
+
+    Else the app would wait for that thread for ever.
+
+    Args:
+        file: What is drawn on.
+        failed: Called with the first error.
+    """
+
+    def __init__(self, file: Any, failed: Callable[[BaseException], None]) -> None:
+        self.has_failed = False
+        self._file, self._failed = file, failed
+
+    def fileno(self) -> int:
+        return int(self._file.fileno())
+
+    def write(self, text: str) -> None:
+        self._do(self._file.write, text)
+
+    def flush(self) -> None:
+        self._do(self._file.flush)
+
+    def _do(self, function: Callable[P, object], *args: P.args, **options: P.kwargs) -> None:
+        if self.has_failed:
+            return
+        try:
+            function(*args, **options)
+        except Exception as error:  # noqa: BLE001 - the app says it
+            self.has_failed = True
+            self._failed(error)
+
+
 class DiffDriver(LinuxDriver):
     """Draws on standard error, as Textual's own driver does."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._file: Any = _Screen(sys.__stderr__, self._failed)
+        self._parser = KeyParser()
+        self._reported = Size(80, 24)
+        self._is_on = False
         self._diff = ScreenDiff(erase=erases_with_background(os.environ))
         self._drawn_size: object = None
         self._sync_due = False
@@ -416,23 +472,90 @@ class DiffDriver(LinuxDriver):
         self._diff.forget()
 
     def run_input_thread(self) -> None:
-        """Read keys, with a parser that knows Esc when it sees it."""
-        bound: Mapping[str, str] = getattr(getattr(self._app, "config", None), "keys", {})
-        if not any("alt+" in keys for keys in bound.values()):
-            vars(linux_driver)["XTermParser"] = KeyParser  # the driver has no other way
-        super().run_input_thread()
+        """Read what the terminal sends until the end.
+
+        Raises:
+            ActivityError: The terminal has gone.
+        """
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(_TICK_S):
+                    data = os.read(self.fileno, _READ)
+                    if not data:
+                        raise ActivityError("the terminal has gone")
+                    for event in self._parser.feed(data):
+                        self.process_message(event)
+                for event in self._parser.tick():
+                    self.process_message(event)
+
+    def _run_input_thread(self) -> None:
+        try:
+            self.run_input_thread()
+        except BaseException as error:  # noqa: BLE001 - the app says it
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        """End the app, from a thread: it can be neither used nor seen any more."""
+        with suppress(RuntimeError):  # it has ended meanwhile
+            self._loop.call_soon_threadsafe(self._app._handle_exception, error)  # type: ignore[arg-type]
+
+    def process_message(self, message: Message) -> None:
+        """Send an event to the app, from the input thread."""
+        if isinstance(message, events.Resize):
+            # It is a hint to look: the terminal may have another size by now.
+            self._reported = message.size
+            size = self.present_size
+            message = events.Resize(size, size, size, message.pixel_size)
+        super().process_message(message)
+        self._parser.reports_sizes = self._mouse_pixels
 
     def start_application_mode(self) -> None:
         """Begin, or begin again after a suspension."""
         self._diff.forget()
-        # The default would leave the terminal in raw mode on the other screen.
-        asyncio.get_running_loop().add_signal_handler(
-            signal.SIGTERM, self._app.exit, int(ExitStatus.CANCELLED)
-        )
+        bound: Mapping[str, str] = getattr(getattr(self._app, "config", None), "keys", {})
+        self._parser = KeyParser(alt=any("alt+" in keys for keys in bound.values()))
         before = self._take_keys()
+        self._is_on = True
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if before is not None:
             self.attrs_before = before
+        signal.signal(signal.SIGWINCH, self._resized)
+
+    def _resized(self, number: int, frame: FrameType | None) -> None:
+        """Tell the app the new size, also where the terminal reports it by itself."""
+        size = self.present_size
+        self.send_message(events.Resize(size, size))
+
+    @property
+    def present_size(self) -> Size:
+        """The size of the terminal: what its last report said where nothing else knows it."""
+        return Size(*shutil.get_terminal_size(self._reported))
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        return self.present_size
+
+    def _disable_mouse_support(self) -> None:
+        super()._disable_mouse_support()
+        if self._mouse_pixels:
+            self.write(_NO_PIXELS)
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back."""
+        super().stop_application_mode()
+        self._is_on = self._file.has_failed  # else nothing of that has been sent
+
+    def leave_at_once(self) -> None:
+        """Give the terminal back from any thread, waiting for none; does nothing when it has."""
+        if not self._is_on:
+            return
+        self._is_on = False
+        with suppress(OSError, ValueError, termios.error):  # it may have gone
+            if self.attrs_before is not None:
+                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+            screen = self._file.fileno()
+            if select.select([], [screen], [], _TICK_S)[1]:  # else it takes nothing any more
+                os.write(screen, _LEAVING)
 
     def _take_keys(self) -> list[Any] | None:
         """Take keys one by one before anything is shown, and return how the terminal took them.

@@ -1,7 +1,5 @@
 """One key at a time: the next one is given out when all that the former one caused has been done.
 
-Enter that was typed while the program started is Enter, too, and not Ctrl+J.
-
 Textual sends a key to the widget that has the focus when the key is read. Keys that arrive in one
 read (a slow line, a paste, a macro) all go to the widget that had it before the first of them:
 `/` opens a field, and the letters behind it run as commands. Here keys wait in a queue until
@@ -15,17 +13,13 @@ wait for does not hold keys for ever: see :data:`_PATIENCE_S` and :meth:`KeyQueu
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import Container, Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from textual import events
-from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
-from textual._xterm_parser import XTermParser
 from textual.app import App
-from textual.events import Key
 from textual.message import Message
 from textual.screen import Screen
 
@@ -36,66 +30,6 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.widget import Widget
     from textual.worker import Worker
-
-_ESC = "\x1b"
-_SS3 = "".join(key[2] for key in ANSI_SEQUENCES_KEYS if key[:2] == "\x1bO" and len(key) == 3)
-_LONE = re.compile(rf"\x1b(?=[^\x1b\[O]|O[^{re.escape(_SS3)}])")
-"""An Esc that no sequence of a terminal begins with."""
-_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
-
-
-class KeyParser(XTermParser):
-    """Textual's parser takes Esc and a letter in one read for Alt and the letter.
-
-    Before other characters it even loses the Esc, and that also when the second key comes within a
-    tenth of a second, as in fast typing.
-    """
-
-    _ends_with_esc = False
-    _in_paste = False
-
-    def feed(self, data: str) -> Iterable[Message]:
-        """Return the events of what was read."""
-        if not data:
-            yield from super().feed(data)
-            return
-        if not (self._in_paste or _PASTE_BEGINS in data):
-            data = data.replace("\n", "\r")  # Enter, before the terminal was ours
-        if self._ends_with_esc and not self._in_paste and _LONE.match(_ESC + data):
-            yield from self._end_esc()
-        start = 0
-        for match in _LONE.finditer(data):
-            part = data[start : match.end()]
-            yield from super().feed(part)
-            self._note_paste(part)
-            start = match.end()
-            if not self._in_paste:
-                yield from self._end_esc()
-        if data[start:]:
-            yield from super().feed(data[start:])
-            self._note_paste(data[start:])
-        self._ends_with_esc = data.endswith(_ESC)
-
-    def tick(self) -> Iterable[Message]:
-        """Return the events that a pause ends: Esc and O may begin a function key."""
-        for event in super().tick():
-            if isinstance(event, Key) and event.key == "alt+shift+o":
-                yield Key("escape", _ESC)
-                yield Key("O", "O")
-            else:
-                yield event
-
-    def _note_paste(self, part: str) -> None:
-        begin, end = part.rfind(_PASTE_BEGINS), part.rfind(_PASTE_ENDS)
-        if begin != end:
-            self._in_paste = begin > end
-
-    def _end_esc(self) -> Iterable[Message]:
-        """Return what the parser would give if nothing came for a tenth of a second."""
-        if self._timeout_time is not None:
-            self._timeout_time = 0.0
-            yield from self.tick()
-
 
 MOST = 20_000
 """Events that are kept: more than scripts type. Later ones are lost, and a message says so."""

@@ -260,6 +260,17 @@ class Front(_Base):
 
     # --- painting -------------------------------------------------------------------------------
 
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event; a size that the terminal has no longer tells to take the present one.
+
+        A layout sends the screen its size again: with two sizes in the queue, each layout asks for
+        the other one, for ever. And of two sizes that meet in the queue the former one is lost.
+        """
+        size = self.app.size
+        if isinstance(event, events.Resize) and event.size != size:
+            event = events.Resize(size, size)
+        await super().on_event(event)
+
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
 
@@ -560,6 +571,10 @@ class Host(Protocol):
 
     def show_page(self, page: Page) -> None:
         """Show an open tab."""
+
+    @property
+    def has_quit(self) -> bool:
+        """Whether the user has left, and been asked about what is not saved."""
 
     def close_page(self, page: Page) -> None:
         """Close a tab without asking, e.g. after its file could not be opened."""
