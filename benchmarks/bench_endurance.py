@@ -97,7 +97,9 @@ def _drawn(keys: int, each: int, seed: int, minutes: float) -> int:
             shutil.rmtree(place, ignore_errors=True)
     spent = (time.perf_counter() - began) / 60
     title = f"{total.keys:,} drawn keys in {total.sessions} sessions and {spent:.0f} minutes"
-    table = harness.Table(f"{title}; {total.edits} edits of {total.replayed} journals made again")
+    seen = f"{len(total.pages)} kinds of pages and dialogs"
+    again = f"{total.edits} edits of {total.replayed} journals made again"
+    table = harness.Table(f"{title}; {seen}; {again}")
     table.add("faults", len(total.faults), unit="", bound=0.0, rule="none")
     table.add("longest without an answer", total.slowest_s, unit="s", bound=ANSWERS_S, rule="2 s")
     return table.finish()

@@ -67,6 +67,8 @@ class Outcome:
     """Documents whose journal made the same edits again."""
     edits: int = 0
     """Lines of their journals."""
+    pages: set[str] = field(default_factory=set)
+    """The classes of pages and dialogs that were seen."""
     faults: list[str] = field(default_factory=list)
 
     def add(self, other: Outcome) -> None:
@@ -76,6 +78,7 @@ class Outcome:
         self.slowest_s = max(self.slowest_s, other.slowest_s)
         self.replayed += other.replayed
         self.edits += other.edits
+        self.pages |= other.pages
         self.faults += other.faults
 
 
@@ -153,6 +156,7 @@ def session(programs: Programs, folder: Path, seed: int, keys: int, answer_s: fl
             _end(typist, draw, folder, outcome)
         except TimeoutError as error:
             outcome.faults.append(f"{error} (after {outcome.keys} keys)")
+        outcome.pages = typist.pages
         if not typist.runs():
             outcome.faults += typist.state()["faults"]
     log = folder / "home/state/dld-tui/log"

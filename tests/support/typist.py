@@ -106,12 +106,6 @@ def _state(app: Any) -> dict[str, Any]:
     }
 
 
-def _awaited(app: Any) -> list[str]:
-    """Return what keys may wait for: running tasks, and screens."""
-    tasks = [f"{worker.group} ({worker.name})" for worker in app.workers if worker.is_running]
-    return [*tasks, *(type(screen).__name__ for screen in app.screen_stack)]
-
-
 def _run(paths: Sequence[str], control: int) -> None:
     """Be the program, with an ear on a pipe."""
     from textual._context import active_app
@@ -141,7 +135,9 @@ def _run(paths: Sequence[str], control: int) -> None:
                 async def ask(question: bytes = question) -> dict[str, Any]:
                     active_app.set(app)
                     if question == b"!":
-                        return {"rests": app.keys.is_empty, "waits for": _awaited(app)}
+                        tasks = [worker.name for worker in app.workers if worker.is_running]
+                        screens = [type(screen).__name__ for screen in app.screen_stack]
+                        return {"rests": app.keys.is_empty, "tasks": tasks, "screens": screens}
                     return _state(app)
 
                 loop = app._loop
@@ -275,6 +271,8 @@ class Typist:
         self.pid = pid
         self.sent = bytearray()
         """What the program wrote on its terminal."""
+        self.pages: set[str] = set()
+        """The classes of the screens that :meth:`answer` saw."""
         self._master = master
         self._control = socket.socket(fileno=control)
         self._control.settimeout(LIMIT_S)
@@ -357,11 +355,12 @@ class Typist:
                 if time.monotonic() - asked > limit_s:
                     raise TimeoutError("the program does not answer")
             longest = max(longest, time.monotonic() - asked)
-            answer = self._control.recv(1 << 16) if self.runs() else b""
-            if not all_keys or b'"rests": false' not in answer:
+            answer = json.loads(self._control.recv(1 << 16) or b"{}") if self.runs() else {}
+            self.pages.update(answer.get("screens", ()))
+            if not all_keys or answer.get("rests", True):
                 break
             if time.monotonic() - began > limit_s:
-                raise TimeoutError(f"keys wait for ever: {answer.decode()}")
+                raise TimeoutError(f"keys wait for ever: {answer}")
             self.settle(0.0)
         return longest
 

@@ -546,11 +546,12 @@ class DiffDriver(LinuxDriver):
         self._is_on = self._file.has_failed  # else nothing of that has been sent
 
     def leave_at_once(self) -> None:
-        """Give the terminal back from any thread, waiting for none; does nothing when it has."""
+        """Give the terminal back from any thread, if that was not done; it waits for nothing."""
         if not self._is_on:
             return
         self._is_on = False
         with suppress(OSError, ValueError, termios.error):  # it may have gone
+            termios.tcflush(self.fileno, termios.TCIFLUSH)  # else the shell runs what was typed
             if self.attrs_before is not None:
                 termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
             screen = self._file.fileno()
