@@ -393,10 +393,11 @@ os.register_at_fork(after_in_child=_guard.forget)
 
 
 class LimitError(Exception):
-    """A fork was ended at its limit."""
+    """A fork was ended at its limit; the text is a phrase, such as ``it takes over 4 s``."""
 
     def __init__(self, what: str, limit: float) -> None:
-        super().__init__(what)
+        most = f"{limit:.3g} s of processor time" if what == "time" else f"{limit / 1e9:.1f} GB"
+        super().__init__(f"it takes over {most}")
         self.what = what
         """``time`` or ``memory``."""
         self.limit = limit
@@ -404,7 +405,7 @@ class LimitError(Exception):
 
 
 class CrashError(Exception):
-    """A fork ended without a result; the text is the name of the signal or its exit status."""
+    """A fork ended without a result."""
 
 
 class RefusedError(Exception):
@@ -470,7 +471,8 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
         return bytes(data)
     if kind == _RAISED:
         raise RefusedError(data.decode("utf-8", "replace"))
-    raise CrashError(signal_name(-code) if code < 0 else f"exit status {code}")
+    how = signal_name(-code) if code < 0 else f"exit status {code}"
+    raise CrashError(f"it ends the process ({how})")
 
 
 def _reply(read: int, seconds: float) -> tuple[bytearray, bool]:
@@ -500,6 +502,8 @@ def _serve(function: Callable[[], bytes], limits: Limits, parent: int, write: in
         _limit_data(limits.memory)
         try:
             reply = _READY + function()
+            if len(reply) > max(_CHUNK, limits.memory // 8):  # more than the caller can take
+                reply = _NO_MEMORY
         except MemoryError:
             reply = _NO_MEMORY
         except BaseException as error:  # noqa: BLE001 - the seam: its text reaches the caller

@@ -139,7 +139,8 @@ def test_what_is_wrong_is_told(name: str) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    assert {rule for _, rule, _ in WRONG.values()} == PREDICTED
+    # What takes too long is in tests/core/document/test_inference_limits.py.
+    assert {rule for _, rule, _ in WRONG.values()} == PREDICTED - {"onnx:inference-limit"}
 
 
 GOOD = {

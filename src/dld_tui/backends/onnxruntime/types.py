@@ -9,10 +9,12 @@ import importlib.util
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
+from dld_tui.core.child import CrashError, LimitError, RefusedError, compute
 from dld_tui.core.document.parts.fragment import graphs_of
 from dld_tui.core.document.types.inference import forget_generated
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.operators.native import MOST_NODES, expansion, limits_for
 from dld_tui.core.operators.registry import onnx_operators
 from dld_tui.core.types import plain_domain
 
@@ -24,7 +26,7 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     """Return types of values of the main graph that onnx cannot infer and ONNX Runtime can.
 
     The runtime reads the graph without creating a session: neither weights nor kernels are needed.
-    It is native code that can crash on an invalid model: call this in a child process.
+    It is native code that can crash on an invalid model: it runs in a fork, within limits.
 
     Args:
         model: With its known types. It stays unchanged.
@@ -45,21 +47,28 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     for name in wanted:
         if name not in known:
             set_text(asked.graph.output.add(), "name", name)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what it would say comes again when a session is made
+    if max(expansion(asked).values(), default=0) > MOST_NODES:
+        del asked.functions[:]  # it would replace the calls
+    data = asked.SerializeToString()
+
+    def infer() -> bytes:
+        options = runtime.SessionOptions()
+        options.log_severity_level = 4  # what it would say comes again when a session is made
+        session = runtime.InferenceSession(options, data, False, False)
+        types = onnx.GraphProto()
+        for value in session.outputs_meta:
+            dtype = dtype_of(value.type) if value.name in wanted else None
+            # It gives an unknown rank and a scalar as the same list.
+            proto = type_proto_of(ValueType(dtype, tuple(value.shape) or None)) if dtype else None
+            if proto is not None and (value.shape or not wanted[value.name]):
+                set_text(types.value_info.add(type=proto), "name", value.name)
+        return types.SerializeToString()
+
     try:
-        session = runtime.InferenceSession(options, asked.SerializeToString(), False, False)
-    # The seam: it has an exception class for each error code. The checks report the problem.
-    except Exception:  # noqa: BLE001
+        found = compute(infer, limits_for(len(data)))
+    except (RefusedError, LimitError, CrashError):  # the checks report the problem
         return []
-    inferred = []
-    for value in session.outputs_meta:
-        dtype = dtype_of(value.type) if value.name in wanted else None
-        # It gives an unknown rank and a scalar as the same list.
-        proto = type_proto_of(ValueType(dtype, tuple(value.shape) or None)) if dtype else None
-        if proto is not None and (value.shape or not wanted[value.name]):
-            inferred.append(onnx.ValueInfoProto(name=value.name, type=proto))
-    return inferred
+    return [*onnx.GraphProto.FromString(found).value_info]
 
 
 def _make_inputs_of_stored(main: onnx.GraphProto) -> None:

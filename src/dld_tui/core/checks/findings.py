@@ -76,6 +76,7 @@ RULES: dict[str, Level] = {
     "no-kernel": "warning",
     # types and shapes
     "onnx:shape-inference": "error",
+    "onnx:inference-limit": "warning",
     "operand-shape": "error",
     "input-type": "error",
     "output-type": "error",
@@ -98,6 +99,7 @@ RULES: dict[str, Level] = {
 PREDICTED = frozenset(
     {
         "onnx:shape-inference",
+        "onnx:inference-limit",
         "operand-shape",
         "attribute-value",
         "runtime-version",

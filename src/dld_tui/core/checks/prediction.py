@@ -376,6 +376,7 @@ _MADE: dict[tuple[str, str], Callable[[Call], _Made]] = {
 
 
 INFERENCE = "onnx:shape-inference"
+NOT_INFERRED = "onnx:inference-limit"
 _OF_OPERATORS = ("runtime-operator", "no-kernel")
 _DEEPEST_FUNCTION = 5
 _MOST_SAID = 200
@@ -417,8 +418,9 @@ _NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
 
 
 def _told_by(inference: Inference) -> list[Prediction]:
+    held = [*inference.held.values()]
     return [
-        Prediction(INFERENCE, remark)
+        Prediction(NOT_INFERRED if remark in held else INFERENCE, remark)
         for remark in inference.messages
         if not all(part in remark.message for part in _NEWER)
     ]

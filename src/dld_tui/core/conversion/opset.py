@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
+from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
 
 from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items, text_of
+from dld_tui.core.operators import native
 from dld_tui.core.operators.inlining import inline_local_functions, inline_operators
 from dld_tui.core.text import clip, visible
 
@@ -150,7 +151,7 @@ def _without_newer(lowered: LoweredModel, version: int) -> str | None:
 def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy that declares the types of all values, which definitions of operators need."""
     try:
-        typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        typed = native.infer_shapes(model)
     # The seam: C++ errors of several classes; without types fewer operators are replaced.
     except Exception:  # noqa: BLE001
         typed = deepcopy(model)
@@ -626,7 +627,7 @@ def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
             if node.domain in _DEFAULT:
                 node.ClearField("domain")
     try:
-        return version_converter.convert_version(labelled, version)
+        return native.convert_version(labelled, version)
     # The seam: C++ errors of several classes without a common base.
     except Exception as error:  # noqa: BLE001
         raise refusal(str(error), labels, model, version) from None

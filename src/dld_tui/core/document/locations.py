@@ -148,6 +148,11 @@ class Labels:
             return None
         return self._nodes[int(labels[-1])][:2]
 
+    def message(self, name: str, text: str) -> LocatedMessage:
+        """Return a message on the node whose label is in a name."""
+        labels = _LABEL.findall(name)
+        return self._message(text, int(labels[-1]) if labels else None)
+
     def messages(self, text: str, *named: str) -> list[LocatedMessage]:
         """Return a message of onnx as one message for each node that it mentions.
 

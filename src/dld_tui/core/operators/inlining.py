@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import onnx
-import onnx.inliner
 from onnx import defs
 
 from dld_tui.core.document.locations import bodies
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators import native
 from dld_tui.core.types import plain_domain
 
 Defaults: TypeAlias = "Callable[[onnx.NodeProto], Iterable[onnx.AttributeProto]]"
@@ -37,7 +37,7 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         domain = plain_domain(text_of(node.domain))
         return defaults.get((domain, text_of(node.op_type), text_of(node.overload)), ())
 
-    return onnx.inliner.inline_local_functions(_with_defaults(model, of_call))
+    return native.inline_local_functions(_with_defaults(model, of_call))
 
 
 def inline_operators(model: onnx.ModelProto, names: Sequence[tuple[str, str]]) -> onnx.ModelProto:
@@ -64,9 +64,7 @@ def inline_operators(model: onnx.ModelProto, names: Sequence[tuple[str, str]]) -
         values = [attribute.default_value for attribute in schema.attributes.values()]
         return [value for value in values if value.type != onnx.AttributeProto.UNDEFINED]
 
-    return onnx.inliner.inline_selected_functions(
-        _with_defaults(model, of_call), list(names), inline_schema_functions=True
-    )
+    return native.inline_operators(_with_defaults(model, of_call), names)
 
 
 def _with_defaults(model: onnx.ModelProto, defaults: Defaults) -> onnx.ModelProto:

@@ -92,6 +92,14 @@ class Config:
         page="Files",
     )
     target: str = param("local", label="Target", help="Default target of activities.", page="Jobs")
+    inference_limit: float = param(
+        1.0,
+        label="Limits of inference",
+        help="Multiply the time and memory that onnx gets for the types of a model: by default 3 s"
+        " of processor time and 2 s per MB, 1 GB and 0.1 GB per MB, half of what is free at most.",
+        minimum=0.1,
+        page="Jobs",
+    )
     keys: Mapping[str, str] = field(default_factory=dict)
     """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
     tools: Mapping[str, Tool] = field(default_factory=dict)

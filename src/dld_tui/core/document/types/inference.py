@@ -8,6 +8,7 @@ then, shape inference may tell it later; what the file had without a type stays 
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import itertools
 import json
@@ -15,10 +16,11 @@ import re
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from dld_tui.core.child import CrashError, LimitError, Limits, RefusedError
 from dld_tui.core.document.locations import (
     Labels,
     LocatedMessage,
@@ -46,6 +48,13 @@ from dld_tui.core.files.external import (
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.operators.einsum import einsum_labels
+from dld_tui.core.operators.native import (
+    MOST_NODES,
+    call_size,
+    expansion,
+    infer_shapes,
+    limits_for,
+)
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:
@@ -94,6 +103,8 @@ class Inference:
     """Whether inference rejected the whole model: the copy has no additional types."""
     own_names: frozenset[str] = frozenset()
     """Names of dimensions of inputs and outputs that the model had before."""
+    held: Mapping[str, LocatedMessage] = field(default_factory=dict)
+    """Nodes that were left out, by their labels, because onnx takes too much for them, and why."""
 
 
 def infer(
@@ -111,7 +122,7 @@ def infer(
         extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
     own_names = _declared_names(model.graph) if before is None else before.own_names
-    inference = _infer(model, None if before is None else before.labels)
+    inference = _infer(model, before)
     _name_reshaped(inference.model.graph, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
         more = _einsum_types(inference.model.graph)
@@ -121,7 +132,7 @@ def infer(
             break
         forget_generated(inference.model.graph)
         _declare(inference.model.graph, more)
-        inference = _infer(inference.model, inference.labels)
+        inference = _infer(inference.model, inference)
         _name_reshaped(inference.model.graph, own_names)
     inference.own_names = own_names
     return inference
@@ -325,8 +336,8 @@ def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> No
     graph.value_info.extend(missing.values())
 
 
-def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
-    if labels is None:
+def _infer(model: onnx.ModelProto, before: Inference | None) -> Inference:
+    if before is None:
         _plain_domains(model)
         used = {node.domain for _, body in bodies(model) for node in body.node}
         imported = {entry.domain for entry in model.opset_import}
@@ -334,27 +345,103 @@ def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
         for domain in sorted(used - {"", "ai.onnx"} - imported):
             model.opset_import.add(domain=domain, version=1)
         _take_weights_as_constants(model)
-        labels = Labels(model)
+        before = Inference(model, Labels(model), [])
+        before.held = _wide_calls(model, before.labels)
         sort_nodes(model.graph)
+    labels, held = before.labels, before.held
     op_type = _unreadable(model)
     if op_type is not None:
         return Inference(
             model, labels, [LocatedMessage(f"{op_type}: its input is not known")], failed=True
         )
+    for _ in range(_MOST_HELD):
+        try:
+            inference = _infer_without(model, labels, held)
+        except (LimitError, CrashError) as error:
+            held = {**held, **_causes(model, labels, held, str(error))}
+        else:
+            inference.held = held
+            inference.messages += held.values()
+            return inference
+    # What is left may be as expensive: nothing is inferred.
+    return Inference(model, labels, [*held.values()], failed=True, held=held)
+
+
+_MOST_HELD = 4
+"""How often nodes are looked for that are left out."""
+_HELD = "dld.held"
+"""The domain of nodes that are left out."""
+
+
+def _wide_calls(model: onnx.ModelProto, labels: Labels) -> dict[str, LocatedMessage]:
+    """Return the calls of functions that stand for more nodes than can be looked at."""
+    counts = expansion(model) if model.functions else {}
+    sizes = {text_of(node.name): call_size(node, counts) for node in model.graph.node}
+    return {
+        name: labels.message(name, f"its types are not inferred: it stands for {size:.3g} nodes")
+        for name, size in sizes.items()
+        if size > MOST_NODES
+    }
+
+
+def _infer_without(
+    model: onnx.ModelProto, labels: Labels, held: Mapping[str, LocatedMessage]
+) -> Inference:
+    """Infer a model without some nodes.
+
+    Raises:
+        LimitError: It takes too much.
+        CrashError: It ends the process.
+    """
     messages: list[LocatedMessage] = []
     for _ in range(_MOST_CONFLICTS):
         try:
-            return Inference(_inferred(model, strict=True), labels, [])
-        # The seam: C++ errors of several classes without a common base.
-        except Exception as error:  # noqa: BLE001
+            return Inference(_inferred(model, held, strict=True), labels, [])
+        except RefusedError as error:
             messages = labels.messages(str(error))
         if not _forget_conflicts(model, messages):
             break
     messages = [remark for remark in messages if _DECLARED not in remark.message]
     try:  # only the strict way tells its errors, and then nothing else
-        return Inference(_inferred(model, strict=False), labels, messages)
-    except Exception as error:  # noqa: BLE001
+        return Inference(_inferred(model, held, strict=False), labels, messages)
+    except RefusedError as error:
         return Inference(model, labels, messages or labels.messages(str(error)), failed=True)
+
+
+def _causes(
+    model: onnx.ModelProto, labels: Labels, held: Mapping[str, LocatedMessage], why: str
+) -> dict[str, LocatedMessage]:
+    """Return the node for which onnx takes too much, and why; others of its kind at the second one.
+
+    The nodes before it are inferred within a fourth of the limits.
+    """
+    limits = limits_for(model.ByteSize())
+    limits = Limits(limits.seconds / 4, limits.memory // 4)
+    head = onnx.ModelProto()
+    head.CopyFrom(model)
+    nodes = [*model.graph.node]
+
+    def is_enough(count: int) -> bool:
+        del head.graph.node[:]
+        head.graph.node.extend(nodes[:count])
+        try:
+            _inferred(head, held, strict=False, limits=limits)
+        except RefusedError:
+            pass
+        except (LimitError, CrashError):
+            return True
+        return False
+
+    count = bisect.bisect_left(range(len(nodes) - 1), True, key=lambda at: is_enough(at + 1))
+    cause = nodes[count]
+    kind = cause.domain, cause.op_type
+    kinds = {(node.domain, node.op_type) for node in nodes if text_of(node.name) in held}
+    causes = [node for node in nodes if (node.domain, node.op_type) == kind]
+    message = f"its types cannot be inferred: {why}"
+    return {
+        text_of(node.name): labels.message(text_of(node.name), message)
+        for node in (causes if kind in kinds else [cause])
+    }
 
 
 _READ = frozenset({"EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
@@ -493,10 +580,43 @@ def _used(node: onnx.NodeProto) -> set[str]:
     return names
 
 
-def _inferred(model: onnx.ModelProto, *, strict: bool) -> onnx.ModelProto:
-    from onnx import shape_inference
+def _inferred(
+    model: onnx.ModelProto,
+    held: Mapping[str, LocatedMessage],
+    *,
+    strict: bool,
+    limits: Limits | None = None,
+) -> onnx.ModelProto:
+    """Return what onnx infers of a model without some nodes, which are there all the same."""
+    if not held:
+        return infer_shapes(model, strict=strict, limits=limits)
+    domains: dict[str, str] = {}
+    for node in model.graph.node:
+        name = text_of(node.name)
+        if name in held:
+            domains[name] = node.domain
+            node.domain = _HELD
+    imported = model.opset_import.add(domain=_HELD, version=1)
+    counts = expansion(model) if model.functions else {}
+    functions = [*model.functions] if max(counts.values(), default=0) > MOST_NODES else []
+    if functions:  # onnx looks at them even if nothing calls them
+        del model.functions[:]
+    try:
+        inferred = infer_shapes(model, strict=strict, limits=limits)
+    finally:
+        model.functions.extend(functions)
+        model.opset_import.remove(imported)
+        _put_back(model, domains)
+    inferred.functions.extend(functions)
+    inferred.opset_import.remove(imported)
+    _put_back(inferred, domains)
+    return inferred
 
-    return shape_inference.infer_shapes(model, check_type=False, strict_mode=strict, data_prop=True)
+
+def _put_back(model: onnx.ModelProto, domains: Mapping[str, str]) -> None:
+    for node in model.graph.node:
+        if node.domain == _HELD:
+            node.domain = domains[text_of(node.name)]
 
 
 def _forget_conflicts(model: onnx.ModelProto, messages: list[LocatedMessage]) -> bool:
@@ -629,7 +749,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
         inferred: A model with the types that :func:`infer_types` found.
     """
     known = {_key(function): number for number, function in enumerate(inferred.functions)}
-    if not known:
+    if not known or max(expansion(inferred).values()) > MOST_NODES:
         return
     variants: dict[int, dict[bytes, _Variant]] = {}
     not_followed: set[int] = set()
@@ -648,7 +768,10 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
         if variant is None:
             function = inferred.functions[number]
             is_followed = len(seen) < _MOST_SIGNATURES
-            graph = _probe(inferred, function, call, types, names) if is_followed else None
+            try:
+                graph = _probe(inferred, function, call, types, names) if is_followed else None
+            except (LimitError, CrashError):
+                return  # so would what it calls
             own = {} if graph is None else _told(number, graph)
             variant = seen[signature] = _Variant(number, len(seen), own)
             if graph is None:  # and so what it calls with other types is not known, either
@@ -766,8 +889,6 @@ def _probe(
     Args:
         names: For dimensions that onnx names: each probe would begin at ``unk__0`` again.
     """
-    from onnx import shape_inference
-
     probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
     imports = {text_of(e.domain): e.version for e in (*model.opset_import, *function.opset_import)}
     for domain, version in imports.items():
@@ -791,15 +912,14 @@ def _probe(
         for dim in kind.tensor_type.shape.dim
     }
     try:
-        inferred = shape_inference.infer_shapes(probe, data_prop=True)
+        inferred = infer_shapes(probe)
         for _ in range(_MOST_TOLD):
             more = _einsum_types(inferred.graph)
             if not more:
                 break
             _declare(inferred.graph, more)
-            inferred = shape_inference.infer_shapes(inferred, data_prop=True)
-    # The seam: C++ errors of several classes without a common base.
-    except Exception:  # noqa: BLE001
+            inferred = infer_shapes(inferred)
+    except RefusedError:
         return None
     renamed: dict[str, str] = {}
     for _, body in bodies(inferred):

@@ -1,0 +1,150 @@
+"""Functions of the onnx package that are native code, within limits of time and memory.
+
+A model of 258 bytes can keep them busy for ever, one of 2 kB take all memory, and some end the
+process. So each call runs in a fork (:func:`dld_tui.core.child.compute`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+
+import onnx
+import onnx.inliner
+from onnx import version_converter
+from onnx.onnx_cpp2py_export import shape_inference as native
+
+from dld_tui.core.child import Limits, RefusedError, compute, free_memory
+from dld_tui.core.errors import DldError
+from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.settings.config import load
+from dld_tui.core.types import plain_domain
+
+_SECONDS, _SECONDS_PER_MB = 3.0, 2.0
+_MEMORY, _MEMORY_PER_BYTE = 1 << 30, 100
+"""Shapes and small constants of a model need a few times its size."""
+
+
+def limits_for(size: int) -> Limits:
+    """Return the limits for a model of so many bytes without its weights."""
+    factor = _factor()
+    memory = int(factor * (_MEMORY + _MEMORY_PER_BYTE * size))
+    free = free_memory()
+    if free is not None:
+        memory = min(memory, free // 2)
+    return Limits(factor * (_SECONDS + _SECONDS_PER_MB * size / 1e6), memory)
+
+
+@cache
+def _factor() -> float:
+    try:
+        return load().inference_limit
+    except DldError:  # a command tells
+        return 1.0
+
+
+MOST_NODES = 1_000_000
+"""Nodes that the calls of functions in a model may stand for: onnx and runtimes go through each."""
+
+
+def expansion(model: onnx.ModelProto) -> dict[tuple[str, str, str], int]:
+    """Return for how many nodes a call of each function stands, with all calls in it replaced."""
+    functions = {_key(function): function for function in model.functions}
+    counts: dict[tuple[str, str, str], int] = {}
+
+    def count(nodes: Iterable[onnx.NodeProto]) -> int | None:
+        """Return the number of nodes; None if a function is not counted yet, which waits then."""
+        number = 0
+        for node in nodes:
+            key = _key(node)
+            if key in functions and key not in counts:
+                waiting.append(key)
+                return None
+            number += counts.get(key, 1)
+            for attribute in node.attribute:
+                for graph in (
+                    *([attribute.g] if attribute.HasField("g") else ()),
+                    *attribute.graphs,
+                ):
+                    inner = count(graph.node)
+                    if inner is None:
+                        return None
+                    number += inner
+        return number
+
+    for key in functions:
+        waiting = [key]
+        while waiting:
+            known = count(functions[waiting[-1]].node) if waiting[-1] not in counts else None
+            if waiting.count(waiting[-1]) > 1 and waiting[-1] not in counts:
+                known = 1  # it calls itself: another rule tells
+            if known is not None:
+                counts[waiting[-1]] = known
+            if waiting[-1] in counts:
+                waiting.pop()
+    return counts
+
+
+def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
+    name = item.name if isinstance(item, onnx.FunctionProto) else item.op_type
+    return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
+
+
+def call_size(node: onnx.NodeProto, counts: Mapping[tuple[str, str, str], int]) -> int:
+    """Return for how many nodes a node stands, given what :func:`expansion` returned."""
+    return counts.get(_key(node), 1)
+
+
+def infer_shapes(
+    model: onnx.ModelProto, *, strict: bool = False, limits: Limits | None = None
+) -> onnx.ModelProto:
+    """Return a copy of a model with the types that onnx infers; constants are computed.
+
+    Raises:
+        RefusedError: onnx refuses the model.
+        LimitError: It takes too long, or too much memory.
+        CrashError: It ended the process.
+    """
+    return _call(model, lambda data: native.infer_shapes(data, False, strict, True), limits)
+
+
+def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in which the calls of local functions are replaced; see `infer_shapes`."""
+    most = max(expansion(model).items(), key=lambda item: item[1], default=None)
+    if most is not None and most[1] > MOST_NODES:
+        raise RefusedError(f"the calls in function {most[0][1]} stand for {most[1]:.3g} nodes")
+    return _call(model, lambda data: _bytes(onnx.inliner.inline_local_functions(_model(data))))
+
+
+def inline_operators(model: onnx.ModelProto, names: Sequence[tuple[str, str]]) -> onnx.ModelProto:
+    """Return a model in which operators are replaced that have a definition; see `infer_shapes`."""
+    return _call(
+        model,
+        lambda data: _bytes(
+            onnx.inliner.inline_selected_functions(
+                _model(data), list(names), inline_schema_functions=True
+            )
+        ),
+    )
+
+
+def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+    """Return a model in another opset; see `infer_shapes`."""
+    return _call(
+        model, lambda data: _bytes(version_converter.convert_version(_model(data), version))
+    )
+
+
+def _model(data: bytes) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(data)
+
+
+def _bytes(model: onnx.ModelProto) -> bytes:
+    return model.SerializeToString()
+
+
+def _call(
+    model: onnx.ModelProto, function: Callable[[bytes], bytes], limits: Limits | None = None
+) -> onnx.ModelProto:
+    data = _bytes(model)
+    return _model(compute(lambda: function(data), limits or limits_for(len(data))))
