@@ -121,7 +121,7 @@ def test_a_certificate_of_the_configuration_opens_it(
             connection, port=server.port, key=key, known_hosts=server.known_hosts(), config=True
         )
         assert says(link(there, Answers([passphrase]))) == "here"
-        assert "authorized" in str(refused(link(changed(there, config=False))))
+        assert "ssh-copy-id" in str(refused(link(changed(there, config=False))))
 
 
 def test_a_foreign_key_is_refused_with_what_was_tried(
@@ -131,8 +131,42 @@ def test_a_foreign_key_is_refused_with_what_was_tried(
     assert error.stage == AUTHENTICATION
     assert "foreign" in str(error)
     assert "publickey" in str(error)
+    key = tmp_path / "foreign"
+    assert error.hint == (
+        f"Let the key in: ssh-copy-id -i {key} -p {connection.port}"
+        f" {connection.user}@{connection.host}; or use another one: dld target edit box --key FILE"
+    )
     missing = refused(link(changed(connection, key=tmp_path / "missing")))
     assert "missing does not exist" in str(missing)
+    assert "Name a key file that can be used" in str(missing.hint)
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
+def test_a_refused_key_is_tried_once(
+    link: Callable[..., Link],
+    connection: Connection,
+    own_sshd: Callable[..., Sshd],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    server = own_sshd(LogLevel="VERBOSE", MaxAuthTries="1")
+    key = make_key(tmp_path / "foreign", kind=kind)
+    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    socket = tmp_path / "agent"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        wait_until(socket.exists, "the agent listens")
+        subprocess.run(["ssh-add", "-q", str(key)], check=True)
+        error = refused(link(there))
+    finally:
+        process.kill()
+        process.wait()
+    assert server.log.read_text().count("Failed publickey") == 1
+    assert error.message.count("foreign") == 1
+    assert "of the agent" not in error.message
+    assert f"ssh-copy-id -i {key}" in str(error.hint)
 
 
 def test_an_agent_holds_the_key(

@@ -46,7 +46,7 @@ def test_a_line_that_breaks_again_while_it_is_made_is_waited_for(stage: str) -> 
 
 
 def test_a_refusal_ends_the_waiting() -> None:
-    refused = not_permitted("box", ["publickey"], [], [])
+    refused = not_permitted("box", ["publickey"], [], [], "")
     with pytest.raises(LinkError, match="authentication failed"):
         outcome(ConnectionLostError("box"), refused)
     closed = from_network(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -15,12 +16,14 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
+from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.remote.replies import last_answer
 from dld_tui.targets.ssh.route import command_line
 from dld_tui.targets.ssh.target import examine
+from dld_tui.targets.ssh.transfer import LocalFile, Upload
 from tests.support.asker import Answers
-from tests.support.ssh_jobs import end_processes_of, script, target_of
+from tests.support.ssh_jobs import QUICK, end_processes_of, script, target_of
 from tests.support.sshd import Sshd
 
 NOISE = "Welcome @dld:{ \\376\\377h\\000i \\033[31m @dld:{}x"
@@ -84,6 +87,56 @@ def test_every_shell_hands_over_what_was_given(name: str) -> None:
     assert done.stdout.decode().split("\0")[:-1] == HOSTILE
 
 
+def test_what_looks_like_our_answers_is_none(
+    serve: Callable[..., Connection], tmp_path: Path
+) -> None:
+    lines = ("{}", '{"python": [3, 1], "root": "/x"}', '{"ready": true}', '{"error": "no"}')
+    connection = serve("bash", "".join(f"echo '@dld:{line}'\n" for line in lines))
+    target = target_of(connection)
+    steps = examine(target.connection, Answers())
+    assert not [step for step in steps if step.state == BAD]
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"x" * 600_000)
+    agent = Agent(Link(target.connection, Answers()))
+    try:
+        loop.call(agent.make_ready(), 60)
+        loop.call(Upload(agent, QUICK).send([LocalFile.at(model)]), 60)
+    finally:
+        loop.call(agent.link.close(), 60)
+    with target.start("fake", script(["finish", {"a": 1}])) as job:
+        assert job.result() == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("start_up", "problem"),
+    [
+        ("exec sleep 600\n", r"its login shell hangs: no command has run for 1 s"),
+        ("read answer\nread answer\n", r"its login shell hangs"),
+        ("read -t 0.1 answer\n", r"its login shell hangs"),  # it takes what is for a command
+        ("echo no account >&2; exit 3\n", r"runs no command; .* status 3 and said: no account"),
+        ("exec >/dev/null\n", r"its login shell runs no command"),
+    ],
+)
+def test_a_shell_that_runs_nothing_is_told(
+    start_up: str, problem: str, serve: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert link_module.SHELL_S == 10.0
+    monkeypatch.setattr(link_module, "SHELL_S", 1.0)
+    target = target_of(serve("bash", start_up))
+    with pytest.raises(UnavailableError, match=rf"{problem}.*start-up files"):
+        target.jobs()
+    [step] = [step for step in examine(target.connection, Answers()) if step.state == BAD]
+    assert step.name == "shell"
+
+
+def test_a_line_that_breaks_is_no_business_of_asyncio() -> None:
+    """It would warn of every packet to a machine that is gone, on standard error."""
+    record = logging.LogRecord("asyncio", logging.WARNING, "", 1, "", (), None)
+    for text, is_said in (("socket.send() raised exception.", False), ("a bug", True)):
+        record.msg = text
+        assert bool(logging.getLogger("asyncio").filter(record)) == is_said
+
+
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_what_a_target_prints_is_bounded(
     stream: str, serve: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
@@ -137,4 +190,4 @@ def test_a_banner_in_any_encoding_is_text(
 def test_an_answer_is_found_wherever_it_stands(
     printed: bytes, answer: dict[str, object] | None
 ) -> None:
-    assert last_answer(printed) == answer
+    assert last_answer(printed, "@dld:") == answer

@@ -16,19 +16,12 @@ from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.errors import ConnectionLostError
 from dld_tui.targets.ssh.link import MOST_OUTPUT, QUIET_SHELL, Finished, Link
-from dld_tui.targets.ssh.remote.replies import last_answer
+from dld_tui.targets.ssh.remote.replies import last_answer, new_mark
 from dld_tui.targets.ssh.route import command_line
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _MOST_NOISE = 1 << 20
 """Bytes that a login shell may print before our program does."""
-
-# As in the worker of this machine: a stray numpy.py in some folder must not be run.
-_START = (
-    "import sys; sys.path.insert(0, sys.argv[1] + '/package/' + sys.argv[2]);"
-    " from dld_tui.targets.ssh.remote.agent import main;"
-    " main(sys.argv[1], sys.argv[3], sys.argv[4])"
-)
 
 
 class AgentError(ActivityError):
@@ -47,9 +40,10 @@ class AgentError(ActivityError):
 class Stream:
     """A running command of the agent: it has answered, and data may follow."""
 
-    def __init__(self, process: asyncssh.SSHClientProcess[bytes], where: str) -> None:
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], where: str, mark: str) -> None:
         self.process = process
         self.where = where
+        self._mark = mark
         self._rest = bytearray()
 
     async def next_answer(self) -> dict[str, Any]:
@@ -65,7 +59,7 @@ class Stream:
             if end >= 0:
                 line = bytes(self._rest[: end + 1])
                 del self._rest[: end + 1]
-                answer = last_answer(line)
+                answer = last_answer(line, self._mark)
                 if answer is not None:
                     return _checked(answer, self.where)
                 skipped += len(line)
@@ -124,6 +118,8 @@ class Agent:
         self.link = link
         self.python = link.connection.python
         self.machine: Machine | None = None
+        self._is_carried = False
+        """Whether each command brings our package along: that on the disk is missing or damaged."""
 
     @property
     def where(self) -> str:
@@ -142,33 +138,39 @@ class Agent:
         return f"{self.root}/package/{bootstrap.package_digest()}"
 
     async def probe(self, ready: str = "") -> Machine:
-        """Probe the target.
+        """Probe the target; our package is checked there, too.
 
         Args:
             ready: The name of an environment that may be known to be complete.
 
         Raises:
-            UnavailableError: It has no Python, or too old a one; or it cannot be reached.
+            UnavailableError: Its shell runs nothing, it has no Python, or too old a one; or it
+                cannot be reached.
         """
-        directory = self.link.connection.directory
-        arguments = bootstrap.probe_arguments(self.python, directory, ready)
+        await self.link.greet()
+        directory, mark = self.link.connection.directory, new_mark()
+        arguments = bootstrap.probe_arguments(self.python, directory, ready, mark)
         done = await self.link.run(arguments, environment=self._cache_variable())
-        data = last_answer(done.stdout)
+        data = last_answer(done.stdout, mark)
         if data is None:
             raise self._no_python(done)
         self.machine = bootstrap.machine_from(data, self.where)
+        self._is_carried = not self.machine.package
         return self.machine
 
     async def make_ready(self) -> None:
         """Look at the target, and send our package where this version of it is not there.
 
+        Where the disk is full, commands bring the package along: results can be fetched, and space
+        can be freed.
+
         Raises:
             UnavailableError: The target has no Python that serves, or cannot be reached.
-            AgentError: The package cannot be written there.
         """
         machine = await self.probe()
         if not machine.package:
-            await self.send_package()
+            with contextlib.suppress(AgentError):
+                await self.send_package()
 
     async def send_package(self) -> int:
         """Send our package; return how many bytes that were.
@@ -176,10 +178,10 @@ class Agent:
         Raises:
             AgentError: It cannot be written there.
         """
-        archive = await asyncio.to_thread(bootstrap.package_archive)
-        arguments = [self.python, "-c", bootstrap.UNPACK, self.root, bootstrap.package_digest()]
-        done = await self.link.run(arguments, input=archive)
-        data = last_answer(done.stdout)
+        archive, mark = await asyncio.to_thread(bootstrap.package_archive), new_mark()
+        words = [self.root, bootstrap.package_digest(), mark]
+        done = await self.link.run([self.python, "-c", bootstrap.UNPACK, *words], input=archive)
+        data = last_answer(done.stdout, mark)
         if data is None or "unpacked" not in data:
             text = str((data or {}).get("error", "")) or done.error_text[-300:] or "no answer"
             raise AgentError(
@@ -188,6 +190,7 @@ class Agent:
                 where=self.where,
                 hint="Free some space there, or choose another folder with --directory",
             )
+        self._is_carried = False
         return len(archive)
 
     async def call(
@@ -199,8 +202,10 @@ class Agent:
             AgentError: It refuses.
             UnavailableError: It does not answer.
         """
-        done = await self.link.run(self._command(name, arguments), input=input)
-        data = last_answer(done.stdout)
+        mark, carried = new_mark(), await self._carried()
+        command = self._command(name, arguments, mark, len(carried))
+        done = await self.link.run(command, input=carried + (input or b""))
+        data = last_answer(done.stdout, mark)
         if data is None:
             raise self._no_answer(done)
         return _checked(data, self.where)
@@ -213,21 +218,27 @@ class Agent:
             ConnectionLostError: The connection is lost.
         """
         line = await self.link.open()
-        command = command_line(self._command(name, arguments))
+        mark, carried = new_mark(), await self._carried()
+        command = command_line(self._command(name, arguments, mark, len(carried)))
         try:
             # Its errors are discarded: unread, they would fill a window and block the connection.
             process = await line.create_process(command, encoding=None, stderr=asyncssh.DEVNULL)
         except (asyncssh.Error, OSError) as error:
             raise ConnectionLostError(self.where) from error
-        stream = Stream(process, self.where)
+        stream = Stream(process, self.where, mark)
         try:
+            await stream.write(carried)
             yield stream
         finally:
             stream.close()
 
-    def _command(self, name: str, arguments: dict[str, Any]) -> list[str]:
-        words = [self.root, bootstrap.package_digest(), name, json.dumps(arguments)]
-        return [self.python, "-I", "-S", "-c", _START, *words]
+    async def _carried(self) -> bytes:
+        return await asyncio.to_thread(bootstrap.package_archive) if self._is_carried else b""
+
+    def _command(self, name: str, arguments: dict[str, Any], mark: str, carried: int) -> list[str]:
+        return bootstrap.agent_arguments(
+            self.python, self.root, name, json.dumps(arguments), mark, carried
+        )
 
     def _cache_variable(self) -> dict[str, str]:
         value = self.link.connection.environment.get("NV_DLD_CACHE_DIR")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -98,12 +99,10 @@ class Deployment:
         await self._agent.call("ready", name=needs.key(self._agent.python), value=None)
 
     async def checks(self, needs: Needs) -> list[Check]:
-        """Return what is installed and what is missing, changing only our package."""
+        """Return what is installed and what is missing, changing nothing."""
         machine = await self._agent.probe()
         checks = machine_checks(machine)
         if machine.writable and needs.modules:
-            if not machine.package:
-                await self._agent.send_package()
             there = await self._modules(self._python_of(machine), needs)
             absent = any(need.fix and not need.optional for need in _missing(needs, there))
             if needs.otherwise is not None and absent:
@@ -344,7 +343,7 @@ async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> lis
     Args:
         machine: The target.
         requirements: For pip.
-        name: Of the folder in our cache; files in it are not downloaded again.
+        name: Of the folder in our cache; files in it are not downloaded again, unless damaged.
 
     Raises:
         UnavailableError: There is no pip here, or it does not find them.
@@ -352,12 +351,32 @@ async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> lis
     major, minor, _ = machine.python
     where = f"{name}-py{major}.{minor}-{platform_tags(machine)[0]}"
     folder = paths.ensure(paths.cache_dir() / "wheels" / where)
-    marker = folder / "requirements.txt"
-    wanted = "\n".join(requirements)
-    if not (marker.is_file() and marker.read_text(encoding="utf-8") == wanted):
+    note = folder / "wheels.json"
+    wheels = await asyncio.to_thread(_kept, note, requirements)
+    if wheels is None:
         await _download(machine, requirements, folder)
-        write_text(marker, wanted)
-    return sorted(folder.glob("*.whl"))
+        wheels = sorted(folder.glob("*.whl"))
+        names = {wheel.name: await asyncio.to_thread(_hash_of, wheel) for wheel in wheels}
+        write_text(note, json.dumps({"requirements": list(requirements), "wheels": names}))
+    return wheels
+
+
+def _kept(note: Path, requirements: Sequence[str]) -> list[Path] | None:
+    """Return the wheels that were downloaded before; None where some are missing or damaged."""
+    try:
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        if kept["requirements"] != list(requirements):
+            return None
+        names: dict[str, str] = kept["wheels"]
+        wheels = sorted(note.with_name(Path(name).name) for name in names)
+        is_whole = all(_hash_of(wheel) == names[wheel.name] for wheel in wheels)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return wheels if is_whole else None
+
+
+def _hash_of(path: Path) -> str:
+    return LocalFile.at(path).sha256()
 
 
 async def _download(machine: Machine, requirements: Sequence[str], folder: Path) -> None:

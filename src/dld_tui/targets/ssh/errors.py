@@ -17,6 +17,8 @@ HOST_KEY = "host key"
 AUTHENTICATION = "authentication"
 STAGES = (RESOLVE, CONNECT, HOST_KEY, AUTHENTICATION)
 """The steps of a connection, in their order."""
+TOO_MANY = "many authentication"
+"""Of what OpenSSH says when more keys were offered than it takes."""
 
 
 class LinkError(UnavailableError):
@@ -83,7 +85,7 @@ def from_network(
         hint = "One of both sides is old; see KexAlgorithms and Ciphers in man ssh_config"
         message = f"no common encryption algorithm: {error.reason}"
         return LinkError(HOST_KEY, message, where=where, hint=hint)
-    if isinstance(error, asyncssh.DisconnectError) and "many authentication" in error.reason:
+    if isinstance(error, asyncssh.DisconnectError) and TOO_MANY in error.reason:
         hint = "An agent may hold many keys: choose one with --auth key --key FILE"
         message = f"the server ended the authentication: {error.reason}"
         return LinkError(AUTHENTICATION, message, where=where, hint=hint)
@@ -106,7 +108,7 @@ def _from_os(error: OSError, where: str, stage: str) -> LinkError:
 
 
 def not_permitted(
-    where: str, methods: Sequence[str], tried: Sequence[str], notes: Sequence[str]
+    where: str, methods: Sequence[str], tried: Sequence[str], notes: Sequence[str], hint: str
 ) -> LinkError:
     """Return the error of a refused authentication.
 
@@ -115,6 +117,7 @@ def not_permitted(
         methods: Those that the server still offered.
         tried: The tried methods, for display, e.g. ``key ~/.ssh/id_ed25519``.
         notes: Why some were not tried.
+        hint: What to do next.
     """
     message = "authentication failed"
     if tried:
@@ -123,7 +126,6 @@ def not_permitted(
         message += f"; {'; '.join(dict.fromkeys(notes))}"
     if methods:
         message += f"; the server takes {', '.join(methods)}"
-    hint = "Check the user, the key and that the target has it in authorized_keys"
     return LinkError(AUTHENTICATION, message, where=where, hint=hint)
 
 

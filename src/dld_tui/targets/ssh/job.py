@@ -102,6 +102,7 @@ _STOP_S = 30.0
 """From the request to stop until the target is no longer waited for."""
 _CLOSE_S = 5.0
 _REMOVE_TRIES = 15
+_MOST_SENDINGS = 3
 
 
 class SshJob(Job):
@@ -297,17 +298,28 @@ class SshJob(Job):
             tuple(StoredOutput(o.place, str(o.path), o.needed) for o in plan.outputs),
             {there.replace(token, folder, 1): here for there, here in plan.renames.items()},
         )  # fmt: skip
-        if self._cancelled:  # the library may have lost it: from here on it has to go to the target
-            raise asyncio.CancelledError
-        self._store.put(stored)
-        self._is_there = True
-        try:
-            await self._send_order(order)
-        except AgentError:
-            self._is_there = False
-            self._store.forget(self.id)
-            raise
-        return stored
+        for _ in range(_MOST_SENDINGS):
+            if self._cancelled:  # the library may have lost it: from here on it has to go there
+                raise asyncio.CancelledError
+            self._store.put(stored)
+            self._is_there = is_started = True
+            try:
+                is_started = await self._send_order(order)
+            except AgentError:
+                is_started = False
+                raise
+            finally:
+                if not is_started:
+                    self._is_there = False
+                    self._store.forget(self.id)
+            if is_started:
+                return stored
+            self._amount.notes.append("files were lost there: they are sent again")
+            await self._upload.send([file for _, file in plan.files])
+        raise AgentError(
+            "the files that were sent are gone at once", kind="missing",
+            where=self._agent.where, hint="Its clock or disk may fail",
+        )  # fmt: skip
 
     async def _prepare(self, needs: Needs) -> Prepared:
         setup = self._setup
@@ -316,17 +328,14 @@ class SshJob(Job):
         lost = lost_note(self._amount)
         return await with_retries(lambda: deployment.prepare(needs), setup.retries, lost)
 
-    async def _send_order(self, order: dict[str, Any]) -> None:
+    async def _send_order(self, order: dict[str, Any]) -> bool:
+        """Start the job; return False where files have to be sent first."""
         line = json.dumps(order).encode() + b"\n"
         lost = lost_note(self._amount)
         start = functools.partial(self._agent.call, "start", input=line)
         answer = await with_retries(start, self._setup.retries, lost)
         self._amount.sent += len(line)
-        if answer.get("id") != self.id:
-            raise AgentError(
-                "the sent files no longer exist there", kind="missing",
-                where=self._agent.where, hint="Start it again",
-            )  # fmt: skip
+        return answer.get("id") == self.id
 
     async def _follow(self, listener: Listener) -> End:
         records = Records(self._agent.where)

@@ -354,7 +354,7 @@ class KeyFiles:
             self.open.append(path)
 
 
-def public_data(paths: Iterable[Path]) -> set[bytes]:
+def public_data(paths: Iterable[Path]) -> dict[Path, bytes]:
     """Return the public halves of key files, as far as they lie open."""
-    halves = (public_half(path) for path in paths)
-    return {half.public_data for half in halves if half is not None}
+    halves = {path: public_half(path) for path in paths}
+    return {path: half.public_data for path, half in halves.items() if half is not None}

@@ -22,9 +22,10 @@ from typing import TypeVar
 import asyncssh
 from asyncssh.public_key import get_default_public_key_algs
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.settings.paths import short
-from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.saved_targets import DEFAULT_PORT, Connection
 from dld_tui.core.settings.secrets import (
     SECRETS,
     Asker,
@@ -33,13 +34,14 @@ from dld_tui.core.settings.secrets import (
     passphrase_name,
     password_name,
 )
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh import known_hosts
 from dld_tui.targets.ssh.errors import (
     AUTHENTICATION,
     CONNECT,
     HOST_KEY,
     RESOLVE,
+    TOO_MANY,
     ConnectionLostError,
     LinkError,
     from_network,
@@ -47,6 +49,7 @@ from dld_tui.targets.ssh.errors import (
 )
 from dld_tui.targets.ssh.known_hosts import KeyFiles, locked_keys, new_key, public_data, trust
 from dld_tui.targets.ssh.loop import in_thread, within
+from dld_tui.targets.ssh.remote.replies import new_mark
 from dld_tui.targets.ssh.route import Hop, Proxy, command_line, proxy_arguments, route
 
 KEEPALIVE_S = 2.0
@@ -59,6 +62,8 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 MOST_OUTPUT = 16 << 20
 """Bytes that a command may print; it is kept in memory."""
 QUIET_SHELL = "Look at what the start-up files of its shell print, such as ~/.bashrc"
+SHELL_S = 10.0
+"""Until a shell counts as one that hangs."""
 _CHUNK = 1 << 18
 _LOGIN_S = 300.0
 """A person may have to look up a password."""
@@ -66,6 +71,10 @@ _LOGIN_S = 300.0
 # Without a handler Python would write the warnings of a library to the terminal.
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 logging.getLogger("asyncssh").propagate = False
+# asyncio warns of each packet to a machine that is gone; that it is gone is said by ours.
+logging.getLogger("asyncio").addFilter(
+    lambda record: not record.getMessage().endswith("raised exception.")
+)
 
 
 @dataclass(frozen=True)
@@ -156,6 +165,7 @@ class Link:
         *,
         launched: bool = False,
         environment: Mapping[str, str] | None = None,
+        ends_input: bool = True,
     ) -> Finished:
         """Run a command on the target to its end; every argument arrives unchanged.
 
@@ -164,6 +174,7 @@ class Link:
             input: For its standard input, which is empty otherwise.
             launched: Prefix it with the launcher of the connection, and set its environment.
             environment: Further variables for it.
+            ends_input: False keeps its standard input open until it ends.
 
         Raises:
             LinkError: The target cannot be reached; :class:`ConnectionLostError` if it was
@@ -172,20 +183,54 @@ class Link:
         line = await self.open()
         command = self.command(arguments, launched=launched, environment=environment)
         try:
-            async with await line.create_process(command, encoding=None) as process:
+            process = await line.create_process(command, encoding=None)
+            try:
                 with contextlib.suppress(BrokenPipeError):  # it ended without reading it
                     process.stdin.write(input or b"")
-                    process.stdin.write_eof()
+                    if ends_input:
+                        process.stdin.write_eof()
                 printed, errors = await asyncio.gather(
                     self._read(process.stdout), self._read(process.stderr)
                 )
                 await process.wait_closed()
+            finally:  # not waited for: one that hangs would not close
+                process.close()
         except (asyncssh.Error, OSError, asyncio.IncompleteReadError) as error:
             raise self._lost(error) from None
         if process.exit_status is None and line.is_closed():
             raise ConnectionLostError(self.where)
         code = process.exit_status if process.exit_signal is None else process.returncode
         return Finished(printed, errors, code)
+
+    async def greet(self) -> None:
+        """See that the login shell runs commands, and leaves them what is sent to them.
+
+        Raises:
+            UnavailableError: Its start-up files sleep, wait for input, take it, or end the shell.
+            LinkError: The target cannot be reached.
+        """
+        await self.open()  # a person may have to look up a password
+        mark = new_mark()
+        # The input stays open, as that of uploads: what reads it waits here, too.
+        talk = self.run(["head", "-n", "1"], mark.encode() + b"\n", ends_input=False)
+        try:
+            done = await within(SHELL_S, talk)
+        except asyncio.TimeoutError:
+            raise UnavailableError(
+                f"its login shell hangs: no command has run for {SHELL_S:.0f} s",
+                where=self.where,
+                hint="Look for what sleeps or waits for input in the start-up files of its shell,"
+                " such as ~/.bashrc",
+            ) from None
+        if mark.encode() not in done.stdout:
+            lines = done.error_text.strip().splitlines() or done.text.strip().splitlines()
+            said = f" and said: {clip(visible(lines[-1]), 300)}" if lines else ""
+            raise UnavailableError(
+                f"its login shell runs no command; it ended with status {done.code}{said}",
+                where=self.where,
+                hint="Look at the start-up files of its shell, such as ~/.bashrc, and whether the"
+                " user may log in",
+            )
 
     async def _read(self, reader: asyncssh.SSHReader[bytes]) -> bytes:
         """Return all that comes.
@@ -239,6 +284,8 @@ class Link:
             except asyncssh.PermissionDenied:
                 raise self._not_permitted(hop, client) from None
             except (asyncssh.Error, OSError, ValueError, asyncio.TimeoutError) as error:
+                if hop.auth == "key" and TOO_MANY in str(error):
+                    raise self._not_permitted(hop, client) from None
                 words = self._proxy.last_words() if self._proxy else ""
                 raise from_network(error, self._at(hop), hop.host, client.stage, words) from None
             else:
@@ -305,7 +352,33 @@ class Link:
     def _not_permitted(self, hop: Hop, client: Client) -> DldError:
         if client.gave_up and not isinstance(self._asker, Nobody):
             return CancelledError("no answer was given", where=self._at(hop))
-        return not_permitted(self._at(hop), client.methods, client.tried, client.notes)
+        hint = self._way_in(hop, client)
+        return not_permitted(self._at(hop), client.methods, client.tried, client.notes, hint)
+
+    def _way_in(self, hop: Hop, client: Client) -> str:
+        """Return what a person can do about a refusal."""
+        name = self.connection.name
+        edit = f"dld target edit {name}" if hop.alias == self.connection.host else ""
+        takes_keys = "publickey" in client.methods or not client.methods
+        if not takes_keys and hop.auth in ("key", "agent"):
+            return f"It takes no keys: {edit} --auth password"
+        if not takes_keys or ("the password" in client.tried and not client.files):
+            return "Check the user and the password"
+        if client.files:
+            key = short(client.files[0])
+            port = f" -p {hop.port}" if hop.port != DEFAULT_PORT else ""
+            other = f"{edit} --key FILE" if edit else "IdentityFile in ~/.ssh/config"
+            return (
+                f"Let the key in: ssh-copy-id -i {key}{port} {hop.user}@{hop.host};"
+                f" or use another one: {other}"
+            )
+        if hop.auth == "agent":
+            return f"Give the agent a key that it takes: ssh-add FILE; or {edit} --auth key"
+        if client.locked:
+            return f"Give the passphrase, or open the key for the agent: ssh-add {client.locked[0]}"
+        if hop.auth == "key" and edit:
+            return f"Name a key file that can be used: {edit} --key FILE"
+        return "Check the user; make a key with ssh-keygen, and let it in with ssh-copy-id"
 
     def _lost(self, error: BaseException) -> LinkError:
         if isinstance(error, asyncssh.ChannelOpenError) and self.is_open:
@@ -456,6 +529,10 @@ class Client(asyncssh.SSHClient):
         self.methods: list[str] = []
         self.given: dict[str, str] = {}
         """Secrets that were used, by name; right ones if the connection is opened."""
+        self.files: list[Path] = []
+        """Key files whose keys were offered."""
+        self.locked: list[str] = []
+        """Key files whose passphrase was not given."""
         self.gave_up = False
         """Whether the person did not answer the last question."""
         self._hop = hop
@@ -564,9 +641,11 @@ class Client(asyncssh.SSHClient):
             return []
         if self._hop.keys_only and self._hop.auth != "agent":
             wanted = await in_thread(public_data, self._hop.keys)
-            pairs = [pair for pair in pairs if pair.public_data in wanted]
-        if pairs:
-            self.tried.append(f"{len(pairs)} keys of the agent")
+            pairs = [pair for pair in pairs if pair.public_data in wanted.values()]
+            held = {pair.public_data for pair in pairs}
+            self._offer(*(path for path, public in wanted.items() if public in held))
+        elif pairs:
+            self.tried.append(f"{fmt.plural(len(pairs), 'key')} of the agent")
         elif self._hop.auth == "agent":
             self.notes.append("the agent holds no key")
         self._offered = {pair.public_data for pair in pairs}
@@ -578,14 +657,20 @@ class Client(asyncssh.SSHClient):
             return []
         self._files = await in_thread(KeyFiles, self._hop)
         self.notes += self._files.notes
-        self.tried += [f"key {short(path)}" for path in self._files.open]
-        return self._files.pairs
+        self._offer(*self._files.open)
+        pairs = {pair.public_data: pair for pair in self._files.pairs}  # some files hold the same
+        return [pair for public, pair in pairs.items() if public not in self._offered]
+
+    def _offer(self, *files: Path) -> None:
+        new = [path for path in files if path not in self.files]
+        self.files += new
+        self.tried += [f"key {short(path)}" for path in new]
 
     async def _locked_keys(self) -> list[asyncssh.SSHKeyPair]:
         """Return the keys of files with a passphrase; those of the agent have been offered."""
         pairs: list[asyncssh.SSHKeyPair] = []
         for path, public in self._files.locked.items() if self._files else ():
-            self.tried.append(f"key {short(path)}")
+            self._offer(path)
             if public is None:
                 try:
                     pairs += asyncssh.load_keypairs([await self._unlocked(path)])
@@ -623,6 +708,8 @@ class Client(asyncssh.SSHClient):
             self.gave_up = False
             self.given[name] = passphrase
             return key
+        self.files = [other for other in self.files if other != path]
+        self.locked.append(short(path))
         self.notes.append(f"the key {short(path)} cannot be used without its passphrase")
         raise ValueError("the key could not be decrypted")
 

@@ -33,7 +33,7 @@ from dld_tui.targets.ssh.deploy import Deployment, needs_of
 from dld_tui.targets.ssh.errors import stage_of
 from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.link import Finished, Link
-from dld_tui.targets.ssh.remote.replies import last_answer
+from dld_tui.targets.ssh.remote.replies import last_answer, new_mark
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.targets.ssh.route import route
 from dld_tui.targets.ssh.transfer import Amount
@@ -131,7 +131,7 @@ class SshTarget:
         Raises:
             DldError: The target cannot be reached or does not serve.
         """
-        answer = self._call(lambda agent: self._asked(agent, "clean", days=days, results=results))
+        answer = self._call(lambda agent: self._freed(agent, "clean", days=days, results=results))
         kept = [job for job in strings(answer.get("unfetched")) if _ID.fullmatch(job)]
         return Cleaned(_count(answer.get("jobs")), _count(answer.get("bytes")), tuple(kept))
 
@@ -145,7 +145,7 @@ class SshTarget:
             DldError: The target cannot be reached, does not serve, a job runs there, or a result
                 waits there.
         """
-        self._call(lambda agent: self._asked(agent, "wipe", results=results))
+        self._call(lambda agent: self._freed(agent, "wipe", results=results))
 
     # -- helpers ----------------------------------------------------------------------------------
 
@@ -164,12 +164,13 @@ class SshTarget:
 
         return loop.call(whole())
 
-    async def _asked(self, agent: Agent, name: str, **arguments: Any) -> dict[str, Any]:
-        await agent.make_ready()
+    async def _freed(self, agent: Agent, name: str, **arguments: Any) -> dict[str, Any]:
+        await agent.probe()  # sends nothing: the disk may be full
         return await agent.call(name, **arguments)
 
     async def _jobs(self, agent: Agent) -> list[RemoteJob]:
-        rows = (await self._asked(agent, "list")).get("jobs")
+        await agent.make_ready()
+        rows = (await agent.call("list")).get("jobs")
         jobs = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         return [job for row in jobs if (job := _job_from(row)) is not None]
 
@@ -231,7 +232,7 @@ try:
     said["free"] = shutil.disk_usage(folder).free
 except OSError as error:
     said["error"] = error.strerror or str(error)
-sys.stdout.write("@dld:" + json.dumps(said) + chr(10))
+sys.stdout.write(chr(10) + sys.argv[2] + json.dumps(said) + chr(10))
 """
 
 
@@ -292,7 +293,15 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
     connection = link.connection
     if connection.remember == "keyring" and (problem := keyring_problem()):
         done(Step("keyring", WEAK, problem, f"dld target edit {connection.name} --remember memory"))
+    try:
+        loop.call(link.greet())
+    except DldError as error:
+        done(Step("shell", BAD, error.message, error.hint or ""))
+        return
+    done(Step("shell", GOOD, "runs commands"))
     if connection.launcher:
+        if _ask_python(link, done, launched=False) is None:  # which jobs are managed with
+            return
         words = " ".join(connection.launcher)
         ended = _run(link, "launcher", ["true"], done)
         if ended is None:
@@ -302,14 +311,24 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
             done(Step("launcher", BAD, f"{words}: {_last(ended)}", fix))
             return
         done(Step("launcher", GOOD, words))
-    ended = _run(link, "Python", [connection.python, "-c", _LOOK, connection.directory], done)
+    answer = _ask_python(link, done, launched=True)
+    if answer is not None:
+        _judge(answer, connection, done)
+
+
+def _ask_python(
+    link: Link, done: Callable[[Step], None], *, launched: bool
+) -> dict[str, Any] | None:
+    """Return what the Python of a target says; None when it says nothing, which is then told."""
+    connection, mark = link.connection, new_mark()
+    words = [connection.python, "-c", _LOOK, connection.directory, mark]
+    ended = _run(link, "Python", words, done, launched=launched)
     if ended is None:
-        return
-    answer = last_answer(ended.stdout)
+        return None
+    answer = last_answer(ended.stdout, mark)
     if answer is None:
         done(Step("Python", BAD, f"{connection.python}: {_last(ended)}", _other_python(connection)))
-        return
-    _judge(answer, connection, done)
+    return answer
 
 
 def _judge(
@@ -341,10 +360,15 @@ def _other_python(connection: Connection) -> str:
 
 
 def _run(
-    link: Link, name: str, arguments: list[str], done: Callable[[Step], None]
+    link: Link,
+    name: str,
+    arguments: list[str],
+    done: Callable[[Step], None],
+    *,
+    launched: bool = True,
 ) -> Finished | None:
     try:
-        return loop.call(link.run(arguments, launched=True), _PATIENCE_S)
+        return loop.call(link.run(arguments, launched=launched), _PATIENCE_S)
     except TimeoutError:
         message = f"nothing came back within {_PATIENCE_S:.0f} s"
         done(Step(name, BAD, message, "The launcher may wait in a queue"))

@@ -189,7 +189,7 @@ class Upload:
             LinkError: The connection is lost for good.
             FileChangedError: A file changed while it was sent.
         """
-        self.amount.step("Looking for files")
+        self.amount.step("Checking the files that are there")
         names = await self._look(files)
         self.amount.transfer("Sending", sum(file.size for file in files if file not in names))
         small = [file for file in files if file not in names and file.size <= _SMALL]

@@ -1,4 +1,4 @@
-"""The commands of the agent: ``main(ROOT, COMMAND, ARGUMENTS)`` serves one and ends.
+"""The commands of the agent: ``main(ROOT, COMMAND, ARGUMENTS, MARK)`` serves one and ends.
 
 Answers are lines of JSON, see :mod:`.replies`. Nothing is ever written outside ROOT.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.targets.ssh.remote import environment, jobs, objects
-from dld_tui.targets.ssh.remote.replies import RefusedError, answer, refuse
+from dld_tui.targets.ssh.remote.replies import RefusedError, answer, mark_with, refuse
 
 
 def _look(root: Path, sizes: list[int], names: list[str]) -> None:
@@ -132,15 +132,17 @@ _COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 
-def main(root: str, command: str, arguments: str) -> None:
+def main(root: str, command: str, arguments: str, mark: str) -> None:
     """Serve one command.
 
     Args:
         root: The deployment folder.
         command: One of the table above.
         arguments: Its arguments as a JSON object.
+        mark: What its answers begin with.
     """
     os.umask(0o077)
+    mark_with(mark)
     try:
         _COMMANDS[command](Path(root), **json.loads(arguments))
     except BrokenPipeError:

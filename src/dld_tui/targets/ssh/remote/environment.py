@@ -1,23 +1,27 @@
 """The Python of the jobs on a target: its packages, and installing the missing ones.
 
-Wheels are unpacked here without pip, which a bare system lacks.
+Wheels are unpacked here without pip, which a bare system lacks. While something is installed, a
+file in the environment is locked; where it is left behind, the installation was cut off by a kill
+or a power cut, and the environment is made again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dld_tui.core.child import ask
 from dld_tui.targets.ssh.remote import objects
-from dld_tui.targets.ssh.remote.replies import MARK, fail, last_answer
+from dld_tui.targets.ssh.remote.replies import fail, last_answer, new_mark
 
 _LOOK = """
 import importlib.metadata as m, importlib.util as u, json, sys
@@ -36,8 +40,9 @@ for module, names in json.loads(sys.argv[1]).items():
             break
         except m.PackageNotFoundError:
             pass
-print("\\n@dld:" + json.dumps({"found": found, "prefix": sys.prefix}))
+print("\\n" + sys.argv[2] + json.dumps({"found": found, "prefix": sys.prefix}))
 """
+_MARK = "dld-installing"
 _SLOW_S = 60
 _INSTALL_S = 3600
 _LARGEST_WHEEL = 8 << 30
@@ -51,12 +56,13 @@ def look(python: str, modules: dict[str, list[str]]) -> dict[str, Any]:
         modules: The names of the packages that may bring each module.
     """
     # Not isolated: on a Jetson much is installed for one user.
-    command = [python, "-c", _LOOK, json.dumps(modules)]
+    mark = new_mark()
+    command = [python, "-c", _LOOK, json.dumps(modules), mark]
     try:
         done = ask(command, _SLOW_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"found": {}, "problem": str(error)}
-    answer = last_answer(done.output.encode("utf-8", "replace"))
+    answer = last_answer(done.output.encode("utf-8", "replace"), mark)
     if answer is not None:
         return answer
     return {"found": {}, "problem": (done.errors.strip().splitlines() or ["no answer"])[-1]}
@@ -66,6 +72,10 @@ def create(root: Path, name: str) -> dict[str, Any]:
     """Make a virtual environment that sees the system's packages; return its Python."""
     folder = root / "venv" / PurePosixPath(name).name
     python = folder / "bin" / "python"
+    if _is_cut_off(folder):
+        for note in (root / "ready").glob("*.json"):  # of what was in it, too
+            note.unlink(missing_ok=True)
+        shutil.rmtree(folder)
     if not python.exists():
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Without pip: where it would come from is missing on a bare Debian.
@@ -79,6 +89,27 @@ def create(root: Path, name: str) -> dict[str, Any]:
             )
         _add_packages_of(sys.executable, python)
     return {"python": str(python)}
+
+
+@contextlib.contextmanager
+def _installing(python: str) -> Iterator[None]:
+    """Mark the environment of a Python until what the block installs is on the disk."""
+    mark = Path(python).parent.parent / _MARK
+    with mark.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # two jobs may install at once
+        objects.flush(mark.parent)
+        yield
+        os.sync()
+        mark.unlink(missing_ok=True)
+
+
+def _is_cut_off(folder: Path) -> bool:
+    try:
+        with (folder / _MARK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except OSError:  # there is none, or somebody installs
+        return False
 
 
 def _settings_of_virtual(python: str) -> Path:
@@ -112,7 +143,8 @@ def pip_install(python: str, requirements: list[str], options: list[str]) -> dic
         return {"ok": False, "why": "there is no pip"}
     command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     command += ["--retries", "1", "--timeout", "15", "--only-binary", ":all:", *options]
-    done = ask([*command, *requirements], _INSTALL_S, cwd=None)
+    with _installing(python):
+        done = ask([*command, *requirements], _INSTALL_S, cwd=None)
     if done.status == 0:
         return {"ok": True, "why": ""}
     lines = [line for line in done.errors.splitlines() if line.startswith("ERROR:")]
@@ -131,23 +163,25 @@ def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str
     if folder.parent != root / "venv":
         fail("packages are only installed into dld's own environment")
     site = _sites_of(python)[0]
-    for name, sha256 in wheels:
-        try:
-            with zipfile.ZipFile(objects.path_of(root, sha256)) as wheel:
-                _unpack(wheel, site)
-        except (zipfile.BadZipFile, FileNotFoundError) as error:
-            fail(f"{name} is not a wheel: {error}")
+    with _installing(python):
+        for name, sha256 in wheels:
+            try:
+                with zipfile.ZipFile(objects.path_of(root, sha256)) as wheel:
+                    _unpack(wheel, site)
+            except (zipfile.BadZipFile, FileNotFoundError) as error:
+                fail(f"{name} is not a wheel: {error}")
     return {"installed": len(wheels)}
 
 
 def _sites_of(python: str) -> list[Path]:
     """Return the folders of the packages of a Python, the one of compiled packages first."""
+    mark = new_mark()
     code = (
         "import json, sysconfig as s;"
-        f" print('\\n{MARK}' + json.dumps({{p: s.get_path(p) for p in ('platlib', 'purelib')}}))"
+        f" print('\\n{mark}' + json.dumps({{p: s.get_path(p) for p in ('platlib', 'purelib')}}))"
     )
     done = ask([python, "-I", "-c", code], _SLOW_S, cwd=None)
-    answer = last_answer(done.output.encode("utf-8", "replace")) or {}
+    answer = last_answer(done.output.encode("utf-8", "replace"), mark) or {}
     if done.status or not answer:
         why = (done.errors.strip().splitlines() or ["no answer"])[-1]
         fail(f"the Python of the environment does not work: {why}")

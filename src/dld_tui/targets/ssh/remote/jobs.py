@@ -53,13 +53,14 @@ def start(root: Path, order: dict[str, Any]) -> dict[str, Any]:
     folder = folder_of(root, order["id"])
     if (folder / "events").exists():  # the answer to the first attempt was lost
         return {"id": order["id"]}
+    # First, as it may take what was sent long ago by a clock that was wrong then.
+    clean(root, _KEPT_DAYS)
+    objects.clean(root, _KEPT_UNUSED_DAYS)
     missing = sorted(
         {name for _, name, _ in order["files"] if not objects.path_of(root, name).is_file()}
     )
     if missing:
         return {"missing": missing}
-    clean(root, _KEPT_DAYS)
-    objects.clean(root, _KEPT_UNUSED_DAYS)
     folder.mkdir(mode=0o700, parents=True)
     try:
         _fill(root, folder, order)

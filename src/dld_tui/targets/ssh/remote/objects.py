@@ -1,12 +1,16 @@
 """Files on the target that are named by the SHA-256 of their content.
 
-``objects/HASH`` is whole and verified; ``objects/KEY.part`` is on its way and is taken up again
-after a cut.
+``objects/HASH`` was whole and on the disk before it had this name; ``objects/KEY.part`` is on its
+way and is taken up again after a cut. A disk may fail all the same, or a power cut may find one
+that lies: every object is read and hashed before each job that uses it. Nothing is remembered of
+that: what changed on the disk shows in no date. The bytes are read once, as the job then has them
+from memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -43,8 +47,37 @@ def path_of(root: Path, sha256: str) -> Path:
     return root / "objects" / sha256
 
 
+def flush(path: Path) -> None:
+    """Have the disk take what is in a file or folder; not every file system can."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def is_whole(root: Path, sha256: str) -> bool:
+    """Return whether an object is there and holds what its name says; a damaged one is removed."""
+    path = path_of(root, sha256)
+    try:
+        with path.open("rb") as file:
+            if _hash(file)[0].hexdigest() == sha256:
+                os.fchmod(file.fileno(), 0o600)  # sets its ctime: it is in use
+                return True
+    except FileNotFoundError:
+        return False
+    except OSError:  # a bad sector
+        pass
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return False
+
+
 def look(root: Path, sizes: Iterable[int], names: Iterable[str]) -> dict[str, Any]:
-    """Report which objects exist, and which of these sizes occur."""
+    """Report which objects are there and whole, and which of these sizes occur."""
     wanted = set(sizes)
     present: set[int] = set()
     with contextlib.suppress(FileNotFoundError), os.scandir(root / "objects") as entries:
@@ -52,7 +85,7 @@ def look(root: Path, sizes: Iterable[int], names: Iterable[str]) -> dict[str, An
             if _NAME.fullmatch(entry.name):
                 present.add(entry.stat().st_size)
     return {
-        "there": [name for name in names if path_of(root, name).is_file()],
+        "there": [name for name in dict.fromkeys(names) if is_whole(root, name)],
         "sizes": sorted(wanted & present),
     }
 
@@ -64,6 +97,9 @@ def part(root: Path, key: str) -> dict[str, Any]:
         with path.open("rb") as file:
             digest, size = _hash(file)
     except FileNotFoundError:
+        return {"size": 0, "sha256": ""}
+    except OSError:  # a bad sector
+        path.unlink()
         return {"size": 0, "sha256": ""}
     return {"size": size, "sha256": digest.hexdigest()}
 
@@ -101,8 +137,11 @@ def receive(root: Path, key: str, offset: int, size: int) -> None:
         got = offset + _take_in(file, digest, size - offset)
         if got < size:
             fail("the connection ended before the file did", kind="cut")
+        file.flush()
+        flush(path)
     name = digest.hexdigest()
     os.replace(path, path_of(root, name))
+    flush(folder)
     answer({"sha256": name})
 
 
@@ -174,14 +213,21 @@ def receive_many(root: Path) -> dict[str, Any]:
     folder = folder_of(root)
     source = sys.stdin.buffer
     sizes: list[int] = json.loads(source.readline())
-    names = []
-    for size in sizes:
-        data = source.read(size)
-        if len(data) < size:
-            fail("the connection ended before the files did", kind="cut")
-        name = hashlib.sha256(data).hexdigest()
-        fresh = folder / f"{name}.{os.getpid()}.part"
-        fresh.write_bytes(data)
-        os.replace(fresh, folder / name)
-        names.append(name)
-    return {"sha256": names}
+    fresh: dict[Path, str] = {}
+    try:
+        for number, size in enumerate(sizes):
+            data = source.read(size)
+            if len(data) < size:
+                fail("the connection ended before the files did", kind="cut")
+            path = folder / f"{os.getpid()}.{number}.part"
+            fresh[path] = hashlib.sha256(data).hexdigest()
+            path.write_bytes(data)
+        for path in fresh:
+            flush(path)
+        for path, name in fresh.items():
+            os.replace(path, folder / name)
+    finally:
+        for path in fresh:
+            path.unlink(missing_ok=True)
+    flush(folder)
+    return {"sha256": list(fresh.values())}

@@ -1,18 +1,19 @@
 """The answers of the agent: marked lines, since a login shell may print anything.
 
-Its output need not end with a newline, so the mark may be anywhere in a line.
+Its output need not end with a newline, so the mark may be anywhere in a line. It is another one for
+every call: nothing that a start-up file prints can look like an answer.
 """
 
 from __future__ import annotations
 
 import errno
 import json
+import secrets
 import sys
 from typing import Any, NoReturn
 
-MARK = "@dld:"
-"""What an answer begins with; all else is noise of the login shell."""
-_OPENING = MARK + "{"
+_mark = ""
+"""What answers of this process begin with."""
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "Free some space there, or set another --directory"),
@@ -42,29 +43,41 @@ class RefusedError(Exception):
         self.message, self.hint, self.kind = message, hint, kind
 
 
+def new_mark() -> str:
+    """Return what the answer to one call begins with."""
+    return f"@dld:{secrets.token_hex(8)}:"
+
+
+def mark_with(mark: str) -> None:
+    """Begin answers of this process with a mark."""
+    global _mark  # noqa: PLW0603 - one call a process
+    _mark = mark
+
+
 def answer(value: dict[str, Any]) -> None:
     """Print an answer.
 
     Raises:
         OSError: The connection is closed.
     """
-    sys.stdout.write(f"{MARK}{json.dumps(value)}\n")
+    sys.stdout.write(f"{_mark}{json.dumps(value)}\n")
     sys.stdout.flush()
 
 
-def last_answer(printed: bytes) -> dict[str, Any] | None:
+def last_answer(printed: bytes, mark: str) -> dict[str, Any] | None:
     """Return the last answer in an output, or None; other output may be in any encoding."""
     answer = None
+    opening = f"{mark}{{"
     for line in printed.split(b"\n"):
         text = line.decode("utf-8", "replace")
-        start = text.find(_OPENING)
+        start = text.find(opening)
         while start >= 0:
-            end = start + len(MARK)
+            end = start + len(mark)
             try:
                 answer, end = json.JSONDecoder().raw_decode(text, end)
             except (ValueError, RecursionError):
                 pass  # noise that looks like ours
-            start = text.find(_OPENING, end)
+            start = text.find(opening, end)
     return answer
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from dld_tui.core.child import Child
 from dld_tui.targets.base import LineCutter
+from dld_tui.targets.ssh.remote.objects import flush
 
 ASK_S = 5.0
 """From the request to stop until SIGTERM, and from there until SIGKILL."""
@@ -176,9 +177,14 @@ class Supervisor:
             shutil.rmtree(self._folder / "work", ignore_errors=True)
         if self._killed:  # nothing half-written stays; a worker that ends by itself leaves none
             shutil.rmtree(self._folder / "out", ignore_errors=True)
+        for where, _, names in os.walk(self._folder / "out"):
+            for path in (*(Path(where, name) for name in names), Path(where)):
+                with contextlib.suppress(OSError):
+                    flush(path)
         end = {"code": code, "cancelled": self._cancelled, "reason": self._reason}
         with contextlib.suppress(OSError):
             self._events.write(b"x" + json.dumps(end).encode() + b"\n")
+            os.fsync(self._events.fileno())
         (self._folder / "control").unlink(missing_ok=True)
 
 
