@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dld_tui.core.events import Event, Finished
+
 
 def runtime_verdict(path: str, feeds: str | None) -> dict[str, Any]:
-    """Load and run a model: ``ok``, ``load``, ``run`` or ``kernel``, and what was said."""
+    """Load and run a model: ``ok``, ``load`` or ``run``, and what was said."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -65,29 +69,42 @@ def _refused(stage: str, error: Exception) -> dict[str, Any]:
     text = str(error)[:1000]
     if "language-pack" in text:
         stage = "machine"  # which lacks a locale: not the model's fault
-    elif kind == "NotImplemented" or "NOT_IMPLEMENTED" in text:
-        stage = "kernel"
     return {"verdict": stage, "text": f"{kind}: {text}"}
 
 
 def our_errors(path: str) -> dict[str, Any]:
-    """Return the errors that ``dld check`` has of a model."""
-    from dld_tui.core.checks.prediction import all_findings
+    """Return the errors that ``dld check --run`` has of a model, without its worker processes."""
+    from dld_tui.activities import check_full, infer_shapes
+    from dld_tui.core.checks import check
+    from dld_tui.core.checks.decoders import decoder_findings
+    from dld_tui.core.checks.findings import findings_of, joined
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
 
+    model = Path(path)
     try:
-        document = Document.open(Path(path))
+        document = Document.open(model)
     except DldError as error:
         return {"errors": [["unreadable", error.message]]}
     try:
-        found = all_findings(document)
+        inferred = _result(infer_shapes.run(infer_shapes.Request(model)))
+        asked = _result(
+            check_full.run(check_full.Request(model, onnx=False, runtime=True, run=True))
+        )
+        told = findings_of(document, [*inferred.errors, *asked.findings])
+        found = joined(told, asked.runtime, [*check(document), *decoder_findings(document)])
     finally:
         document.close()
     return {
         "errors": [[f.rule, f.message] for f in found if f.level == "error"],
-        "kernels": [[f.rule, f.message] for f in found if f.rule == "no-kernel"],
+        "answer": asdict(asked.runtime),
     }
+
+
+def _result(events: Iterator[Event]) -> Any:
+    *_, end = events
+    assert isinstance(end, Finished)
+    return end.result
 
 
 def main() -> None:

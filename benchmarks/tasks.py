@@ -23,7 +23,7 @@ from benchmarks.convert_tasks import (
 from benchmarks.edit_tasks import document_edits, protobuf_edits
 from benchmarks.graph_tasks import dot_layout, graph_prepare
 from benchmarks.import_tasks import json_import, profile_import, trace_import
-from benchmarks.lint_tasks import document_lint, document_updates, onnx_lint, polygraphy_lint
+from benchmarks.lint_tasks import document_lint, onnx_lint, polygraphy_lint
 from benchmarks.plan_tasks import json_plan_open, plan_html, plan_open
 from benchmarks.precision_tasks import precision_trials
 from benchmarks.report_tasks import (
@@ -214,7 +214,6 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         document_lint,
         document_open,
         document_save,
-        document_updates,
         dot_layout,
         graph_prepare,
         json_import,

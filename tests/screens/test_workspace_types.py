@@ -10,12 +10,13 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.checks.findings import INFERENCE
 from dld_tui.core.document import Change
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
-from dld_tui.screens.workspace.inference import RULE, InferredTypes, ScopeTypes, TypeInference
+from dld_tui.screens.workspace.inference import InferredTypes, ScopeTypes, TypeInference
 from dld_tui.widgets.graph.overlays import PrecisionOverlay
 from tests.support import models
 from tests.support.workspace import Session, opened
@@ -45,7 +46,7 @@ async def inferred(folder: Path, text: str = SHAPES) -> AsyncIterator[Session]:
 
 
 def external(session: Session) -> list[str]:
-    return [f.message for f in session.screen.findings.findings if f.rule == RULE]
+    return [f.message for f in session.screen.findings.findings if f.rule == INFERENCE]
 
 
 async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
@@ -169,7 +170,7 @@ async def errors_of_inference_lead_to_the_node_and_go_when_mended(session: Sessi
     assert external(session) == []
     edit_attribute(session, [0, 1, 2, 3])
     await session.until(lambda: session.screen.model.has_fresh_types)
-    (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
+    (finding,) = (f for f in session.screen.findings.findings if f.rule == INFERENCE)
     assert finding.level == "error"
     assert finding.node is session.screen.document.main.nodes[0]
     assert "Transpose" in finding.message

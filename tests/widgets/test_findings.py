@@ -67,7 +67,7 @@ async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None
     app = HostApp(pane)
     async with app.run_test(size=(60, 14)) as pilot:
         long = Finding("warning", "a", f"Initializer {name} is never used")
-        pane.show([long, Finding("info", "b", "short")], state="")
+        pane.show([long, Finding("info", "b", "short")], older=False)
         await pilot.pause()
         assert "is never used" in screen_text(app)
         pane.list.cursor = 1

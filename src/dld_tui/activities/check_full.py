@@ -1,4 +1,4 @@
-"""Third-party checks of a model: onnx's full checker, and Polygraphy's lint on request.
+"""Checks of a model by others: onnx's full checker, Polygraphy's lint, and ONNX Runtime itself.
 
 Each runs in a separate process with a time limit. They get a small view of the model with its
 weights in place (:mod:`dld_tui.core.files.model_set`), in which every node has a label as
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.checks.findings import ToolFinding
-from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.checks.findings import RuntimeAnswer, ToolFinding
+from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
 
@@ -44,6 +44,16 @@ class Request:
         label="Polygraphy lint",
         help="Run Polygraphy's lint, which runs every node on random data.",
     )
+    runtime: bool = param(
+        False,
+        label="ONNX Runtime",
+        help="Ask the installed ONNX Runtime whether it loads the model.",
+    )
+    run: bool = param(
+        False,
+        label="Run",
+        help="Let ONNX Runtime run the model once, too, on guessed inputs.",
+    )
     time_limit: float = param(
         LIMIT_S,
         label="Time limit",
@@ -65,6 +75,8 @@ class Result:
     """What the checks complain of."""
 
     findings: list[ToolFinding]
+    runtime: RuntimeAnswer | None = None
+    """What ONNX Runtime said; None if it was not to be asked."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -73,10 +85,13 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The model cannot be opened.
     """
+    from dld_tui.core.document.locations import Labels
+
     findings: list[ToolFinding] = []
+    answer = None
     yield Progress(0, None, stage="Opening the model")
     with _view(request) as path:
-        labels = _label(path)
+        labels = Labels.of_file(path)
         with tempfile.TemporaryDirectory(prefix="dld-check-") as folder:
             report = Path(folder) / "report"
             if request.onnx:
@@ -85,7 +100,21 @@ def run(request: Request) -> Iterator[Event]:
             if request.polygraphy:
                 lint_findings = yield from _lint(path, report, labels, request.time_limit)
                 findings += _without_repeats(lint_findings, findings)
-    yield Finished(Result(findings))
+        if request.runtime:
+            answer, refused = yield from _ask(path, labels, request)
+            findings += refused
+    yield Finished(Result(findings, answer))
+
+
+def _ask(
+    path: Path, labels: Labels, request: Request
+) -> Generator[Event, None, tuple[RuntimeAnswer, list[ToolFinding]]]:
+    from dld_tui.backends.onnxruntime.verdict import ask
+
+    asking = ask(path, labels, run=request.run, limit_s=request.time_limit)
+    return (
+        yield from events_of(asking, lambda s: Progress(round(s, 1), None, "s", "ONNX Runtime"))
+    )
 
 
 @contextlib.contextmanager
@@ -103,28 +132,13 @@ def _view(request: Request) -> Generator[Path]:
             document.blobs,
             request.model.parent,
             external=document.external,
-            values=request.polygraphy,
+            values=request.polygraphy or request.run,
+            loadable=request.runtime,
         )
     try:
         yield path
     finally:
         discard_view(path)
-
-
-def _label(path: Path) -> Labels:
-    """Give the nodes in the file of a view their labels."""
-    import onnx
-    from google.protobuf.message import DecodeError
-
-    from dld_tui.core.document.locations import Labels
-
-    try:
-        model = onnx.ModelProto.FromString(path.read_bytes())
-        labels = Labels(model)
-        path.write_bytes(model.SerializeToString())
-    except (OSError, DecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from None
-    return labels
 
 
 def _tool(

@@ -35,7 +35,7 @@ def run(request: Request) -> Iterator[Event]:
         InputError: One of them cannot be opened.
         ActivityError: The result has errors that the model has not.
     """
-    from dld_tui.core.checks.prediction import require_sound
+    from dld_tui.backends.conversion.soundness import require_sound
     from dld_tui.core.document.document import Document
 
     yield Progress(0, None, stage="Checking the result")

@@ -6,8 +6,7 @@ The model file may be a temporary one: the unsaved state of a document without i
 payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, except for small ones in
 external data, from which sizes are computed.
 
-The types are sent as parts (:class:`InferredPart`); the result holds errors that no runtime accepts
-(:mod:`dld_tui.core.checks.prediction`).
+The types are sent as parts (:class:`InferredPart`); the result holds what the onnx package refuses.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.checks.findings import Prediction
+from dld_tui.core.checks.findings import ToolFinding, complaints_of
 from dld_tui.core.document.locations import Place
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import InputError
@@ -45,11 +44,6 @@ class Request:
     home: Path | None = param(
         None, label="Home", help="The model file whose folder holds the external data."
     )
-    errors: bool = param(
-        True,
-        label="Errors",
-        help="Look for errors that every runtime rejects, not only for types.",
-    )
 
 
 @dataclass(frozen=True)
@@ -69,9 +63,9 @@ class InferredPart:
 
 @dataclass(frozen=True)
 class Result:
-    """What no runtime will take."""
+    """What inference complains of."""
 
-    errors: list[Prediction]
+    errors: list[ToolFinding]
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -81,11 +75,12 @@ def run(request: Request) -> Iterator[Event]:
         InputError: The model cannot be opened.
     """
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.locations import bodies
     from dld_tui.core.document.types.inference import (
         function_types,
+        import_known_domains,
         in_file_order,
+        infer,
         inline_small_data,
     )
 
@@ -95,7 +90,9 @@ def run(request: Request) -> Iterator[Event]:
     if home is not None:
         inline_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
-    inferred, predictions = predict(model, contrib_types, errors=request.errors)
+    import_known_domains(model)
+    inference = infer(model, extra_types=contrib_types)
+    inferred = inference.model
     in_file_order(inferred)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
@@ -109,7 +106,7 @@ def run(request: Request) -> Iterator[Event]:
                 )
             )
         yield from _parts(function_type.place, function_type.graph, function_type.variant)
-    yield Finished(Result(predictions))
+    yield Finished(Result(complaints_of(inference)))
 
 
 def _read(request: Request) -> onnx.ModelProto:

@@ -14,9 +14,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dld_tui.backends.conversion.soundness import all_findings
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
-from dld_tui.core.checks.prediction import all_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.rewrite import rule as rules
 from tests.support import decoders

@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.check_sound import Request, run
+from dld_tui.backends.conversion.soundness import all_findings, require_loadable, require_sound
 from dld_tui.core.checks import check
-from dld_tui.core.checks.prediction import require_sound
 from dld_tui.core.document import Document
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError, InputError
-from tests.support import models
+from tests.support import decoders, models
 
 BROKEN = models.CHAIN.replace("Mul(b, b)", "Mul(b, none)")
 CONV = """
 <ir_version: 10, opset_import: ["" : 18]>
-conv (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (float[1, 4, 6, 6] y) { [wide] y = Conv(x, w) }
+product (float[2, 4] x, float[4, 3] w) => (float[2, 3] y) { [wide] y = MatMul(x, w) }
 """
-NARROWED = CONV.replace("[4, 3,", "[4, 2,")
+NARROWED = CONV.replace("[4, 3]", "[5, 3]")
 
 
 def sound(before: str, after: str) -> None:
@@ -50,6 +51,24 @@ def test_new_errors_are_named(tmp_path: Path) -> None:
 def test_what_no_runtime_takes_counts_as_an_error() -> None:
     with closing(Document(models.parse(NARROWED))) as document:
         assert [one for one in check(document) if one.level == "error"] == []
-    with pytest.raises(ActivityError, match=r"not valid: wide: Conv: .*has 3") as refused:
+    with pytest.raises(ActivityError, match=r"not valid: wide: MatMul: .*dimension"):
         sound(CONV, NARROWED)
-    assert "weight takes 2" in refused.value.message
+
+
+def test_types_that_were_inferred_before_a_conversion_do_not_count(tmp_path: Path) -> None:
+    document = Document.open(decoders.grouped(tmp_path / "decoder.onnx"))
+    document.main.inferred["layers.0.sum"] = ValueType("bfloat16", None)
+
+    assert [one.message for one in all_findings(document) if one.level == "error"] == []
+    document.close()
+
+
+def test_what_only_loading_with_default_options_tells_is_refused() -> None:
+    with (
+        closing(Document(models.parse(CONV))) as good,
+        closing(Document(models.parse(NARROWED))) as bad,
+    ):
+        require_loadable(good, good)
+        require_loadable(bad, bad)
+        with pytest.raises(ActivityError, match=r"not valid: wide: MatMul"):
+            require_loadable(good, bad)

@@ -13,8 +13,7 @@ from onnx import parser
 from onnx.onnx_cpp2py_export import shape_inference as onnx_native
 
 from dld_tui.backends.onnxruntime.types import contrib_types
-from dld_tui.core.checks.findings import Prediction
-from dld_tui.core.checks.prediction import NOT_INFERRED, predict
+from dld_tui.core.checks.findings import NOT_INFERRED, ToolFinding, complaints_of
 from dld_tui.core.child import Limits, RefusedError
 from dld_tui.core.document.types import inference
 from dld_tui.core.operators import native
@@ -53,9 +52,10 @@ BOMBS = {
 }
 
 
-def predicted(text: str) -> tuple[onnx.ModelProto, list[Prediction]]:
+def predicted(text: str) -> tuple[onnx.ModelProto, list[ToolFinding]]:
     model = parser.parse_model(HEAD + text)
-    return predict(model, contrib_types)
+    found = inference.infer(model, extra_types=contrib_types)
+    return found.model, complaints_of(found)
 
 
 @pytest.fixture(autouse=True)

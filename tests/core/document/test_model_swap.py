@@ -108,7 +108,7 @@ def test_checks_and_stale_types_are_of_the_model_that_is_there(tmp_path: Path) -
     checker.run()
 
     def heard(change: Change) -> None:
-        checker.note(change)
+        checker.restart()
         staleness.changed(change)
         staleness.advance()
 

@@ -54,8 +54,8 @@ def run(request: Request) -> Iterator[Event]:
 def _converted(request: Request, document: Document) -> Iterator[Event]:
     import onnx
 
+    from dld_tui.backends.conversion.soundness import require_sound
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
-    from dld_tui.core.checks.prediction import require_sound
     from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
     from dld_tui.core.conversion.result import ConvertedOpset, write_result

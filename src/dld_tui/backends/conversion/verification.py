@@ -32,6 +32,7 @@ from dld_tui.backends.conversion.routing import (
     routers_of,
     token_shape,
 )
+from dld_tui.backends.conversion.soundness import require_loadable, require_sound
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
@@ -43,7 +44,6 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
-from dld_tui.core.checks.prediction import require_sound
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
     SAME,
@@ -157,6 +157,8 @@ def verify(
     for remark in guess.remarks if guess is not None else ():
         yield Log(f"Tried with {remark}")
     if not why:
+        # It ran as it is written; optimization may make something else of it.
+        require_loadable(original, result)
         return []
     require_sound(original, result)
     return [f"{_NOT_RUN}: {why}"]

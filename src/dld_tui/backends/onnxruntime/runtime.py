@@ -163,12 +163,15 @@ _PREFIX = re.compile(
     r"|This is an invalid model\. (?:Type Error: |Error: )?"
     r"|Exception during (?:initialization|loading): "
     r"|Fatal error: "
-    r"|/\S*/onnxruntime/\S+\.(?:h|cc|cpp|cu):\d+ ",
+    r"|(?:/\S*/)?\w+\.(?:h|cc|cpp|cu):\d+ (?:operator\(\) )?",
     re.DOTALL,
 )
-_SIGNATURE = re.compile(
-    r"^[\w:*&<>, ]+?\(.*?\)(?: const)? (?=\w+.*? was false\. |[A-Z])", re.DOTALL
-)
+_AFTER_SIGNATURE = re.compile(r"(?:::<lambda\(.*?\)>|\s*const\b|\s*\[with [^\]]*\])*\s+")
+_CONDITION = re.compile(r"^[^'\"]{1,300}? was false\. (?=\S)", re.DOTALL)
+"""Of a check in the source, where words follow."""
+_INLINED = re.compile(r"_inlfunc_[^\s)'\",]*")
+"""Names of tensors inside of operators that ONNX Runtime replaces by their definition."""
+_ASIDES = re.compile(r" node with name '.*?'|(?<=\S) in node \(\)")
 
 
 @contextlib.contextmanager
@@ -218,11 +221,32 @@ def error_from(error: Exception, model: Path, doing: str, version: str) -> DldEr
     )
 
 
+def find_fault(text: str) -> str:
+    """Return what is wrong, of a message of ONNX Runtime: without the node, files and functions."""
+    full = text.strip()[:_LONGEST]
+    for pattern in _NODE_PATTERNS:
+        if match := pattern.search(full):
+            return _short(match["why"])
+    return _short(full)
+
+
+def named_node(text: str) -> str:
+    """Return the node that a message of ONNX Runtime names, or else its operator, or nothing."""
+    full = text.strip()[:_LONGEST]
+    for pattern in _NODE_PATTERNS:
+        if match := pattern.search(full):
+            groups = match.groupdict()
+            return groups.get("node") or groups["op"]
+    return ""
+
+
 def _short(text: str, limit: int = 300) -> str:
     """Return a message without the names of source files and functions."""
     for _ in range(4):
         text = _PREFIX.sub("", text, count=1).strip()
-    text = _SIGNATURE.sub("", text)
+        text = _without_signature(text)
+    text = _CONDITION.sub("", text)
+    text = _ASIDES.sub("", _INLINED.sub("inner tensor", text))
     text = visible(" ".join(text.split())).rstrip(". ")
     return text if len(text) <= limit else text[:limit] + "…"
 
@@ -237,6 +261,20 @@ def _hint(text: str) -> str | None:
     if "Could not find an implementation" in text:
         return "This provider has no kernel for these types"
     return None
+
+
+def _without_signature(text: str) -> str:
+    """Return a message without the C++ function that it begins with."""
+    begin = text.find("(")
+    if begin < 0 or "::" not in text[:begin] or ". " in text[:begin]:
+        return text
+    depth = 0
+    for at in range(begin, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            match = _AFTER_SIGNATURE.match(text, at + 1)
+            return text[match.end() :] if match else text
+    return text
 
 
 _LIMIT_S = 60.0

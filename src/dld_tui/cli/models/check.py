@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from dld_tui.activities.check_full import LIMIT_S, Request
-from dld_tui.cli.models.inference import predicted
+from dld_tui.activities.check_full import LIMIT_S, Request, Result
+from dld_tui.cli.models.inference import inference_findings
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
@@ -19,14 +20,21 @@ from dld_tui.core.checks.findings import (
     ORDER,
     SPEED_RULES,
     Finding,
+    RuntimeAnswer,
     by_severity,
     findings_of,
+    joined,
     repair_steps,
-    without_repeats,
 )
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import EditError, ExitStatus, UnavailableError
+from dld_tui.core.errors import (
+    CancelledError,
+    DldError,
+    EditError,
+    ExitStatus,
+    UnavailableError,
+)
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -51,6 +59,9 @@ _MOST_ROUNDS = 8
     help="Show only findings of at least this level.",
 )
 @click.option("--speed", is_flag=True, help="Also report what slows the model down on a GPU.")
+@click.option(
+    "--run", is_flag=True, help="Also let ONNX Runtime run the model once, on guessed inputs."
+)
 @click.option("--full", is_flag=True, help="Also run onnx's full checker.")
 @click.option(
     "--polygraphy", is_flag=True, help=("Also run Polygraphy's lint, which runs every node.")
@@ -59,7 +70,7 @@ _MOST_ROUNDS = 8
     "--time-limit",
     type=click.FloatRange(min=0.1),
     metavar="S",
-    help="Time limit of --full and of --polygraphy.  [default: 120]",
+    help="Time limit of ONNX Runtime, of --full and of --polygraphy.  [default: 120]",
 )
 @click.option("--fix", is_flag=True, help="Apply all safe fixes and write the model to OUT.")
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
@@ -70,6 +81,7 @@ def command(
     rules: Sequence[str],
     level: Level,
     speed: bool,
+    run: bool,
     full: bool,
     polygraphy: bool,
     time_limit: float | None,
@@ -82,7 +94,8 @@ def command(
 
     For a folder, check its decoder and compare it with genai_config.json.
 
-    Does not read weight data, except with --polygraphy.
+    Asks the installed ONNX Runtime whether it loads the model, with zeros for large weights. Reads
+    all weights only with --run and --polygraphy.
 
     Exit status 1 if there are errors or warnings; with --fix, if some remain.
     """
@@ -98,9 +111,10 @@ def command(
         folder = model
         model, config = find_decoder(model)
     document = Document.open(model)
+    limit_s = LIMIT_S if time_limit is None else time_limit
     try:
-        predictions = predicted(document, model)
-        findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
+        answer, every = _every(document, model, speed, run, limit_s)
+        findings = _chosen(every, rules, level)
         if folder is not None:
             from dld_tui.core.llm.agreement import folder_findings
 
@@ -109,14 +123,16 @@ def command(
         repaired = 0
         if output is not None:
             repaired = _repair(document, findings, rules, level, speed)
-            predictions = predicted(document, model)
-            findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
             _save(document, output)
+            answer, every = _every(document, output, speed, run, limit_s)
+            findings = _chosen(every, rules, level)
             narrate(f"{output}: {repaired} fix{'' if repaired == 1 else 'es'} applied")
         if full or polygraphy:
-            others = _others(document, output or model, full, polygraphy, time_limit)
+            others = full_findings(
+                document, output or model, onnx=full, polygraphy=polygraphy, time_limit=limit_s
+            )
             findings = by_severity([*findings, *_chosen(others, (), level)])
-        _print(findings, as_json, repaired if fix else None)
+        _print(findings, answer, as_json, repaired if fix else None)
         bad = any(finding.level != "info" for finding in findings)
         return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
     finally:
@@ -129,17 +145,29 @@ def _checked(document: Document, speed: bool) -> list[Finding]:
     return by_severity([*findings, *more])
 
 
-def _with(predictions: list[Finding], known: list[Finding]) -> list[Finding]:
-    return by_severity([*known, *without_repeats(predictions, known)])
+def _every(
+    document: Document, model: Path, speed: bool, run: bool, limit_s: float
+) -> tuple[RuntimeAnswer, list[Finding]]:
+    """Return what ONNX Runtime says of a document that was opened from a file, and all findings."""
+    told = inference_findings(document, model)
+    answer, refused = _asked(document, model, run, limit_s)
+    return answer, joined([*told, *refused], answer, _checked(document, speed))
 
 
-def _others(
-    document: Document, model: Path, full: bool, polygraphy: bool, time_limit: float | None
-) -> list[Finding]:
-    from dld_tui.activities.check_full import LIMIT_S
+def _asked(
+    document: Document, model: Path, run: bool, limit_s: float
+) -> tuple[RuntimeAnswer, list[Finding]]:
+    from dld_tui.cli.jobs.activity import run_activity
 
-    limit = LIMIT_S if time_limit is None else time_limit
-    return full_findings(document, model, onnx=full, polygraphy=polygraphy, time_limit=limit)
+    request = Request(model, onnx=False, runtime=True, run=run, time_limit=limit_s)
+    try:
+        result: Result = run_activity("check_full", request, None)
+    except CancelledError:
+        raise
+    except DldError as error:
+        return RuntimeAnswer(False, reason=error.message), []
+    assert result.runtime is not None
+    return result.runtime, findings_of(document, result.findings)
 
 
 def _chosen(findings: list[Finding], rules: Sequence[str], level: Level) -> list[Finding]:
@@ -178,7 +206,9 @@ def _save(document: Document, output: Path) -> None:
     save(document, output)
 
 
-def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None:
+def _print(
+    findings: list[Finding], answer: RuntimeAnswer, as_json: bool, repaired: int | None
+) -> None:
     if not as_json:
         for finding in findings:
             write(finding_line(finding))
@@ -186,15 +216,28 @@ def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None
         many = {"error": "errors", "warning": "warnings", "info": "info"}
         texts = [fmt.plural(counts[level], level, many[level]) for level in ORDER if counts[level]]
         narrate(", ".join(texts) or "no findings")
+        if line := _runtime_line(answer):
+            narrate(line)
         return
     data: dict[str, JSON] = {
         "findings": [finding.to_json() for finding in findings],
         "errors": sum(finding.level == "error" for finding in findings),
         "warnings": sum(finding.level == "warning" for finding in findings),
+        "runtime": asdict(answer),
     }
     if repaired is not None:
         data["repaired"] = repaired
     write_json(data)
+
+
+def _runtime_line(answer: RuntimeAnswer) -> str:
+    """Return what else there is to say of ONNX Runtime's answer."""
+    if not answer.asked:
+        return f"ONNX Runtime was not asked: {answer.reason}"
+    title = f"ONNX Runtime {answer.version} ({', '.join(answer.providers)})"
+    if answer.reason:
+        return f"{title} gave no answer: {answer.reason}"
+    return f"{title} ran it once, on guessed inputs" if answer.ran else ""
 
 
 def finding_line(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""Inferred types and predicted errors of a model, from a child process."""
+"""Inferred types of a model, and what inference complains of, from a child process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.activities.infer_shapes import InferredPart, Result
 from dld_tui.cli.output import narrate
-from dld_tui.core.checks.findings import Finding, Prediction, predicted_findings
+from dld_tui.core.checks.findings import INFERENCE, Finding, ToolFinding, findings_of
 from dld_tui.core.codec import decode
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.serialise import snapshot
@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 
 LIMIT_S = 120.0
 """Time limit of inference in seconds."""
-RULE = "onnx:shape-inference"
 
 
 def infer(document: Document, home: Path) -> bool:
     """Set inferred types in the document; return whether there are any."""
     try:
-        _run(document, home, errors=False)
+        _run(document, home)
     except DldError as error:
         narrate(f"{home}: {error.message}")
     return any(scope.inferred for scope in document.scopes())
 
 
-def predicted(document: Document, home: Path) -> list[Finding]:
-    """Set inferred types in the document and return predicted errors.
+def inference_findings(document: Document, home: Path) -> list[Finding]:
+    """Set inferred types in the document and return what inference complains of.
 
     A failure of the child process is a finding.
 
@@ -46,15 +45,15 @@ def predicted(document: Document, home: Path) -> list[Finding]:
     """
     document.forget_types()
     try:
-        return predicted_findings(document, _run(document, home))
+        return findings_of(document, _run(document, home))
     except CancelledError:
         raise
     except DldError as error:
-        return [Finding("warning", RULE, f"shapes are not known: {visible(error.message)}")]
+        return [Finding("warning", INFERENCE, f"shapes are not known: {visible(error.message)}")]
 
 
-def _run(document: Document, home: Path, *, errors: bool = True) -> list[Prediction]:
-    """Set inferred types and return predictions; see the activity ``infer_shapes``."""
+def _run(document: Document, home: Path) -> list[ToolFinding]:
+    """Set inferred types and return complaints; see the activity ``infer_shapes``."""
 
     def take(event: Event) -> None:
         if not isinstance(event, Part):
@@ -69,9 +68,7 @@ def _run(document: Document, home: Path, *, errors: bool = True) -> list[Predict
     with tempfile.TemporaryDirectory(prefix="dld-") as folder:
         path = Path(folder) / "snapshot.onnx"
         path.write_bytes(b"".join(snapshot(document, doubtful=True)))
-        request: dict[str, JSON] = {
-            "model": str(path), "snapshot": True, "home": str(home), "errors": errors,
-        }  # fmt: skip
+        request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
         with registry.get().start("infer_shapes", request) as job:
 
             def stop() -> None:

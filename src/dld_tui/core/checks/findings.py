@@ -1,14 +1,15 @@
 """Findings and the rules by id, those about speed and those of other programs included.
 
-Findings that other programs report have ids that start with ``onnx:`` or ``polygraphy:``.
+Findings that other programs report have ids that start with ``onnx:``, ``onnxruntime:`` or
+``polygraphy:``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
@@ -18,6 +19,9 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.types.inference import Inference
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 
@@ -70,14 +74,15 @@ RULES: dict[str, Level] = {
     "duplicate-attribute": "error",
     "attribute-reference": "error",
     "attribute-value": "error",
-    # what ONNX Runtime takes
-    "runtime-version": "error",
-    "runtime-operator": "error",
-    "no-kernel": "warning",
+    # what ONNX Runtime says
+    "onnxruntime:load": "error",
+    "onnxruntime:run": "error",
+    "onnxruntime:crash": "error",
+    "onnxruntime:limit": "warning",
+    "no-kernel": "error",
     # types and shapes
     "onnx:shape-inference": "error",
     "onnx:inference-limit": "warning",
-    "operand-shape": "error",
     "input-type": "error",
     "output-type": "error",
     "type-conflict": "error",
@@ -96,19 +101,15 @@ RULES: dict[str, Level] = {
 }
 """The level that findings of each rule usually have."""
 
-PREDICTED = frozenset(
-    {
-        "onnx:shape-inference",
-        "onnx:inference-limit",
-        "operand-shape",
-        "attribute-value",
-        "runtime-version",
-        "runtime-operator",
-        "no-kernel",
-    }
+UNSEEN = frozenset(
+    {"model-size", "tensor-without-data", "tensor-data", "external-data", "external-keys"}
 )
-"""Rules that need inference (:mod:`.prediction`); the others do not."""
+"""Rules about data, in whose place ONNX Runtime gets zeros."""
 
+
+LOAD, RUN, KERNEL = "onnxruntime:load", "onnxruntime:run", "no-kernel"
+CRASH, LIMIT = "onnxruntime:crash", "onnxruntime:limit"
+INFERENCE, NOT_INFERRED = "onnx:shape-inference", "onnx:inference-limit"
 
 ORDER: dict[Level, int] = {"error": 0, "warning": 1, "info": 2}
 
@@ -242,14 +243,6 @@ _LEVELS = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """One thing that a runtime will refuse."""
-
-    rule: str
-    remark: LocatedMessage
-
-
-@dataclass(frozen=True)
 class ToolFinding:
     """One thing that a tool of others complains of."""
 
@@ -258,6 +251,22 @@ class ToolFinding:
     rule: str
     """Such as ``onnx:checker`` and ``polygraphy:onnxruntime``."""
     remark: LocatedMessage
+
+
+@dataclass
+class RuntimeAnswer:
+    """What ONNX Runtime said of a model."""
+
+    asked: bool
+    version: str | None = None
+    providers: list[str] = field(default_factory=list)
+    """Short names of those that it was asked with."""
+    loaded: bool | None = None
+    """Whether it loads the model; None if that was not found out."""
+    ran: bool | None = None
+    """Whether it ran it on guessed inputs; None if it was not tried."""
+    reason: str = ""
+    """Why it was not asked, or gave no answer."""
 
 
 def located_finding(document: Document, level: str, rule: str, remark: LocatedMessage) -> Finding:
@@ -281,17 +290,67 @@ def findings_of(document: Document, reported: Iterable[ToolFinding]) -> list[Fin
     return [located_finding(document, item.level, item.rule, item.remark) for item in reported]
 
 
-def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
-    """Leave out predictions that repeat a finding of the checker on the same node."""
-    reported = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
-    return [finding for finding in predicted if (finding.rule, id(finding.node)) not in reported]
+_NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
+"""An operator, and onnx's message on shapes of it that runtimes do not check."""
 
 
-def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:
-    """Return predictions as findings on the model that they were made for."""
+def complaints_of(inference: Inference) -> list[ToolFinding]:
+    """Return what shape inference complains of."""
+    held = [*inference.held.values()]
     return [
-        located_finding(document, RULES.get(error.rule, "error"), error.rule, error.remark)
-        for error in errors
+        ToolFinding("warning", NOT_INFERRED, remark)
+        if remark in held
+        else ToolFinding("error", INFERENCE, remark)
+        for remark in inference.messages
+        if not all(part in remark.message for part in _NEWER)
+    ]
+
+
+def without_repeats(told: list[Finding], known: list[Finding]) -> list[Finding]:
+    """Leave out what tools say of a node that is known already.
+
+    That is what they say by the same rule, and why ONNX Runtime refuses what has another error.
+    """
+    rules = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
+    wrong = {
+        id(finding.node)
+        for finding in (*known, *told)
+        if finding.level == "error" and finding.rule != LOAD
+    }
+
+    def is_known(finding: Finding) -> bool:
+        if finding.rule == LOAD and wrong:
+            return finding.node is None or id(finding.node) in wrong
+        return (finding.rule, id(finding.node)) in rules
+
+    return [finding for finding in told if not is_known(finding)]
+
+
+def joined(
+    told: list[Finding], answer: RuntimeAnswer | None, known: list[Finding]
+) -> list[Finding]:
+    """Return all findings on a model.
+
+    Args:
+        told: Those of tools.
+        answer: Of ONNX Runtime.
+        known: Those of rules.
+    """
+    return by_severity(settled([*known, *without_repeats(told, known)], answer))
+
+
+def settled(findings: Iterable[Finding], answer: RuntimeAnswer | None) -> list[Finding]:
+    """Return findings with those errors as warnings that ONNX Runtime takes, where it was asked."""
+    if answer is None or not answer.loaded:
+        return [*findings]
+    return [
+        replace(finding, level="warning")
+        if finding.level == "error"
+        and finding.rule in RULES
+        and finding.rule not in UNSEEN
+        and not finding.rule.startswith("onnxruntime:")
+        else finding
+        for finding in findings
     ]
 
 

@@ -38,6 +38,7 @@ from dld_tui.core.document.types.value_types import (
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, element_bits
 from dld_tui.core.files.proto_fields import tag_of, text_of
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 
 # --- the model as a whole -------------------------------------------------------------------------
@@ -198,21 +199,19 @@ def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]
 
 
 def check_node_name(state: ScopeState, name: str) -> None:
-    """Find out again whether several nodes have this name."""
+    """Find out whether several nodes have this name."""
     nodes = state.scope.nodes_named(name) if name else []
     if len(nodes) < 2:
-        state.name_findings.pop(name, None)
         return
     second = sorted(nodes, key=lambda node: state.positions.get(node, 0))[1]
     message = f"{len(nodes)} nodes are called {name_of(name)}"
     # Readers make weights of constants: their names are then no nodes' any more.
     others = sum(node.op_type != "Constant" for node in nodes)
     level: Level = "error" if others > 1 else "warning"
-    state.name_findings[name] = [
-        make_finding(
-            "duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level
-        )
-    ]
+    finding = make_finding(
+        "duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level
+    )
+    state.report([finding], state.positions[second])
 
 
 # --- values of a scope, and tensors ---------------------------------------------------------------
@@ -378,8 +377,6 @@ def check_value(state: ScopeState, name: str) -> list[Finding]:
         _check_definitions(findings, state, name, records)
     if "initializer" in records or "sparse_initializer" in records:
         _check_initializer(findings, state, name, records)
-    else:
-        state.inline.pop(name, None)
     if name in state.inputs:
         _check_input(findings, state, name)
     if name in state.outputs:
@@ -433,10 +430,7 @@ def _check_initializer(
         size += inline_bytes(proto)
     for proto in sparse:
         findings += check_sparse(proto, state.scope)
-    if size:
-        state.inline[name] = size
-    else:
-        state.inline.pop(name, None)
+    state.inline[name] = size
     count = len(dense) + len(sparse)
     unused = not state.uses(name)
     if count == 1 and not unused:
@@ -507,7 +501,6 @@ def _check_value_types(
     findings: list[Finding], state: ScopeState, name: str, records: dict[str, list[Any]]
 ) -> None:
     declared: list[tuple[str, str, Dims | None]] = []
-    before = len(findings)
     for list_name in _TYPED_LISTS:
         for record in records.get(list_name, ()):
             kind = type_of_proto(record.type)
@@ -521,14 +514,10 @@ def _check_value_types(
     for proto in records.get("initializer", ()):
         declared.append(("the initializer", tensor_type(proto.data_type) or "", tuple(proto.dims)))
     inferred = state.scope.inferred.get(name)
-    uses_inferred = False
     if inferred is not None and declared and not state.scope.is_stale(name):
         dims = None if inferred.container else inferred.dims
         declared.append(("shape inference", type_of_value(inferred) or "", dims))
-        uses_inferred = True
     _compare_with_declared(findings, state, name, declared)
-    if uses_inferred and len(findings) > before:
-        state.inferred_values.add(name)
     if records.get("value_info") and not state.defines(name) and name not in state.outputs:
         text = f"value_info describes {name_of(name)}, which is not in the graph"
         findings.append(
@@ -784,20 +773,6 @@ def _check_left_out(
         if not name and index < len(signature.inputs) and signature.inputs[index].required:
             message = f"{signature.title} needs its input {index}, which is left out"
             findings.append(make_finding("missing-input", message, node.scope, node))
-    last = _CRASHING_INPUTS.get(operator_of(node))
-    if last is not None and last < len(inputs) and not inputs[last]:
-        message = (
-            f"The last input of {signature.title} is an empty name, with which {_RUNTIME} crashes:"
-            " remove it"
-        )
-        findings.append(
-            make_finding("missing-input", message, node.scope, node, repair=_CUT, level="warning")
-        )
-
-
-_RUNTIME = "ONNX Runtime 1.31"
-_CRASHING_INPUTS = {("", "DFT"): 2, ("", "LayerNormalization"): 2}
-"""By operator, the last input: optional, but its empty name ends the process of ONNX Runtime."""
 
 
 def _check_nameless(
@@ -812,19 +787,6 @@ def _check_nameless(
             message = f"Output {index} of {signature.title} is required, but has no name"
             findings.append(make_finding("nameless-output", message, node.scope, node))
             return
-        is_crashing = operator_of(node) == _TRAINED and node.integer("training_mode", 0) == 1
-        if not formal.optional or is_crashing:
-            message = (
-                f"Output {index} of {signature.title} has no name: ONNX allows that, {_RUNTIME}"
-                " crashes or rejects the model"
-            )
-            findings.append(
-                make_finding("nameless-output", message, node.scope, node, level="warning")
-            )
-            return
-
-
-_TRAINED = ("", "BatchNormalization")
 
 
 def _check_unused(
@@ -852,24 +814,18 @@ def _check_operand_types(
     """Compare the known types of a node's values with those that its operator takes."""
     known: list[tuple[bool, int, str]] = []
     is_plain = not state.scope.inferred and state.parent is None
-    types, from_inference = state.types, False
+    types = state.types
     for is_input, names in ((True, inputs), (False, outputs)):
         for index, name in enumerate(names):
             if name in types:
                 known.append((is_input, index, types[name]))
-            elif not is_plain and name:
-                type_name, is_inferred = state.type_of(name)
-                if type_name is not None:
-                    known.append((is_input, index, type_name))
-                    from_inference = from_inference or is_inferred
+            elif not is_plain and name and (type_name := state.type_of(name)) is not None:
+                known.append((is_input, index, type_name))
     if not known:
         return
-    before = len(findings)
     _compare_types(findings, node, signature, known)
     if node.op_type == "Cast":
         _check_cast(findings, state, node)
-    if from_inference and len(findings) > before:
-        state.inferred_nodes.add(node)
 
 
 def _compare_types(
@@ -963,6 +919,8 @@ def _check_attributes(
             findings.append(make_finding("attribute-type", message, node.scope, node))
         if proto.ref_attr_name:
             _check_reference(findings, state, node, text_of(proto.ref_attr_name))
+        elif kind == _A.STRING and signature.checked:
+            _check_word(findings, state, node, name, text_of(proto.s))
         elif kind in _TENSORS:
             findings += attribute_problems(node, name)
     missing = [name for name in signature.required if name not in seen]
@@ -970,6 +928,20 @@ def _check_attributes(
         message = f"{signature.title} needs the attribute {names_of(missing)}"
         level = signature.missing_attribute
         findings.append(make_finding("missing-attribute", message, node.scope, node, level=level))
+
+
+def _check_word(
+    findings: list[Finding], state: ScopeState, node: Node, attribute: str, text: str
+) -> None:
+    from dld_tui.core.operators.attribute_words import attribute_words, is_default_word
+
+    domain, op_type = state.keys[node]
+    words = attribute_words(op_type, domain, attribute)
+    if words and text not in words and not is_default_word(attribute, text):
+        message = (
+            f"Attribute {attribute} is {clip(visible(text), 40)!r}, it takes {', '.join(words)}"
+        )
+        findings.append(make_finding("attribute-value", message, node.scope, node))
 
 
 def _check_reference(

@@ -1,10 +1,9 @@
-"""The checker's state of a scope, which it keeps between edits."""
+"""What a check knows of a scope: names, types, places, the order of nodes, and which are live."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from dld_tui.core.checks.findings import Finding, Repair, make_finding, name_of
@@ -15,27 +14,8 @@ from dld_tui.core.document.types.value_types import tensor_type, type_of_proto, 
 _TYPED_LISTS = ("value_info", "output", "input")
 
 
-@dataclass
-class DueChecks:
-    """What is to be looked at again in a scope."""
-
-    nodes: dict[Node, None] = field(default_factory=dict)
-    values: dict[str, None] = field(default_factory=dict)
-    names: dict[str, None] = field(default_factory=dict)
-    """Names of nodes."""
-    live: dict[Node, None] = field(default_factory=dict)
-    """Nodes that may have become live or dead."""
-    all_live: bool = False
-    order: bool = False
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.nodes or self.values or self.names or self.live or self.all_live or self.order
-        )
-
-
 class ScopeState:
-    """Findings of one scope, and the tables that make checking again after an edit cheap."""
+    """What one check knows of a scope, and what it found in it."""
 
     def __init__(self, scope: Scope, root: Root, parent: ScopeState | None) -> None:
         self.scope = scope
@@ -44,19 +24,12 @@ class ScopeState:
         self.children: dict[Scope, ScopeState] = {}
         self.producers = scope.links.producers
         self.consumers = scope.links.consumers
-        self.node_findings: dict[Node, list[Finding]] = {}
-        self.value_findings: dict[str, list[Finding]] = {}
-        self.name_findings: dict[str, list[Finding]] = {}
-        """Nodes that share a name."""
-        self.order_findings: list[Finding] = []
-        self.dead: set[Node] = set()
-        """Nodes that no output depends on."""
+        self.found: list[tuple[int, Finding]] = []
+        """Findings with the place in the scope that they are sorted by."""
         self.late: set[Node] = set()
         """Nodes that come before one of their inputs."""
         self.cycle: list[Node] = []
         """A cycle, its first node repeated at the end; empty when there is none."""
-        self.live: set[Node] = set()
-        """Nodes that an output depends on."""
         self.keys: dict[Node, Key] = {}
         """The operator that each node calls."""
         self.declared: set[str] = set()
@@ -69,24 +42,15 @@ class ScopeState:
         """Outer values that this scope and those below it use."""
         self.captured_by: dict[str, dict[ScopeState, None]] = {}
         """Values that scopes right below this one capture."""
-        self.inputs: Counter[str] = Counter()
-        self.outputs: Counter[str] = Counter()
+        self.inputs = Counter(scope.inputs)
+        self.outputs = Counter(scope.outputs)
         self.repeated: set[str] = set()
         """Values that several nodes make."""
-        self.inferred_nodes: set[Node] = set()
-        """Nodes whose findings come from inferred types, which an edit may make stale."""
-        self.inferred_values: set[str] = set()
         self.depth: int = 0 if parent is None else parent.depth + 1
-        self.due = DueChecks()
-        self._positions: dict[Node, int] | None = None
-        self.read_terminals()
+        self.positions = {node: at for at, node in enumerate(scope.nodes)}
+        """The place of each node in the list."""
 
     # --- names ----------------------------------------------------------------------------------
-
-    def read_terminals(self) -> None:
-        """Take note of the inputs and outputs of the scope."""
-        self.inputs = Counter(self.scope.inputs)
-        self.outputs = Counter(self.scope.outputs)
 
     def declare(self, name: str) -> None:
         """Record the present records of a name in the lists of the scope."""
@@ -104,10 +68,9 @@ class ScopeState:
                 declared = True
                 known = known or tensor_type(tensor.data_type)
             declared = declared or name in scope.named("sparse_initializer")
-        (self.declared.add if declared else self.declared.discard)(name)
-        if known is None:
-            self.types.pop(name, None)
-        else:
+        if declared:
+            self.declared.add(name)
+        if known is not None:
             self.types[name] = known
 
     def declare_all(self) -> Iterator[None]:
@@ -177,34 +140,22 @@ class ScopeState:
 
     # --- types ----------------------------------------------------------------------------------
 
-    def type_of(self, name: str) -> tuple[str | None, bool]:
-        """Return the type of a value, and whether it is inferred and not in the file."""
+    def type_of(self, name: str) -> str | None:
+        """Return the type of a value: declared in the file, or else inferred."""
         state: ScopeState | None = self
         while state is not None:
             known = state.types.get(name)
             if known is not None:
-                return known, False
+                return known
             value = state.scope.inferred.get(name)
             if value is not None and not state.scope.is_stale(name):
-                return type_of_value(value), True
+                return type_of_value(value)
             if state.defines(name):
                 break
             state = state.parent
-        return None, False
+        return None
 
     # --- places ---------------------------------------------------------------------------------
-
-    @property
-    def positions(self) -> dict[Node, int]:
-        """The place of each node in the list."""
-        if self._positions is None:
-            nodes = self.scope.nodes
-            self._positions = dict(zip(nodes, range(len(nodes)), strict=True))
-        return self._positions
-
-    def moved(self) -> None:
-        """Take note that nodes came, went or changed places."""
-        self._positions = None
 
     def first_producer(self, name: str) -> Node | None:
         """Return the producer of a value that comes first in the list."""
@@ -216,24 +167,9 @@ class ScopeState:
         positions = self.positions
         return min(producer, key=lambda node: positions.get(node, -1))
 
-    # --- findings -------------------------------------------------------------------------------
-
-    def findings(self) -> Iterator[tuple[int, Finding]]:
-        """Yield all findings with the place in the scope that they are sorted by."""
-        for finding in self.order_findings:
-            yield -2, finding
-        for findings in self.value_findings.values():
-            for finding in findings:
-                yield -1, finding
-        if not (self.node_findings or self.name_findings):
-            return
-        place = self.positions.get
-        for node, findings in self.node_findings.items():
-            for finding in findings:
-                yield place(node, 0), finding
-        for findings in self.name_findings.values():
-            for finding in findings:
-                yield place(finding.node, 0) if finding.node is not None else 0, finding
+    def report(self, findings: Iterable[Finding], place: int = -1) -> None:
+        """Take in findings; those that are not about a node come before those that are."""
+        self.found += ((place, finding) for finding in findings)
 
 
 # --- the order of nodes, cycles, and which nodes the outputs of a scope depend on ----------------
@@ -260,28 +196,19 @@ def is_late(state: ScopeState, node: Node, inputs: Iterable[str]) -> bool:
     return False
 
 
-def search_order(state: ScopeState) -> Iterator[None]:
+def check_order(state: ScopeState) -> Iterator[None]:
     """Find out whether late nodes mean a cycle or only a wrong order; yields now and then."""
-    state.cycle = []
-    if state.late:
-        state.cycle = yield from _find_cycle(state)
-    report_order(state)
-
-
-def report_order(state: ScopeState) -> None:
-    """Make the finding about the order; the refs in it change with other edits."""
-    if state.cycle:
-        cycle = state.cycle
-        path = " -> ".join(name_of(node.ref) for node in cycle[:_MOST_SHOWN])
-        if len(cycle) > _MOST_SHOWN:
-            path += f" -> … ({len(cycle) - 1} nodes)"
-        state.order_findings = [
-            make_finding("graph-cycle", f"Graph has a cycle: {path}", state.scope, cycle[0])
-        ]
-    elif state.late:
-        state.order_findings = [_unsorted(state)]
-    else:
-        state.order_findings = []
+    if not state.late:
+        return
+    state.cycle = cycle = yield from _find_cycle(state)
+    if not cycle:
+        state.report([_unsorted(state)], -2)
+        return
+    path = " -> ".join(name_of(node.ref) for node in cycle[:_MOST_SHOWN])
+    if len(cycle) > _MOST_SHOWN:
+        path += f" -> … ({len(cycle) - 1} nodes)"
+    text = f"Graph has a cycle: {path}"
+    state.report([make_finding("graph-cycle", text, state.scope, cycle[0])], -2)
 
 
 def _unsorted(state: ScopeState) -> Finding:
@@ -358,46 +285,34 @@ _LIVENESS_SLICE = 512
 _REMOVE = Repair("remove_unused", {"initializers": False})
 
 
-def report_unused(state: ScopeState) -> Iterator[tuple[int, Finding]]:
-    """Yield the findings about nodes that no output depends on, with their places."""
-    if not state.dead:
-        return
+def check_live(state: ScopeState) -> Iterator[None]:
+    """Find the nodes that no output depends on; yields now and then."""
+    dead = yield from _find_dead(state)
     positions = state.positions
-    if len(state.dead) > MOST_LISTED:
-        last = max(state.dead, key=lambda node: positions.get(node, 0))
-        text = f"and {len(state.dead) - 1} other nodes are not on the way to any output"
-        yield (
-            positions.get(last, 0),
-            make_finding("unused-node", text, state.scope, last, repair=_REMOVE),
-        )
-        return
-    text = "is not on the way to any output"
-    for node in state.dead:
-        yield (
-            positions.get(node, 0),
-            make_finding("unused-node", text, state.scope, node, repair=_REMOVE),
-        )
+    if len(dead) > MOST_LISTED:
+        last = max(dead, key=lambda node: positions.get(node, 0))
+        text = f"and {len(dead) - 1} other nodes are not on the way to any output"
+        dead = {last}
+    else:
+        text = "is not on the way to any output"
+    for node in dead:
+        finding = make_finding("unused-node", text, state.scope, node, repair=_REMOVE)
+        state.report([finding], positions[node])
 
 
-def find_live(state: ScopeState) -> Iterator[None]:
-    """Find all nodes that an output depends on from scratch; yields now and then."""
-    nodes = state.scope.nodes
+def _find_dead(state: ScopeState) -> Generator[None, None, set[Node]]:
     dead = None if state.cycle or state.repeated else (yield from _few_dead(state))
     if dead is None:
         live = yield from _search_live(state)
-        dead = {node for node in nodes if node not in live}
-    else:
-        live = set(nodes)
-        live -= dead
-    yield
-    state.live, state.dead = live, dead
+        dead = {node for node in state.scope.nodes if node not in live}
+    return dead
 
 
 def _few_dead(state: ScopeState) -> Generator[None, None, set[Node] | None]:
     """Return the nodes that no output depends on; None if there are many.
 
-    Right under the same conditions as :func:`update_live`. It reads only nodes that may be unused,
-    which are few in most models.
+    Right for graphs without cycles only: there, each node's answer follows from its users'. It
+    reads only nodes that may be unused, which are few in most models.
     """
     producers, consumers = state.producers, state.consumers
     waiting = [
@@ -445,28 +360,6 @@ def _search_live(state: ScopeState) -> Generator[None, None, set[Node]]:
         if not steps % _LIVENESS_SLICE:
             yield
     return live
-
-
-def update_live(state: ScopeState) -> Iterator[None]:
-    """Find out again whether the nodes that are due are live, and those that they depend on.
-
-    Right for graphs without cycles only: there, each node's answer follows from its users'. May be
-    interrupted at any time: what is still to do stays due.
-    """
-    live, producers, waiting = state.live, state.producers, state.due.live
-    steps = 0
-    while waiting:
-        steps += 1
-        if not steps % _LIVENESS_SLICE:
-            yield
-        node, _ = waiting.popitem()
-        is_live = _is_used(state, node, live)
-        (state.dead.discard if is_live else state.dead.add)(node)
-        if is_live == (node in live):
-            continue
-        (live.add if is_live else live.discard)(node)
-        for name in state.taken_by(node) if node.children else node.inputs:
-            waiting.update(dict.fromkeys(producers.get(name, ())))
 
 
 def _is_used(state: ScopeState, node: Node, live: set[Node]) -> bool:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import clip, visible
@@ -133,6 +135,42 @@ class Labels:
                 self._nodes.append((place, index, text_of(node.name), text_of(node.op_type)))
                 node.name = label(len(self._nodes) - 1)
 
+    @classmethod
+    def of_file(cls, path: Path, *, repeated: bool = False) -> Labels:
+        """Give the nodes in the file of a model labels as their names.
+
+        Args:
+            path: The file, which is written.
+            repeated: Whether nodes of a graph with the same name get the same label.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        from google.protobuf.message import DecodeError
+
+        try:
+            model = onnx.ModelProto.FromString(path.read_bytes())
+            labels = cls(model)
+            if repeated:
+                labels.repeat(model)
+            path.write_bytes(model.SerializeToString())
+        except (OSError, DecodeError) as error:
+            raise InputError(f"cannot be read: {error}", where=str(path)) from None
+        return labels
+
+    def repeat(self, model: onnx.ModelProto) -> bool:
+        """Give nodes of a graph with the same name the same label; return whether there are any."""
+        found = False
+        for _, body in bodies(model):
+            first: dict[str, str] = {}
+            for node in body.node:
+                number = label_number(text_of(node.name))
+                name = "" if number is None else self._nodes[number][2]
+                if name and (known := first.setdefault(name, text_of(node.name))) != node.name:
+                    node.name = known
+                    found = True
+        return found
+
     def find(self, name: str) -> tuple[Place, int, str] | None:
         """Return place, position and real name of the node with a label, None for other names."""
         number = label_number(name)
@@ -175,6 +213,13 @@ class Labels:
             if labels := _LABEL.findall(place):
                 return [self._message(message, int(labels[-1]))]
         return [self._message(text, None)]
+
+    def located(self, text: str, place: tuple[Place, int] | None) -> LocatedMessage:
+        """Return a message about a node, with the names of nodes in the place of labels."""
+        number = None
+        if place is not None:
+            number = next((at for at, node in enumerate(self._nodes) if node[:2] == place), None)
+        return self._message(text, number)
 
     def _message(self, text: str, number: int | None) -> LocatedMessage:
         shown_text = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)

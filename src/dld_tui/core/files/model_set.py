@@ -396,6 +396,8 @@ class _Planner:
 
 _HOLE = "values.hole"
 _LARGEST_HOLE = 1 << 40
+_MOST_KEPT, _SMALL = 64 << 20, 1 << 20
+"""Bytes of payloads that a loadable view keeps, and of one from which on it has no values."""
 """More than any real payload; a claim of more is left for the tool to refuse."""
 
 
@@ -406,6 +408,7 @@ def external_view(
     *,
     external: ExternalFiles | None = None,
     values: bool = False,
+    loadable: bool = False,
     cancelled: CancelCheck | None = None,
 ) -> Path:
     """Write a small ONNX file with the structure of a document, and return its path.
@@ -419,6 +422,8 @@ def external_view(
             the model's folder or, where that is not possible (a folder that may not be written to,
             payloads of edits), copied. False makes a stand-in of the same size without disk blocks;
             small payloads, which shape inference reads, are there even so.
+        loadable: Whether a runtime loads a view without values: integers and all but large payloads
+            have their values, and what was in a data file is in one.
         cancelled: Asked while payloads are copied.
 
     Returns:
@@ -430,7 +435,7 @@ def external_view(
     """
     model = onnx.ModelProto.FromString(skeleton)
     path = (_beside(folder) if values else None) or _elsewhere(on_disk=values)
-    view = _View(blobs, external, path, values)
+    view = _View(blobs, external, path, values, loadable and not values)
     try:
         for tensor in dense_tensors(model):
             view.refer(tensor)
@@ -489,12 +494,20 @@ class _View:
     """Places the payloads of one view."""
 
     def __init__(
-        self, blobs: BlobTable, external: ExternalFiles | None, path: Path, values: bool
+        self,
+        blobs: BlobTable,
+        external: ExternalFiles | None,
+        path: Path,
+        values: bool,
+        keeps: bool,
     ) -> None:
         self._blobs = blobs
         self._external = external
         self._folder = path.parent
         self._values = values
+        self._keeps = keeps
+        """Whether payloads keep their values even so, as long as there are few bytes of them."""
+        self._most_kept = _MOST_KEPT
         self._spill = SpillFile()
         self._names: dict[Source, str | None] = {}
         self.data = DataFile(f"{path.name}.data")
@@ -512,8 +525,8 @@ class _View:
             return
         if has_values_as_stored(blob):
             self._place(tensor, blob, blob.length)
-        elif not self._values:
-            self._place(tensor, blob, payload_length(tensor))
+        elif not self._values and not self._is_kept(tensor, payload_length(tensor)):
+            self._place(tensor, None, payload_length(tensor))
         else:
             with suppress(DecodeError, ValueError):  # broken: it stays, for the tool to complain
                 values = self._spill.append(decoded(tensor, self._blobs))
@@ -530,7 +543,7 @@ class _View:
             if not self._values:
                 self._place(tensor, None, length)
             return
-        if not self._values and blob.length < THRESHOLD:
+        if not self._values and not self._keeps and blob.length < THRESHOLD:
             set_inline(tensor, blob.read())
         else:
             self._place(tensor, blob, blob.length)
@@ -538,15 +551,23 @@ class _View:
     def _place(self, tensor: onnx.TensorProto, blob: Blob | None, length: int | None) -> None:
         if length is None or length > _LARGEST_HOLE:
             return
-        if not self._values or blob is None:
+        if blob is None or not (self._values or self._is_kept(tensor, length)):
             self.hole = max(self.hole, length)
             set_external(tensor, _HOLE, 0, length)
             return
-        name = self._reachable(blob.source) if blob.is_stored else None
+        self._most_kept -= length
+        name = self._reachable(blob.source) if blob.is_stored and self._values else None
         if name is not None:
             set_external(tensor, name, blob.offset, length)
         else:
             set_external(tensor, self.data.name, self.data.add(blob), length)
+
+    def _is_kept(self, tensor: onnx.TensorProto, length: int | None) -> bool:
+        """Return whether a payload keeps its values: a runtime that loads it may use them."""
+        if not self._keeps or length is None or length > self._most_kept:
+            return False
+        integers = (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
+        return length < _SMALL or tensor.data_type in integers
 
     def _reachable(self, source: Source) -> str | None:
         """Return the location of a file from the view's folder, None when it has none."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dld_tui.activities.check_full import Result
     from dld_tui.core.checks import Finding
     from dld_tui.core.checks.checker import Checker
+    from dld_tui.core.checks.findings import RuntimeAnswer
     from dld_tui.core.document import Change, Transaction
 
 
@@ -75,6 +76,8 @@ class Checks(Controller):
     is_checked: bool = False
     """Whether the findings are of the current model."""
     _checker: Checker | None = None
+    _answer: RuntimeAnswer | None = None
+    """What ONNX Runtime said of the current model."""
     _external: dict[str, list[Finding]] = field(default_factory=dict)
     _findings: list[Finding] = field(default_factory=list)
     _full: dict[str, list[Finding]] = field(default_factory=dict)
@@ -93,30 +96,28 @@ class Checks(Controller):
     # --- checking -------------------------------------------------------------------------------
 
     def note(self, change: Change) -> None:
-        """Note what an edit may have changed; the checks of others saw the model before it."""
+        """Take note of an edit: what was found so far is of the model before it."""
         for source, findings in self._full.items():
             old = [replace(finding, message=finding.message + _BEFORE) for finding in findings]
             self.add_external(old, source)
         self._full.clear()
-        if self._checker is not None:
-            self._checker.note(change)
+        self._answer = None
 
     def check_changed(self, change: Change) -> None:
-        """Check what an edit may have changed."""
-        self._check_later()
-
-    def _check_later(self) -> None:
-        """Check again what changed, as soon as the event loop has time."""
-        self.is_checked = False
-        self._start_checking()
+        """Check the model again after an edit."""
+        if self._checker is not None:
+            self.check()
 
     def check(self) -> None:
-        """Check the whole model."""
+        """Check the whole model, as soon as the event loop has time."""
         if self._checker is None:
             self.page.tasks.start(self._begin(), "check")
-        else:
-            self._checker.restart()
-            self._check_later()
+            return
+        self._checker.restart()
+        self.is_checked = False
+        if not self._checks_run:
+            self._checks_run = True
+            self.page.tasks.start(self._run_checks(), "check")
 
     async def _begin(self) -> None:
         """Import the rules and read the operator sets, on a thread, and check."""
@@ -124,17 +125,6 @@ class Checks(Controller):
         if not self.model.is_closed:
             self._checker = self._checker or checker(self.document)
             self.check()
-
-    def types_changed(self) -> None:
-        """Compare the types that shape inference has found with what the model says."""
-        if self._checker is not None:
-            self._checker.types_changed()
-            self._start_checking()
-
-    def _start_checking(self) -> None:
-        if not self._checks_run and self._checker is not None:
-            self._checks_run = True
-            self.page.tasks.start(self._run_checks(), "check")
 
     async def _run_checks(self) -> None:
         checker = self._checker
@@ -151,7 +141,7 @@ class Checks(Controller):
                     continue
                 self._check_slice(checker)
                 if not checker.done and perf_counter() - began > _WAIT_S:
-                    self.panes.findings.say("checking")
+                    self.panes.findings.say(older=True)
                 await self._let_keys_pass()
         finally:
             self._checks_run = False
@@ -166,7 +156,6 @@ class Checks(Controller):
             return []
         from dld_tui.core.checks.speed import speed_steps  # lazy: few sessions ask for it
 
-        self.panes.findings.say("checking")
         findings: list[Finding] = []
         end = perf_counter() + self.CHECK_SLICE_S
         for part in speed_steps(self.document):
@@ -219,9 +208,14 @@ class Checks(Controller):
         self._external[source] = findings
         self._show_all()
 
+    def add_verdict(self, answer: RuntimeAnswer, findings: list[Finding]) -> None:
+        """Show what ONNX Runtime says of the current model."""
+        self._answer = answer
+        self.add_external(findings, "onnxruntime")
+
     def _show_all(self) -> None:
         from dld_tui.core.checks import Finding
-        from dld_tui.core.checks.findings import without_repeats
+        from dld_tui.core.checks.findings import settled, without_repeats
 
         external = [
             finding
@@ -229,12 +223,12 @@ class Checks(Controller):
             for finding in findings_of_source
         ]
         external = without_repeats(external, self._findings)
-        findings = [*self.notices, *self._findings, *external]
+        findings = settled([*self.notices, *self._findings, *external], self._answer)
         if self.document.journal_error:
             message = visible(self.document.journal_error)
             findings.insert(0, Finding("warning", "journal", message))
         before = len(self.panes.findings.findings)
-        self.panes.findings.show(by_severity(findings), state="" if self.is_checked else "checking")
+        self.panes.findings.show(by_severity(findings), older=not self.is_checked)
         self.panes.graph.set_findings(findings)
         if before != len(findings) or not self.panes.findings.display:
             self.panes.lay_out()
@@ -302,10 +296,7 @@ class Checks(Controller):
     def toggle_speed(self) -> None:
         """Look for what keeps the model from running fast too, after each edit again; or stop."""
         self._with_speed = not self._with_speed
-        if self._checker is None:
-            self.check()
-        else:
-            self._check_later()
+        self.check()
 
     def allow_links(self) -> None:
         """Read external data through links that leave the model's folder."""

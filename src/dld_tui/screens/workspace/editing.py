@@ -100,9 +100,9 @@ class Editing(Controller):
 
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
-        from dld_tui.core.checks.operands import attribute_words
         from dld_tui.core.document import Node
         from dld_tui.core.document.literals import LISTS, format_literal
+        from dld_tui.core.operators.attribute_words import attribute_words
         from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
 

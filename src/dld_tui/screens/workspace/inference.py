@@ -1,4 +1,4 @@
-"""Types and shapes of values, from onnx's shape inference in a child process after each edit."""
+"""What child processes say of the model after each edit: types and shapes, and ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.timer import Timer
 
-from dld_tui.core.checks.findings import Prediction
+from dld_tui.core.checks.findings import (
+    INFERENCE,
+    LOAD,
+    Finding,
+    RuntimeAnswer,
+    ToolFinding,
+    findings_of,
+)
 from dld_tui.core.document import Change
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.types.value_types import ValueType
@@ -23,19 +30,21 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.jobs import SLICE_S, Jobs, Watch
+from dld_tui.screens.workspace.jobs import SLICE_S, Jobs, Watch, model_view
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
     from dld_tui.core.document.types.staleness import Staleness
     from dld_tui.core.events import Event
 
 
-RULE = "onnx:shape-inference"
 _WAIT_S = 0.05
 _MOST_S = 10.0
 """Tasks that need types go on without them after this time."""
+_RUNTIME_LIMIT_S = 30.0
+"""Time limit of ONNX Runtime in seconds."""
 _LARGE = 5_000
 """Nodes from which on inference waits longer for the next edit."""
 
@@ -140,7 +149,7 @@ class TypeInference(Controller):
                 await asyncio.sleep(_WAIT_S)  # what a person waits for goes first
             if await self.jobs.write_snapshot(path):
                 if version == self.model.version:
-                    self.page.tasks.start(self._infer_types(path, version), "infer")
+                    self.page.tasks.start(self._use_snapshot(path, version), "infer")
                     return
             elif self.work.is_running:
                 self._infer_later()  # a thread may be editing the model
@@ -148,13 +157,38 @@ class TypeInference(Controller):
             self._not_inferred(version, DldError(f"no snapshot can be written: {error}"))
         _remove(folder)
 
+    async def _use_snapshot(self, path: Path, version: int) -> None:
+        try:
+            await self._infer_types(path, version)
+            if self._is_current(version):
+                await self._ask_runtime(path, version)
+        finally:
+            _remove(path.parent)
+
+    def _is_current(self, version: int) -> bool:
+        return not self.model.is_closed and version == self.model.version
+
+    async def _ask_runtime(self, path: Path, version: int) -> None:
+        """Ask ONNX Runtime whether it loads the model."""
+        try:
+            answer, told = await on_thread(
+                ask_runtime, self.document, path, lambda: not self._is_current(version)
+            )
+        except CancelledError:
+            return
+        except DldError as error:
+            answer, told = RuntimeAnswer(False, reason=visible(error.message)), []
+        if self.page.is_attached and self._is_current(version):
+            findings = findings_of(self.document, told)
+            if answer.reason:
+                text = f"ONNX Runtime was not asked, or gave no answer: {answer.reason}"
+                findings.append(Finding("info", LOAD, text))
+            self.checks.add_verdict(answer, findings)
+
     async def _infer_types(self, path: Path, version: int) -> None:
         try:
             types = await on_thread(
-                infer_types,
-                path,
-                self.document.path,
-                lambda: self.model.is_closed or version != self.model.version,
+                infer_types, path, self.document.path, lambda: not self._is_current(version)
             )
         except CancelledError:
             return
@@ -162,14 +196,10 @@ class TypeInference(Controller):
             self._not_inferred(version, error)
         else:
             self._inferred(version, types)
-        finally:
-            _remove(path.parent)
 
     # --- showing --------------------------------------------------------------------------------
 
     def _inferred(self, version: int, inferred: InferredTypes) -> None:
-        from dld_tui.core.checks.findings import predicted_findings
-
         if not self.page.is_attached or version != self.model.version:
             return
         document = self.document
@@ -182,9 +212,10 @@ class TypeInference(Controller):
         has_news = any(scope.inferred != types for scope, types in had.items())
         has_news |= self._stale_marks.clear()  # what is drawn has the marks in it
         self.model.has_fresh_types = True
-        self.checks.types_changed()
+        if has_news:
+            self.checks.check()
         self._declare_late()
-        self.checks.add_external(predicted_findings(document, inferred.errors), RULE)
+        self.checks.add_external(findings_of(document, inferred.errors), INFERENCE)
         self._show_types()
         if has_news:
             self.panes.graph.colours.types_changed()
@@ -200,12 +231,10 @@ class TypeInference(Controller):
                 self.document.apply("set_value_type", **arguments)
 
     def _not_inferred(self, version: int, error: DldError) -> None:
-        from dld_tui.core.checks import Finding
-
         if self.page.is_attached and version == self.model.version:
             self.model.has_fresh_types = True
             message = f"shapes are unknown: {visible(error.message)}"
-            self.checks.add_external([Finding("info", RULE, message)], RULE)
+            self.checks.add_external([Finding("info", INFERENCE, message)], INFERENCE)
 
     def _show_types(self) -> None:
         self.document.shown_types.clear()
@@ -235,7 +264,7 @@ class InferredTypes:
 
     scopes: dict[tuple[str, int | None], ScopeTypes] = field(default_factory=dict)
     """By the place of a scope (:mod:`dld_tui.core.document.locations`) as JSON, and the variant."""
-    errors: list[Prediction] = field(default_factory=list)
+    errors: list[ToolFinding] = field(default_factory=list)
     """Parts that every runtime will reject."""
 
 
@@ -264,6 +293,30 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     with registry.get().start("infer_shapes", request) as job, Watch(job.close, cancelled):
         inferred.errors = job.result(types.take, kind=Result).errors
     return inferred
+
+
+def ask_runtime(
+    document: Document, snapshot: Path, cancelled: CancelCheck
+) -> tuple[RuntimeAnswer, list[ToolFinding]]:
+    """Return what ONNX Runtime says of a snapshot of a document.
+
+    Blocks until the child process has ended: call it on a thread.
+
+    Raises:
+        CancelledError: `cancelled` returned True.
+        DldError: The child process failed.
+    """
+    from dld_tui.activities.check_full import Result
+    from dld_tui.targets import registry
+
+    with model_view(document, snapshot, cancelled, values=False, loadable=True) as view:
+        request: dict[str, JSON] = {
+            "model": str(view), "view": True, "onnx": False, "runtime": True,
+            "time_limit": _RUNTIME_LIMIT_S,
+        }  # fmt: skip
+        with registry.get().start("check_full", request) as job, Watch(job.close, cancelled):
+            result = job.result(kind=Result)
+    return result.runtime or RuntimeAnswer(False), result.findings
 
 
 class _Types:

@@ -39,7 +39,12 @@ Done: TypeAlias = Callable[[Any, bool], None]
 
 @contextmanager
 def model_view(
-    document: Document, snapshot: Path, cancelled: CancelCheck, *, values: bool = True
+    document: Document,
+    snapshot: Path,
+    cancelled: CancelCheck,
+    *,
+    values: bool = True,
+    loadable: bool = False,
 ) -> Iterator[Path]:
     """Yield a model file for a job made of a snapshot, and remove it afterwards.
 
@@ -48,6 +53,7 @@ def model_view(
         snapshot: Its structure, as :meth:`Jobs.write_snapshot` wrote it.
         cancelled: Asked while weights are copied.
         values: Whether the job reads the values of weights.
+        loadable: Whether a runtime loads the model without them.
     """
     from dld_tui.core.files.model_set import discard_view, external_view
 
@@ -57,6 +63,7 @@ def model_view(
         document.path.parent if document.path is not None else None,
         external=document.external,
         values=values,
+        loadable=loadable,
         cancelled=cancelled,
     )
     try:

@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document.literals import LISTS, format_literal
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Definition, Scope, visible_values
 from dld_tui.core.document.types.value_types import ValueType, shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
+from dld_tui.core.operators.attribute_words import attribute_words
 from dld_tui.core.operators.listing import (
     Grouping,
     OperatorPalette,

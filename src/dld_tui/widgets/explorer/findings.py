@@ -25,6 +25,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed
 
+_OLDER = "older than the last edit"
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}
 _NODE_CELLS = 34
 _LEAST_WHOLE, _LEAST_LIST = 20, 6
@@ -167,7 +168,7 @@ class Findings(Framed, Vertical):
         """Those that the filter lets through."""
         self.list = FindingsList(self)
         self._whole = Rows()
-        self._state = ""
+        self._is_older = False
         self._rule = ""
         self._text = ""
 
@@ -203,28 +204,28 @@ class Findings(Framed, Vertical):
         """The finding under the cursor."""
         return next(iter(self.shown[self.list.cursor :]), None)
 
-    def show(self, findings: Sequence[Finding], *, state: str) -> None:
-        """Show findings; `state` is how current they are."""
+    def show(self, findings: Sequence[Finding], *, older: bool) -> None:
+        """Show findings, of the model as it is, or older than the last edit."""
         findings = list(findings)
         if findings != self.findings or self._text:
             self.findings = findings
             self._show()
         else:
             self.list.invalidate()  # what they are about may have another name
-        self.say(state)
+        self.say(older=older)
 
     @property
     def is_behind(self) -> bool:
         """Whether rows are still to come: keys wait for them for a moment."""
-        return self._state == "checking"
+        return self._is_older
 
-    def say(self, state: str) -> None:
-        """Show how current the findings are."""
-        self._state = state
+    def say(self, *, older: bool) -> None:
+        """Show whether the findings are older than the last edit."""
+        self._is_older = older
         parts = [summary_text(self.findings)]
         if self.is_filtered:
             parts.append(f"{len(self.shown)} of {self._rule or 'these'} shown")
-        self.frame.show("Findings", "   ".join(filter(None, (*parts, state))))
+        self.frame.show("Findings", "   ".join(filter(None, (*parts, _OLDER if older else ""))))
 
     def _show(self) -> None:
         words = self._text.lower().split()
@@ -235,7 +236,7 @@ class Findings(Framed, Vertical):
             else ("No findings.")
         )
         self.list.set_lines(FindingLines(self.shown))
-        self.say(self._state)
+        self.say(older=self._is_older)
         self._tell()
 
     def _passes(self, finding: Finding, words: list[str]) -> bool:

@@ -138,6 +138,16 @@ def infer(
     return inference
 
 
+def import_known_domains(model: onnx.ModelProto) -> None:
+    """Import the operator sets that a model lacks in their newest version, as ONNX Runtime does."""
+    from dld_tui.core.operators.registry import known_domains, newest_opset
+
+    imported = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
+    for domain in known_domains() if imported else ():
+        if domain not in imported:
+            model.opset_import.add(domain=domain, version=newest_opset(domain))
+
+
 def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
     """Return the output types of Einsum where onnx has no shape: it does not follow ``...``."""
     calls = [

@@ -1,0 +1,527 @@
+"""What the installed ONNX Runtime itself says of a model: whether it loads and runs it.
+
+A session is created with default options in forks that may end in any way, with limits of time and
+of memory. ONNX Runtime stops at the first error, so the node of an error is taken away, and the
+rest is asked again, a few times. Where its message names no node, or its process ends, bisection of
+the nodes in their order finds the one.
+
+The model is a view (:mod:`dld_tui.core.files.model_set`) whose nodes have labels as names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dld_tui.backends.onnxruntime.runtime import (
+    FATAL,
+    SUFFIX,
+    find_fault,
+    load,
+    named_node,
+    providers,
+    version,
+)
+from dld_tui.core.checks.findings import (
+    CRASH,
+    KERNEL,
+    LIMIT,
+    LOAD,
+    RUN,
+    RuntimeAnswer,
+    ToolFinding,
+)
+from dld_tui.core.child import (
+    CrashError,
+    LimitError,
+    Limits,
+    compute,
+    free_memory,
+    says_no_memory,
+)
+from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of
+from dld_tui.core.errors import ActivityError, UnavailableError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.external import dense_tensors, is_external, payload_length
+from dld_tui.core.files.proto_fields import text_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.inputs.guess import Guess
+    from dld_tui.core.inputs.shapes import AnyArray
+
+_NOT_ASKED = ("Tensorrt", "NvTensorRTRTX", "Azure")
+"""Providers that build an engine for minutes, or ask a server."""
+_LARGE = 1 << 30
+"""Bytes of weights from which on constants are not folded and weights are not packed: both copy."""
+_MAPPED = 3
+"""How often weights in a data file are mapped, at most."""
+_MOST_ROUNDS = 8
+"""Errors that are looked for."""
+_PROBE_S = 10.0
+"""Time limit of a probe of the bisection."""
+_BATCH = 3
+"""The size of a batch that is tried besides the guessed one."""
+
+
+@dataclass
+class Fault:
+    """What ONNX Runtime refused."""
+
+    doing: str
+    """``load`` or ``run``."""
+    kind: str
+    """The class of its exception."""
+    text: str
+    """Foreign text, with labels in the place of names."""
+    inputs: list[str] = field(default_factory=list)
+    """Guessed shapes of the inputs that it was run with."""
+    is_certain: bool = True
+    """Whether it fails with all inputs that were tried, of several sizes."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """How an attempt ended."""
+
+    fault: Fault | None = None
+    ended: str = ""
+    """How the process ended without an answer; empty if it answered."""
+    rule: str = CRASH
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the model was taken."""
+        return self.fault is None and not self.ended
+
+
+def ask(
+    view: Path, labels: Labels, *, run: bool, limit_s: float
+) -> Generator[float, None, tuple[RuntimeAnswer, list[ToolFinding]]]:
+    """Ask ONNX Runtime about a model; return its answer, and what it refuses.
+
+    Args:
+        view: The file of the view; parts of it are written beside it, and removed.
+        labels: Those of its nodes.
+        run: Whether the model is run once, on guessed inputs, where it can be loaded.
+        limit_s: The time limit of it all, in seconds.
+
+    Yields:
+        The elapsed seconds before each attempt.
+    """
+    try:
+        names = asked_providers()
+        answer = RuntimeAnswer(True, version(), names)
+    except UnavailableError as error:
+        return RuntimeAnswer(False, reason=error.message), []
+    asking = _Asking(view, labels, limit_s)
+    try:
+        findings = yield from asking.findings()
+        if run and not findings and not asking.reason:
+            findings = yield from asking.run()
+            answer.ran = asking.has_run
+    finally:
+        asking.part.unlink(missing_ok=True)
+    answer.loaded = asking.has_loaded
+    answer.reason = asking.reason
+    return answer, findings
+
+
+def asked_providers() -> list[str]:
+    """Return the short names of the installed providers that are asked.
+
+    Raises:
+        UnavailableError: ONNX Runtime is not installed.
+    """
+    return [name for name in providers() if name not in _NOT_ASKED]
+
+
+class _Asking:
+    """One model that is asked about."""
+
+    def __init__(self, view: Path, labels: Labels, limit_s: float) -> None:
+        self._view = view
+        self._labels = labels
+        self._began = time.monotonic()
+        self._end = self._began + limit_s
+        self._limit_s = limit_s
+        self.part = view.with_name(f"{view.name}.part")
+        self._model = onnx.ModelProto.FromString(view.read_bytes())
+        weights = (t for t in dense_tensors(self._model) if is_external(t))
+        self._weight_bytes = sum(payload_length(tensor) or 0 for tensor in weights)
+        self.reason = ""
+        """Why there is no answer, if so."""
+        self.has_loaded: bool | None = None
+        self.has_run: bool | None = None
+
+    def findings(self) -> Generator[float, None, list[ToolFinding]]:
+        """Return what ONNX Runtime refuses to load."""
+        findings: list[ToolFinding] = []
+        end = yield from self._attempt(self._view, LOAD, self._limit_s / 2)
+        if end.is_good and (repeated := self._with_repeated_names()) is not None:
+            self.part.write_bytes(repeated.SerializeToString())
+            end = yield from self._attempt(self.part, LOAD, self._limit_s / 2)
+        self.has_loaded = end.is_good
+        path = self._view
+        for number in range(_MOST_ROUNDS):
+            if end.is_good or self._is_over:
+                break
+            place = yield from self._node_of(end, path)
+            if place is None and (number or end.rule == LIMIT):
+                if not number:
+                    self.has_loaded, self.reason = None, end.ended
+                break  # else it is about what is left of the model, and not about the model
+            findings.append(self._finding(end, place))
+            if place is None or not self._take_away(place):
+                break
+            path = self.part
+            path.write_bytes(self._model.SerializeToString())
+            end = yield from self._attempt(path, LOAD, _PROBE_S)
+        return findings
+
+    def run(self) -> Generator[float, None, list[ToolFinding]]:
+        """Return what fails at every run, or at those that were tried."""
+        end = yield from self._attempt(self._view, RUN, self._end - time.monotonic())
+        if end.rule == LIMIT and end.ended:
+            self.reason = f"run: {end.ended}"
+            return []
+        self.has_run = end.is_good
+        if end.is_good:
+            return []
+        if end.fault is not None:
+            place = place_of(end.fault.text, self._model, self._labels)
+        else:
+            index = yield from self._bisected(end, RUN)
+            place = None if index is None else self._place(index)
+        return [self._finding(end, place)]
+
+    def _with_repeated_names(self) -> onnx.ModelProto | None:
+        """Return the model with the same label on nodes of the same name; None if there are none.
+
+        ONNX Runtime looks at names in each graph.
+        """
+        model = onnx.ModelProto()
+        model.CopyFrom(self._model)
+        return model if self._labels.repeat(model) else None
+
+    @property
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    def _attempt(self, path: Path, rule: str, limit_s: float) -> Generator[float, None, _End]:
+        """Load a model, and run it if asked, in a fork."""
+        yield time.monotonic() - self._began
+        limit_s = max(min(limit_s, self._end - time.monotonic()), 0.1)
+        memory = (free_memory() or _LARGE) // 2 + _MAPPED * self._weight_bytes
+        question = partial(_answer, path, is_large=self._weight_bytes > _LARGE, run=rule == RUN)
+        try:
+            data = json.loads(compute(question, Limits(limit_s, memory)))
+        except LimitError as error:
+            if error.what == "memory":
+                return _End(ended="it takes more memory than there is", rule=LIMIT)
+            return _End(ended=f"no answer after {limit_s:.0f} s", rule=LIMIT)
+        except CrashError as error:
+            return _End(ended=f"the process ended ({error})")
+        return _End(Fault(**data) if data else None)
+
+    # --- which node it is -----------------------------------------------------------------------
+
+    def _finding(self, end: _End, place: tuple[Place, int] | None) -> ToolFinding:
+        """Return what to tell of a model that was not taken."""
+        if end.fault is not None:
+            return finding_of(end.fault, self._labels, place)
+        level = "error" if end.rule == CRASH else "warning"
+        text = f"ONNX Runtime {version()}: {end.ended}"
+        return ToolFinding(level, end.rule, self._labels.located(text, place))
+
+    def _node_of(self, end: _End, path: Path) -> Generator[float, None, tuple[Place, int] | None]:
+        """Return the node that an attempt failed at; None where it is none."""
+        if end.fault is not None:
+            named = place_of(end.fault.text, self._model, self._labels)
+            if named is not None:
+                return named
+            if not _is_of_a_node(end.fault.text):
+                return None
+        index = yield from self._bisected(end, LOAD)
+        if index is None:
+            return None
+        node = self._model.graph.node[index]
+        text = end.fault.text if end.fault is not None else ""
+        return self._inner_node(node, text) or self._place(index)
+
+    def _place(self, index: int) -> tuple[Place, int] | None:
+        return self._labels.place_in(text_of(self._model.graph.node[index].name))
+
+    def _inner_node(self, node: onnx.NodeProto, text: str) -> tuple[Place, int] | None:
+        """Return the only node of the subgraphs of a node whose operator a message mentions."""
+        inner: list[onnx.NodeProto] = []
+        waiting = list(bodies_of(node))
+        while waiting:
+            for other in waiting.pop().node:
+                inner.append(other)
+                waiting += bodies_of(other)
+        if not inner or text_of(node.op_type) in text:
+            return None
+        named = [other for other in inner if text_of(other.op_type) in text]
+        return self._labels.place_in(text_of(named[0].name)) if len(named) == 1 else None
+
+    def _bisected(self, like: _End, rule: str) -> Generator[float, None, int | None]:
+        """Return the position of the first node with which the nodes before it are not taken."""
+        order = sorted_nodes(self._model.graph)
+        if len(order) < 2:
+            return order[0] if order else None
+        good, bad = 0, len(order)
+        while bad - good > 1:
+            if self._is_over:
+                return None
+            middle = (good + bad) // 2
+            self.part.write_bytes(_first_nodes(self._model, order[:middle]).SerializeToString())
+            end = yield from self._attempt(self.part, rule, _PROBE_S)
+            if _is_like(end, like):
+                bad = middle
+            else:
+                good = middle
+        return order[bad - 1]
+
+    def _take_away(self, place: tuple[Place, int]) -> bool:
+        """Take the node of an error, and those that need it, out of the model; False if not."""
+        path, _ = place
+        graph = self._model.graph
+        if path and isinstance(path[0], str):
+            return False
+        outermost = (list[int | str](), int(path[0])) if path else place
+        position = next(
+            (at for at, node in enumerate(graph.node)
+             if self._labels.place_in(text_of(node.name)) == outermost), None
+        )  # fmt: skip
+        if position is None:
+            return False
+        gone = _with_followers(graph, position)
+        lost = {text_of(name) for at in gone for name in graph.node[at].output}
+        kept = [node for at, node in enumerate(graph.node) if at not in gone]
+        outputs = [info for info in graph.output if text_of(info.name) not in lost]
+        if not kept:
+            return False
+        model = onnx.ModelProto()
+        model.CopyFrom(self._model)
+        del model.graph.node[:], model.graph.output[:]
+        model.graph.node.extend(kept)
+        model.graph.output.extend(outputs)
+        if not outputs:
+            _add_outputs(model.graph)
+        self._model = model
+        return True
+
+
+def finding_of(fault: Fault, labels: Labels, place: tuple[Place, int] | None) -> ToolFinding:
+    """Return what to tell of a fault."""
+    runtime, told = f"ONNX Runtime {version()}", find_fault(fault.text)
+    if fault.doing == "run":
+        level = "error" if fault.is_certain else "warning"
+        how = "whatever the inputs" if fault.is_certain else f"with {', '.join(fault.inputs)}"
+        text = f"{runtime} cannot run it {how}: {told}"
+        return ToolFinding(level, RUN, labels.located(text, place))
+    rule = KERNEL if fault.kind == "NotImplemented" else LOAD
+    return ToolFinding("error", rule, labels.located(f"{runtime} refuses it: {told}", place))
+
+
+def place_of(text: str, model: onnx.ModelProto, labels: Labels) -> tuple[Place, int] | None:
+    """Return the node that a message names, by its label, a tensor, or an operator."""
+    place = labels.place_in(text)
+    if place is not None:
+        return place
+    nodes = [node for _, body in bodies(model) for node in body.node]
+    if match := _TENSOR.search(text):
+        name = next(filter(None, match.groups()))
+        for node in nodes:
+            if name in map(text_of, (*node.output, *node.input)):
+                return labels.place_in(text_of(node.name))
+    if match := _OPERATOR.search(text):
+        for node in nodes:
+            if text_of(node.op_type) == match["op"]:
+                return labels.place_in(text_of(node.name))
+    return None
+
+
+_TENSOR = re.compile(
+    r"Node input '(.+?)' is not a graph input|Duplicate definition of name \((.+?)\)"
+    r"|initializer: (.+?)\. Error|output arg \((.+?)\)"
+)
+_OPERATOR = re.compile(r"(?:[\w.]*:)?(?P<op>\w+)\(-?\d+\) is not a registered function/op")
+_OF_THE_MODEL = ("Missing model IR", "Missing opset", "ValidateOpset", "opset", "IR version",
+                 "IR_VERSION", "Protobuf parsing")  # fmt: skip
+
+
+def _is_of_a_node(text: str) -> bool:
+    return not any(part in text for part in _OF_THE_MODEL)
+
+
+def _is_like(end: _End, other: _End) -> bool:
+    """Return whether two attempts failed in the same way."""
+    if end.fault is None or other.fault is None:
+        return end.ended != "" and other.ended != "" and end.rule == other.rule
+    return _WORDS.sub("", end.fault.text) == _WORDS.sub("", other.fault.text)
+
+
+_WORDS = re.compile(r"/\S+|\d+|<n\d+>")
+"""Parts of messages that differ between models with the same fault."""
+
+
+def sorted_nodes(graph: onnx.GraphProto) -> list[int]:
+    """Return the positions of nodes so that each comes after those it needs; cycles come last."""
+    makers = {text_of(name): at for at, node in enumerate(graph.node) for name in node.output}
+    needed: list[set[int]] = []
+    users: list[list[int]] = [[] for _ in graph.node]
+    for at, node in enumerate(graph.node):
+        sources = {makers[name] for name in _taken(node) if name in makers} - {at}
+        needed.append(sources)
+        for source in sources:
+            users[source].append(at)
+    order = [at for at, sources in enumerate(needed) if not sources]
+    for at in order:
+        for user in users[at]:
+            needed[user].discard(at)
+            if not needed[user]:
+                order.append(user)
+    missing = set(range(len(graph.node))).difference(order)
+    return [*order, *sorted(missing)]
+
+
+def _taken(node: onnx.NodeProto) -> set[str]:
+    """Return the tensors that a node and its subgraphs use."""
+    names = {text_of(name) for name in node.input if name}
+    for graph in bodies_of(node):
+        for inner in graph.node:
+            names |= _taken(inner)
+        names |= {text_of(info.name) for info in graph.output}
+    return names
+
+
+def _with_followers(graph: onnx.GraphProto, position: int) -> set[int]:
+    """Return the positions of a node and of all that need it."""
+    users: dict[str, list[int]] = {}
+    for at, node in enumerate(graph.node):
+        for name in _taken(node):
+            users.setdefault(name, []).append(at)
+    gone, waiting = {position}, [position]
+    while waiting:
+        for name in graph.node[waiting.pop()].output:
+            for user in users.get(text_of(name), ()):
+                if user not in gone:
+                    gone.add(user)
+                    waiting.append(user)
+    return gone
+
+
+def _first_nodes(model: onnx.ModelProto, positions: Iterable[int]) -> onnx.ModelProto:
+    """Return a model of some nodes, whose outputs are all tensors that none of them uses."""
+    part = onnx.ModelProto()
+    part.CopyFrom(model)
+    nodes = [model.graph.node[at] for at in sorted(positions)]
+    del part.graph.node[:], part.graph.output[:]
+    part.graph.node.extend(nodes)
+    _add_outputs(part.graph)
+    return part
+
+
+def _add_outputs(graph: onnx.GraphProto) -> None:
+    used = {name for node in graph.node for name in _taken(node)}
+    for node in graph.node:
+        for name in node.output:
+            if name and text_of(name) not in used:
+                graph.output.add(name=name)
+
+
+# --- in the fork --------------------------------------------------------------------------------
+
+
+def _answer(path: Path, *, is_large: bool, run: bool) -> bytes:
+    """Return the fault of a model as JSON, or null.
+
+    Raises:
+        MemoryError: ONNX Runtime got no more memory.
+    """
+    fault = _load_fault(path, is_large) or (_run_fault(path) if run else None)
+    if fault is None:
+        return b"null"
+    if says_no_memory(fault.text):
+        raise MemoryError
+    return json.dumps(asdict(fault)).encode()
+
+
+def _load_fault(path: Path, is_large: bool) -> Fault | None:
+    """Create a session with default options."""
+    runtime = load()
+    options = runtime.SessionOptions()
+    options.log_severity_level = FATAL
+    names, left_out = asked_providers(), []
+    if is_large:
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        options.enable_mem_pattern = False  # it reserves the size of all weights
+        names, left_out = ["CPU"], ["ConstantFolding"]
+    try:
+        runtime.InferenceSession(
+            str(path),
+            options,
+            providers=[name + SUFFIX for name in names],
+            disabled_optimizers=left_out,
+        )
+    # The seam: its errors share no base class.
+    except Exception as error:  # noqa: BLE001
+        return Fault("load", type(error).__name__, str(error))
+    return None
+
+
+def _run_fault(path: Path) -> Fault | None:
+    """Run a model that can be loaded on guessed inputs; return the fault if it fails with all."""
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import candidate_guesses, shape_text, specs_for
+
+    names = tuple(asked_providers())
+    session = Session(path, SessionSettings(providers=names, quiet=True))
+    if any(spec.container for spec in session.inputs):
+        return None  # nothing is guessed for what is not a tensor
+    faults: list[Fault] = []
+    with contextlib.closing(Document.open(path)) as document:
+        specs = specs_for(session.inputs, document)
+        for guess in chain(
+            candidate_guesses(specs, document), candidate_guesses(specs, document, batch=_BATCH)
+        ):
+            shapes = [f"{item.name} {shape_text(item.shape)}" for item in guess.inputs]
+            for values in _values_of(guess):
+                try:
+                    session.try_once(session.feed(values))
+                    return None
+                except ActivityError as error:
+                    cause = error.__cause__ or error
+                    faults.append(Fault("run", type(cause).__name__, str(cause), shapes))
+    if not faults:
+        return None
+    first = faults[0]
+    sizes = {tuple(fault.inputs) for fault in faults}
+    is_fixed = not any(item.is_guessed for item in guess.inputs)
+    nodes = {named_node(fault.text) for fault in faults}
+    first.is_certain = len(nodes) == 1 and (is_fixed or len(sizes) > 1)
+    return first
+
+
+def _values_of(guess: Guess) -> Iterator[dict[str, AnyArray]]:
+    """Yield inputs of the shapes of a guess: random ones, zeros, and ones."""
+    values = guess.values(0)
+    yield values
+    for fill in (0, 1):
+        numbers = {name: np.full_like(value, fill) if value.dtype.kind in "biuf" else value
+                   for name, value in values.items()}  # fmt: skip
+        if any(not np.array_equal(numbers[name], values[name]) for name in values):
+            yield numbers

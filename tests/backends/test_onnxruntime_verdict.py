@@ -1,0 +1,240 @@
+"""What ONNX Runtime itself says of a model, and of which node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.activities.check_full import Request, Result, run
+from dld_tui.backends.onnxruntime import verdict
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Finished
+from tests.support import models
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]> '
+
+
+def asked(path: Path, *, run_it: bool = False, limit_s: float = 60.0) -> Result:
+    request = Request(path, onnx=False, runtime=True, run=run_it, time_limit=limit_s)
+    end = list(run(request))[-1]
+    assert isinstance(end, Finished)
+    assert isinstance(end.result, Result)
+    return end.result
+
+
+def told(result: Result) -> list[tuple[str, str, object, object]]:
+    """Return level, rule, and the place of each finding."""
+    return [(one.level, one.rule, one.remark.place, one.remark.index) for one in result.findings]
+
+
+REFUSED = {
+    "in its kernel, without a name": (
+        'g (float[1, 1, 4, 4] x, float[1, 4, 4, 2] i) => (y)'
+        ' { a = Relu(x) [bad] b = GridSample<mode="linear">(a, i) y = Neg(b) }',
+        [], 1, "linear",
+    ),
+    "by its shapes": (
+        "g (float[1, 3, 8, 8] x, float[4, 2, 3, 3] w) => (y)"
+        " { a = Neg(x) b = MatMul(a, w) y = Relu(b) }", [], 1, "Incompatible dimensions",
+    ),
+    "in a branch": (
+        """g (bool c, float[2] x, float[3] z) => (y) { y = If (c) <
+        then_branch = t () => (float[2] a) { b = Neg(x) a = Add(b, z) },
+        else_branch = e () => (float[2] d) { d = Neg(x) }> }""",
+        [0, "then_branch", 0], 1, "Add",
+    ),
+    "in the kernel of a branch": (
+        """g (bool c, float[1, 1, 4, 4] x, float[1, 4, 4, 2] i) => (y) { n = Not(c) y = If (n) <
+        then_branch = t () => (float[1, 1, 4, 4] a) { a = GridSample<mode="linear">(x, i) },
+        else_branch = e () => (float[1, 1, 4, 4] d) { d = Neg(x) }> }""",
+        [1, "then_branch", 0], 0, "linear",
+    ),
+    "in the order of a branch": (
+        """g (bool c, float[2] x) => (y) { y = If (c) <
+        then_branch = t () => (float[2] a) { a = Add(b, x) b = Neg(x) },
+        else_branch = e () => (float[2] d) { d = Neg(x) }> }""",
+        [0, "then_branch", 0], 0, "topologically sorted",
+    ),
+    "as it is unknown": ("g (float[2] x) => (y) { a = Neg(x) y = com.microsoft.Foo(a) }",
+                         [], 1, "not a registered"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_leads_to_its_node(tmp_path: Path, name: str) -> None:
+    text, place, index, words = REFUSED[name]
+    result = asked(models.write(tmp_path, HEAD + text))
+
+    assert told(result) == [("error", "onnxruntime:load", place, index)]
+    message = result.findings[0].remark.message
+    assert words in message
+    assert "::" not in message.replace("com.microsoft:", "")
+    assert ".cc" not in message
+    assert "<n" not in message
+    assert result.runtime is not None
+    assert result.runtime.loaded is False
+    assert result.runtime.version == onnxruntime.__version__
+    assert result.runtime.providers == ["CPU"]
+
+
+def test_a_node_of_a_function_is_found(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (float[2, 4] x, float[5, 3] w) => (y) { y = f.Twice(x, w) }
+        <domain: "f", opset_import: ["" : 18]>
+        Twice (a, b) => (c) { d = Relu(a) c = MatMul(d, b) }"""
+    assert told(asked(models.write(tmp_path, text))) == [
+        ("error", "onnxruntime:load", ["function", 0], 1)
+    ]
+
+
+def test_several_errors_are_told(tmp_path: Path) -> None:
+    text = """g (float[1, 1, 4, 4] x, float[1, 4, 4, 2] i, float[5] w) => (y, z, k)
+        { y = GridSample<mode="linear">(x, i) z = Add(x, w) k = Neg(x) }"""
+    found = told(asked(models.write(tmp_path, HEAD + text)))
+    assert sorted(found) == [
+        ("error", "onnxruntime:load", [], 0), ("error", "onnxruntime:load", [], 1)
+    ]  # fmt: skip
+
+
+def test_what_has_no_kernel_is_told_by_a_rule_of_its_own(tmp_path: Path) -> None:
+    text = HEAD + "g (bfloat16[4, 4] x) => (y) { y = MatMul(x, x) }"
+    assert told(asked(models.write(tmp_path, text))) == [("error", "no-kernel", [], 0)]
+
+
+def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
+    text = HEAD + "g (float[4] x) => (y) { [n] a = Neg(x) [n] y = Neg(a) }"
+    assert asked(models.write(tmp_path, text)).runtime.loaded is False  # type: ignore[union-attr]
+
+
+def _outside(model: onnx.ModelProto, folder: Path) -> None:
+    onnx.save(model, folder / "model.onnx", save_as_external_data=True, size_threshold=0)
+
+
+def _inside(model: onnx.ModelProto, folder: Path) -> None:
+    onnx.save(model, folder / "model.onnx")
+
+
+@pytest.mark.parametrize(("save", "loads"), [(_inside, True), (_outside, False)])
+def test_a_shape_in_a_data_file_stays_there(
+    tmp_path: Path, save: Callable[[onnx.ModelProto, Path], None], loads: bool
+) -> None:
+    """ONNX Runtime infers no shapes from it."""
+    text = HEAD + "g (float[2, 3] x) => (float[3, 2] y) { y = Reshape(x, s) }"
+    model = models.parse(text)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
+    save(model, tmp_path)
+    path = tmp_path / "model.onnx"
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        really = True
+    except Exception:  # noqa: BLE001
+        really = False
+
+    answer = asked(path).runtime
+    assert answer is not None
+    assert answer.loaded is really is loads
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_weights_of_any_size_take_no_memory(tmp_path: Path) -> None:
+    """40 GB of float16, which ONNX Runtime casts to float32 when it folds constants."""
+    size, layers = 1 << 15, 20
+    weights, nodes = [], []
+    for layer in range(layers):
+        weight = TensorProto(name=f"w{layer}", data_type=TensorProto.FLOAT16, dims=[size, size])
+        weight.data_location = TensorProto.EXTERNAL
+        weight.external_data.add(key="location", value="data")
+        weights.append(weight)
+        nodes.append(helper.make_node("MatMul", [f"t{layer}", weight.name], [f"t{layer + 1}"]))
+    half = TensorProto.FLOAT16
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("t0", half, [1, size])],
+        [helper.make_tensor_value_info(f"t{layers}", half, [1, size])], weights,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with open(tmp_path / "data", "wb") as file:
+        file.truncate(2 * size * size)
+
+    result = asked(path)
+    assert result.findings == []
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+
+
+RUNS: dict[str, tuple[str, list[tuple[str, str, object, object]]]] = {
+    "at every run": ("g (float[4] x, float[4] y) => (z) { a = Neg(x) z = Mod(a, y) }",
+                     [("error", "onnxruntime:run", [], 1)]),
+    "never": ("g (int64[N] i) => (z) { d = Constant<value_floats=[1.0, 2.0]>()"
+              " z = Gather(d, i) }", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run(tmp_path: Path, name: str) -> None:
+    text, wanted = RUNS[name]
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True)
+    assert told(result) == wanted
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+    assert result.runtime.ran is not bool(wanted)
+
+
+def test_the_end_of_the_process_leads_to_the_node(tmp_path: Path) -> None:
+    """ONNX allows the output without a name; ONNX Runtime 1.31 gets SIGSEGV."""
+    text = (
+        "g (float[2, 4] x) => (y) { a = Neg(x) , b = Split<axis=1, num_outputs=2>(a) y = Neg(b) }"
+    )
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True)
+    assert told(result) == [("error", "onnxruntime:crash", [], 1)]
+    assert "SIGSEGV" in result.findings[0].remark.message
+
+
+def test_a_runtime_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> list[str]:
+        raise UnavailableError("ONNX Runtime is not installed")
+
+    monkeypatch.setattr(verdict, "providers", absent)
+    result = asked(models.write(tmp_path, models.CHAIN))
+    assert result.findings == []
+    assert result.runtime is not None
+    assert (result.runtime.asked, result.runtime.reason) == (False, "ONNX Runtime is not installed")
+
+
+def test_what_loads_without_end_is_told_in_time(tmp_path: Path) -> None:
+    """Each function calls the next one twice: there are 2^40 nodes to inline."""
+    functions = "".join(
+        f"""<domain: "f", opset_import: ["" : 18, "f" : 1]>
+        F{level} (a) => (c) {{ b = f.F{level + 1}(a) c = f.F{level + 1}(b) }}"""
+        for level in range(40)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (float[2] x) => (y) {{ a = Neg(x) b = f.F0(a) y = Neg(b) }}
+        {functions} <domain: "f", opset_import: ["" : 18]> F40 (a) => (c) {{ c = Neg(a) }}"""
+    result = asked(models.write(tmp_path, text), limit_s=4)
+    assert result.runtime is not None
+    assert not result.runtime.loaded
+    for _, rule, place, index in told(result):
+        assert (rule, place, index) == ("onnxruntime:limit", [], 1)
+
+
+def test_a_run_without_end_is_told_in_time(tmp_path: Path) -> None:
+    text = """g (float[2] x) => (y) <int64 n = {1000000000000}, bool t = {1}>
+        { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w)
+        { d = Identity(c) w = Neg(v) }> }"""
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True, limit_s=2)
+    assert result.findings == []
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+    assert result.runtime.ran is None
+    assert "no answer" in result.runtime.reason
