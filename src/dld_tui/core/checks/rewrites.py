@@ -15,7 +15,7 @@ ATTENTION = ("attention", "attention-grouped", "attention-onnxruntime")
 ROTARY = ("rotary", "rotary-onnxruntime")
 NORM = ("rms-norm", "rms-norm-onnxruntime")
 _LOOKED_FOR = (
-    ATTENTION, ROTARY, NORM, ("layer-norm",), ("layer-norm-more",), ("gelu", "gelu-onnxruntime"),
+    ATTENTION, ROTARY, NORM, ("layer-norm",), ("gelu", "gelu-onnxruntime"),
     ("hard-swish",), ("no-ops",), ("shapes",), ("qdq-residual",), ("qdq-pooling",), ("qdq-scales",),
     ("qdq-weights",),
 )  # fmt: skip

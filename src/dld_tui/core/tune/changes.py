@@ -94,7 +94,7 @@ CHANGES: tuple[Change, ...] = (
            rules=("gelu-onnxruntime",), is_explicit=True, ops=("Erf", "Tanh")),
     Change("fused-normalization", "fused normalization",
            "one kernel reads and writes the tensor once",
-           rules=("layer-norm", "layer-norm-more", "rms-norm-onnxruntime"), is_explicit=True,
+           rules=("layer-norm", "rms-norm-onnxruntime"), is_explicit=True,
            ops=("ReduceMean",)),
     Change("no-spinning", "no thread spinning",
            "waiting threads release their cores",

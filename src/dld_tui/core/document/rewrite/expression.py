@@ -196,12 +196,6 @@ def _broadcast(first: Any, second: Any) -> Any:
     return result
 
 
-def _one_open(dims: Any) -> Any:
-    """Return dimensions as a Reshape takes them: -1 for the one that is no number."""
-    sizes = [dim if isinstance(dim, int) and dim > 0 else -1 for dim in dims]
-    return sizes if sizes.count(-1) < 2 else UNKNOWN
-
-
 def _merged_axes(inner: Any, outer: Any) -> Any:
     """Return the axes that one Unsqueeze adds for two: the outer ones are of the last result."""
     first, last = _axes(inner), _axes(outer)
@@ -264,7 +258,6 @@ FUNCTIONS = _functions(
     Function("smaller(x, y)", "the smaller one of each two elements", _of_each_two(np.minimum)),
     Function("zeros(x)", "a tensor of 0 like x", np.zeros_like),
     Function("broadcast(a, b)", "the broadcast of two shapes", _broadcast),
-    Function("one_open(dims)", "dims with -1 for the one that is not a number", _one_open),
     Function("merged(a, b)", "axes of one Unsqueeze for Unsqueeze<b> after <a>", _merged_axes),
     Function("padded(pads, p)", "pads of a Conv with those of a Pad before it", _padded),
     Function("concat(x, …)", "tensors one behind the other in their last axis", _joined),
