@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rich.console import RenderableType
 from textual import events
+from textual._context import active_message_pump
 from textual.app import App
 from textual.binding import BindingType
+from textual.css.query import NoMatches
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import WorkerFailed
 
 from dld_tui.commands import Command, by_id
@@ -44,7 +47,7 @@ from dld_tui.widgets.shell.ending import Ending
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.themes import THEMES, KeptStylesheet
-from dld_tui.widgets.tasks import EndedJob, on_thread, task
+from dld_tui.widgets.tasks import EndedJob, has_gone, on_thread, task
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -422,6 +425,9 @@ class DldApp(Tabs, Commands, App[int]):
             else:  # on the way out nobody can read it; often it has only lost its screen
                 terminal.log("".join(traceback.format_exception(error.error)))
             return
+        pump = active_message_pump.get(None)
+        if isinstance(error, NoMatches) and isinstance(pump, Widget) and has_gone(pump):
+            return  # a page that was left before it was filled
         self.ending.by_error(error)
         super()._handle_exception(error)
 

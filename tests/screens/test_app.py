@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from textual import events
+from textual.css.query import NoMatches
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Input
@@ -200,6 +201,19 @@ async def test_a_crash_ends_with_one_line_and_a_log() -> None:
     assert app.ending.error.status == ExitStatus.FAILED
     assert str(app.ending.error).startswith("internal error: RuntimeError: broken")
     assert str(short(terminal.log_path())) in str(app.ending.error)
+
+
+async def test_a_page_that_is_left_before_it_is_filled_ends_nothing() -> None:
+    app, page = DldApp(), TextPage("first")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, page)
+        with page._context():
+            page._pruning = True  # as by Esc in the same moment
+            app._handle_exception(NoMatches("no form"))
+            page._pruning = False
+        await pilot.pause()
+        assert app.is_running
+        assert app.ending.error is None
 
 
 @pytest.mark.parametrize("place", ["page", "below a dialog", "another tab", "start page"])

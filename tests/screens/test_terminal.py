@@ -60,11 +60,11 @@ class Broken:
     flush = None
 
 class Ways:
-    def handler(app): raise RuntimeError("broken here")
-    def memory(app): raise MemoryError
-    def recursion(app): endless()
-    def leaving(app): raise SystemExit(0)
-    def interrupt(app): raise KeyboardInterrupt
+    def handler(app): app.call_later(throw, RuntimeError("broken here"))
+    def memory(app): app.call_later(throw, MemoryError())
+    def recursion(app): app.call_later(endless)
+    def leaving(app): app.call_later(throw, SystemExit(0))
+    def interrupt(app): app.call_later(throw, KeyboardInterrupt())
     def panic(app): app._handle_exception(RuntimeError("broken here"))
     def reading(app): KeyParser.feed = lambda *_: throw(RuntimeError("broken here"))
     def writing(app): app._driver._file._file = Broken(app._driver._file._file.fileno)
@@ -78,7 +78,7 @@ class Ways:
     def busy_thread(app):
         ending._GRACE_S = 0.5
         app.tasks.start(on_thread(threading.Event().wait), "work")
-        raise RuntimeError("broken here")
+        app.call_later(throw, RuntimeError("broken here"))
     def thread(app): threading.Thread(target=throw, args=(RuntimeError("broken here"),)).start()
     def callback(app): app._loop.call_soon(throw, RuntimeError("broken here"))
 

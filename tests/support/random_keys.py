@@ -197,8 +197,9 @@ def _step(
 
 def _end(typist: Typist, draw: random.Random, folder: Path, outcome: Outcome) -> None:
     """End the program, and look at what it leaves."""
-    if not typist.runs():
-        return  # the keys have quit it
+    if not typist.runs():  # the keys have quit it
+        outcome.faults += _not_given_back(typist)
+        return
     typist.resize(120, 30)
     way = draw.choice(("kill", "kill", "term", "quit"))
     if way == "quit":

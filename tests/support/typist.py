@@ -347,15 +347,20 @@ class Typist:
         longest = 0.0
         while self.runs():
             asked = time.monotonic()
-            with suppress(BrokenPipeError):
+            try:
                 self._control.sendall(b"!")
+            except BrokenPipeError:  # it has just ended
+                break
             while not select.select([self._control], [], [], 0.005)[0] and self.runs():
                 if select.select([self._master], [], [], 0)[0]:
                     self._read()
                 if time.monotonic() - asked > limit_s:
                     raise TimeoutError("the program does not answer")
             longest = max(longest, time.monotonic() - asked)
-            answer = json.loads(self._control.recv(1 << 16) or b"{}") if self.runs() else {}
+            try:
+                answer = json.loads(self._control.recv(1 << 16))
+            except (ConnectionResetError, ValueError):  # it has just ended
+                break
             self.pages.update(answer.get("screens", ()))
             if not all_keys or answer.get("rests", True):
                 break

@@ -4,6 +4,8 @@ import random
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.shell.driver import ScreenDiff, erases_with_background
@@ -139,6 +141,23 @@ def _shown(char: str, look: tuple[str, str, str]) -> tuple[str, tuple[str, str, 
     if char == " " and "7" not in look[0] and "4" not in look[0]:
         return char, ("", "", look[2])
     return char, look
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 5), st.integers(1, 30), st.text(max_size=9), st.sampled_from(STYLES)
+        ),
+        max_size=20,
+    )
+)
+@example([(1, 1, "\u0301a", ""), (1, 1, "\u200b", ""), (1, 1, "漢\u0301\u0301", "7")])
+def test_no_text_stops_it(paints: list[tuple[int, int, str, str]]) -> None:
+    diff = ScreenDiff(erase=True)
+    for row, column, text, style in paints:
+        diff.reduce(f"\x1b[{row};{column}H\x1b[{style}m{text}\x1b[0m")
+        chars, styles = diff._rows.get(row, ([], []))
+        assert len(chars) == len(styles)
 
 
 def test_an_equal_paint_sends_nothing_but_the_cursor() -> None:

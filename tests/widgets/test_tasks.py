@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from textual.css.query import NoMatches
 
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
@@ -49,6 +50,24 @@ async def test_a_task_begins_at_once_and_ends_with_what_a_thread_gave() -> None:
     gate.set()
     await owner.ended()
     assert owner.seen == ["asked a", "a"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_a_task_may_miss_what_has_gone_with_its_owner(is_there: bool) -> None:
+    owner: Any = Owner()
+    owner.is_attached, owner._pruning = True, not is_there
+    owner._closing = owner._closed = False
+
+    async def fill() -> None:
+        await asyncio.sleep(0)
+        raise NoMatches("no row")
+
+    owner.tasks.start(fill(), "rows")
+    if is_there:
+        with pytest.raises(NoMatches):
+            await owner.ended()
+    else:
+        await owner.ended()
 
 
 async def test_a_task_without_a_wait_needs_no_worker() -> None:

@@ -27,6 +27,8 @@ from enum import Enum
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from textual.css.query import NoMatches
+
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -142,7 +144,10 @@ class Tasks:
         except StopIteration:
             return
         self._owner.run_worker(
-            RestOfTask(task, awaited), group=group, name=name or group, exclusive=replace
+            RestOfTask(task, awaited, self._owner),
+            group=group,
+            name=name or group,
+            exclusive=replace,
         )
 
     def cancel(self, group: str) -> None:
@@ -309,16 +314,22 @@ class _DialogAnswer(asyncio.Future[T]):
     """What a dialog was left with."""
 
 
+def has_gone(node: DOMNode) -> bool:
+    """Return whether a screen or widget has been removed, or will be in a moment."""
+    return node._closing or node._closed or node._pruning or not node.is_attached
+
+
 class RestOfTask:
     """The part of a task behind its first wait, for a worker to run.
 
     Args:
         task: The coroutine.
         awaited: What its first ``await`` waits for.
+        owner: Began it.
     """
 
-    def __init__(self, task: Coroutine[Any, Any, None], awaited: object) -> None:
-        self._task, self._awaited = task, awaited
+    def __init__(self, task: Coroutine[Any, Any, None], awaited: object, owner: DOMNode) -> None:
+        self._task, self._awaited, self._owner = task, awaited, owner
         self.busy_since = monotonic()
         """When the task began, or when its last dialog was answered."""
 
@@ -344,6 +355,10 @@ class RestOfTask:
                     self._awaited = self._task.send(value)
         except StopIteration:
             return
+        except NoMatches:
+            # What it was to fill may have gone just before it is cancelled.
+            if not has_gone(self._owner):
+                raise
 
 
 # --- jobs ---------------------------------------------------------------------------------------

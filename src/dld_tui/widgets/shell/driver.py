@@ -346,8 +346,8 @@ def _cells(run: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
             continue
         for char in text:
             width = cell_width(char)
-            if not width and chars:  # a combining mark belongs to the cell before
-                chars[-1] += char
+            if width < 1:  # a combining mark belongs to the cell before; without one it is lost
+                chars[-1:] = [cell + char for cell in chars[-1:]]
                 continue
             chars += [char] + [""] * (width - 1)
             styles += [_blank(sgr) if char == " " else sgr] * width

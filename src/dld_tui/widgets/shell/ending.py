@@ -32,6 +32,7 @@ _GRACE_S = 10.0
 _SIGNALS = {
     signal.SIGHUP: ActivityError("the terminal has gone"),
     signal.SIGINT: CancelledError("interrupted (SIGINT)"),
+    signal.SIGQUIT: CancelledError("asked to end (SIGQUIT)"),
     signal.SIGTERM: CancelledError("asked to end (SIGTERM)"),
 }
 """What a signal that ends the program means. Its default would leave the terminal in raw mode."""

@@ -211,6 +211,26 @@ def test_a_folder_that_cannot_be_written_is_told_and_the_edit_goes_on(
     assert document.journal_error is not None
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError("too deep")])
+def test_a_line_that_cannot_be_made_is_told_and_the_edit_goes_on(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(line: Entry) -> str:
+        raise error
+
+    path = models.write(tmp_path, models.CHAIN)
+    document = Document.open(path, journaled=True)
+    document.apply("rename_node", scope=[], node="first", name="one")
+    with monkeypatch.context() as patched:
+        patched.setattr("dld_tui.core.document.scripting.journal.json.dumps", fail)
+        document.apply("rename_node", scope=[], node="second", name="two")
+    document.apply("rename_node", scope=[], node="third", name="three")
+    assert type(error).__name__ in (document.journal_error or "")
+    (journal,) = journal_dir().glob("*.jsonl")
+    assert [entry.get("name") for entry in parse_script(journal.read_text())] == ["one"]
+    document.close()
+
+
 def test_scripts_report_lines_that_no_longer_apply(tmp_path: Path) -> None:
     entries = parse_script(
         '# renames\n{"edit": "rename_node", "scope": [], "node": "first", "name": "one"}\n\n'

@@ -83,7 +83,7 @@ class Journal:
         return self._error
 
     def append(self, line: Entry) -> None:
-        """Write one line. A full disk is remembered in :attr:`error`, the edit itself goes on."""
+        """Write one line. Why it cannot is remembered in :attr:`error`; the edit itself goes on."""
         if self._broken:
             return
         try:
@@ -93,8 +93,8 @@ class Journal:
             self._file.write(json.dumps(line) + "\n")
             self._file.flush()
             self._unsynced.set()
-        except OSError as error:
-            self.fail(str(error.strerror))
+        except (OSError, MemoryError, RecursionError, TypeError, ValueError) as error:
+            self.fail(getattr(error, "strerror", None) or f"{type(error).__name__} {error}".strip())
 
     def fail(self, why: str) -> None:
         """Take note that a line cannot be written; there are none until all is saved."""
