@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dld_tui.core.shapes.size import Size
+from dld_tui.core.shapes.size import UNKNOWN, Size
 from dld_tui.core.shapes.value import NOTHING, Value, of_array, sequence
 
 
@@ -116,3 +116,18 @@ def fits(dims: tuple[Size, ...] | None, shape: tuple[int, ...]) -> bool:
         not isinstance(size, int) or size == actual
         for size, actual in zip(dims, shape, strict=True)
     )
+
+
+def less_known(value: Value) -> Iterator[Value]:
+    """Yield a value of which less is known: nothing, the rank, all but one size, the shape."""
+    yield NOTHING
+    if value.is_sequence:
+        yield Value(value.dims, is_sequence=True)
+        yield Value(is_sequence=True)
+    elif value.dims is not None:
+        yield Value((UNKNOWN,) * len(value.dims))
+        yield Value(value.dims)
+        for at in range(len(value.dims)):
+            yield Value((*value.dims[:at], UNKNOWN, *value.dims[at + 1 :]))
+        if value.elements:
+            yield Value(value.dims, (UNKNOWN,) * len(value.elements))

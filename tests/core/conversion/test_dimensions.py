@@ -10,15 +10,16 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.conversion.dimensions import (
-    Value,
     find_dimension,
     find_dimensions,
-    free_dimension,
-    reshaped,
     set_dimension,
 )
+from dld_tui.core.conversion.freed_dimensions import Factor, free_dimensions, regrouped
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.shapes.size import Size, product, symbol
 from tests.support import models
+
+N, T = symbol("N"), symbol("T")
 
 FIXED = {
     "Reshape": (
@@ -100,19 +101,24 @@ def free(model: onnx.ModelProto, axis: int = 0, *, is_batch: bool = True) -> lis
     sizes = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     copy = onnx.ModelProto.FromString(model.SerializeToString())
-    return free_dimension(
-        model, {"x": axis}, {"x": sizes}, "N", is_batch=is_batch, read=weights.get, small=copy
-    ).changed
+    return free_dimensions(
+        model, {("x", axis): "N"}, {"x": sizes}, batches=["N"] if is_batch else (),
+        read=weights.get, small=copy,
+    )  # fmt: skip
 
 
 def run(model: onnx.ModelProto, x: Any) -> Any:
+    return run_all(model, {"x": x})
+
+
+def run_all(model: onnx.ModelProto, feeds: dict[str, Any]) -> Any:
     runtime = pytest.importorskip("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     session = runtime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, {"x": x})[0]
+    return session.run(None, feeds)[0]
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -175,6 +181,89 @@ def test_states_of_recurrent_layers_follow_the_batch() -> None:
     assert np.allclose(run(model, x), np.concatenate(alone, 2), atol=1e-6)
 
 
+@pytest.mark.parametrize("has_lengths", [False, True], ids=["", "with lengths"])
+@pytest.mark.parametrize("op_type", ["GRU", "LSTM", "RNN"])
+def test_a_first_state_that_is_an_input_follows_with_the_data(
+    op_type: str, has_lengths: bool
+) -> None:
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[op_type]
+    lengths = "int32[1] n, " if has_lengths else ""
+    is_long = op_type == "LSTM"
+    cell = ", float[1, 1, 3] c" if is_long else ""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[5, 1, 2] x, {lengths}float[1, 1, 3] h{cell}) => (float[5, 1, 1, 3] y)
+        {{ y = {op_type} <hidden_size = 3>
+            (x, w, r, , {"n" if has_lengths else ""}, h{", c" if is_long else ""}) }}
+    """
+    model = models.parse(text)
+    values = np.random.default_rng(0)
+    for name, sizes in (("w", (1, gates * 3, 2)), ("r", (1, gates * 3, 3))):
+        weight = values.standard_normal(sizes).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weight, name))
+    original = onnx.ModelProto.FromString(model.SerializeToString())
+    shapes: dict[str, tuple[int, ...]] = {"x": (5, 1, 2), "h": (1, 1, 3)}
+    if is_long:
+        shapes["c"] = (1, 1, 3)
+    axes = {("x", 1): "N", ("h", 1): "N"} | ({("c", 1): "N"} if is_long else {})
+    if has_lengths:
+        shapes["n"], axes["n", 0] = (1,), "N"
+    changed = free_dimensions(
+        model, axes, shapes, batches=["N"], read=lambda _: None,
+        small=onnx.ModelProto.FromString(original.SerializeToString()),
+    )  # fmt: skip
+    assert changed == []
+    feeds = {
+        name: values.standard_normal((sizes[0], 3, sizes[2])).astype(np.float32)
+        for name, sizes in shapes.items() if name != "n"
+    }  # fmt: skip
+    ns = {"n": np.array([5, 2, 4], np.int32)} if has_lengths else {}
+    together = run_all(model, feeds | ns)
+    for item in range(3):
+        alone = {name: one[:, item : item + 1] for name, one in feeds.items()}
+        own = {name: one[item : item + 1] for name, one in ns.items()}
+        expected = run_all(original, alone | own)
+        assert np.allclose(together[:, :, item : item + 1], expected, atol=1e-6)
+
+
+TWO_AT_ONCE = """
+<ir_version: 8, opset_import: ["" : 13]>
+g (float[4, 6, 8] a, float[4, 8, 6, 1] b) => (float[4, 6, 8] y)
+<int64[3] whole = {4, 6, 8}, int64[2] rows = {24, 8}, float[8] k = {1, 2, 3, 4, 5, 6, 7, 8}>
+{
+    t = Transpose <perm = [0, 2, 1, 3]> (b)
+    r = Reshape (t, whole)
+    s = Add (a, r)
+    q = Reshape (s, rows)
+    z = Mul (q, k)
+    y = Reshape (z, whole)
+}
+"""
+SQUARE = TWO_AT_ONCE.replace("6, 1]", "4, 1]").replace("6, 8", "4, 8").replace("24", "16")
+
+
+@pytest.mark.parametrize("text", [TWO_AT_ONCE, SQUARE], ids=["4x6", "4x4"])
+def test_two_dimensions_are_freed_at_once(text: str) -> None:
+    model = models.parse(text)
+    original = onnx.ModelProto.FromString(model.SerializeToString())
+    length = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
+    free_dimensions(
+        model, {("a", 0): "N", ("b", 0): "N", ("a", 1): "T", ("b", 2): "T"},
+        {"a": (4, length, 8), "b": (4, 8, length, 1)}, batches=["N"],
+        read=lambda _: None, small=original,
+    )  # fmt: skip
+    dims = model.graph.output[0].type.tensor_type.shape.dim
+    assert [dim.dim_param or dim.dim_value for dim in dims] == ["N", "T", 8]
+    random = np.random.default_rng(0)
+    for n, t in ((4, length), (3, length), (4, 7), (3, 7), (1, 1)):
+        a = random.random((n, t, 8), np.float32)
+        b = random.random((n, 8, t, 1), np.float32)
+        expected = (a + b[..., 0].transpose(0, 2, 1)) * np.arange(1, 9)
+        made = run_all(model, {"a": a, "b": b})
+        assert made.shape == (n, t, 8)
+        assert np.allclose(made, expected)
+
+
 def test_other_dimensions_may_be_computed_along() -> None:
     model = models.parse("""
         <ir_version: 10, opset_import: ["" : 18]>
@@ -187,29 +276,36 @@ def test_other_dimensions_may_be_computed_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "old", "new", "target", "expected"),
+    ("old", "new", "target", "expected"),
     [
-        (1, (1, 64, 7, 7), (5, 64, 7, 7), (1, 3136), (5, 3136)),
-        (4, (4, 49, 64), (20, 49, 64), (196, 64), (980, 64)),
-        (4, (196, 64), (980, 64), (4, 49, 64), (20, 49, 64)),
-        (1, (6, 1, 1, 8), (6, 1, 5, 8), (6, 1, 8), (6, 5, 8)),
-        (8, (1, 2, 8, 8), (1, 2, 16, 16), (2, 8, 8), (2, 16, 16)),
+        ((1, 64, 7, 7), (N, 64, 7, 7), (1, 3136), (N, 3136)),
+        ((4, 49, 64), (N, 49, 64), (196, 64), (49 * N, 64)),
+        ((196, 64), (49 * N, 64), (4, 49, 64), (N, 49, 64)),
+        ((196, 64), (49 * N, 64), (28, 7, 64), (7 * N, 7, 64)),
+        ((6, 1, 1, 8), (6, 1, N, 8), (6, 1, 8), (6, N, 8)),
+        ((1, 2, 8, 8), (1, 2, N, T), (2, 8, 8), (2, N, T)),
+        ((4, 6, 8), (N, T, 8), (24, 8), (N * T, 8)),
+        ((4, 6, 8), (N, 6, T), (4, 2, 3, 8), (N, 2, 3, T)),
+        ((1, 1, 8), (N, T, 8), (1, 1, 2, 4), (N, T, 2, 4)),
     ],
 )
-def test_where_a_reshape_puts_a_dimension(
-    unit: int,
-    old: tuple[int, ...],
-    new: tuple[int, ...],
-    target: tuple[int, ...],
-    expected: tuple[int, ...],
+def test_where_a_reshape_puts_the_dimensions(
+    old: tuple[int, ...], new: tuple[Size, ...], target: tuple[int, ...], expected: tuple[Size, ...]
 ) -> None:
-    made = reshaped(Value(1, old, new), target, unit)
+    made = regrouped([[Factor(*pair)] for pair in zip(old, new, strict=True)], target)
     assert made is not None
-    assert made[0] == expected
+    assert tuple(product(part.size for part in group) for group in made) == expected
+
+
+def test_dimensions_that_were_merged_come_apart_as_they_went_in() -> None:
+    merged = [[Factor(4, N), Factor(6, T)], [Factor(8, 8)]]
+    made = regrouped(merged, (4, 6, 8))
+    assert made == [[Factor(4, N)], [Factor(6, T)], [Factor(8, 8)]]
+    assert regrouped(merged, (6, 4, 8)) is None
 
 
 def test_a_reshape_that_mixes_has_no_place_for_a_dimension() -> None:
-    assert reshaped(Value(1, (4, 6), (20, 6)), (3, 8), 4) is None
+    assert regrouped([[Factor(4, N)], [Factor(6, 6)]], (3, 8)) is None
 
 
 TWO = """

@@ -16,10 +16,10 @@ from dld_tui.core.document import Document
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.rules import RULES, WITHOUT_RULE, Rule, rule_of
-from dld_tui.core.shapes.size import UNKNOWN, Size, common, symbol, value_at
+from dld_tui.core.shapes.size import Size, common, symbol, value_at
 from dld_tui.core.shapes.value import NOTHING, Value
 from dld_tui.core.types import plain_domain
-from tests.support.backend_cases import Case, backend_cases, claims, fits, known
+from tests.support.backend_cases import Case, backend_cases, claims, fits, known, less_known
 
 _MOST_UNKNOWN = 0.03
 _ON_THE_WAY = {"If", "Loop", "Scan", "SequenceMap"}
@@ -103,28 +103,13 @@ def calls() -> list[_Call]:
     return found
 
 
-def _less(value: Value) -> Iterator[Value]:
-    """Yield a value of which less is known: nothing, the rank, all but one size, the shape."""
-    yield NOTHING
-    if value.is_sequence:
-        yield Value(value.dims, is_sequence=True)
-        yield Value(is_sequence=True)
-    elif value.dims is not None:
-        yield Value((UNKNOWN,) * len(value.dims))
-        yield Value(value.dims)
-        for at in range(len(value.dims)):
-            yield Value((*value.dims[:at], UNKNOWN, *value.dims[at + 1 :]))
-        if value.elements:
-            yield Value(value.dims, (UNKNOWN,) * len(value.elements))
-
-
 def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(calls: list[_Call]) -> None:
     assert len({call.node.op_type for call in calls}) > 180
     wrong = [
         problem
         for call in calls
         for at, value in enumerate(call.inputs)
-        for less in _less(value)
+        for less in less_known(value)
         for problem in call.wrong([*call.inputs[:at], less, *call.inputs[at + 1 :]])
     ]
     assert not wrong

@@ -12,7 +12,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Document
+from dld_tui.core.shapes.call import Call as ShapeCall
 from dld_tui.core.shapes.noting import follow_shapes
+from dld_tui.core.shapes.rules import rule_of
+from tests.support.backend_cases import fits, known, less_known
 from tests.support.runtime import needs_onnxruntime
 
 ort = pytest.importorskip("onnxruntime")
@@ -257,3 +260,21 @@ def test_shapes_are_those_of_a_run(name: str, tmp_path: Path) -> None:
         assert [known[one].dims if one in known else None for one in made] == [
             one.shape for one in ran
         ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(name: str) -> None:
+    op_type, inputs, count, attributes = CALLS[name]
+    names = [key if one is not None else "" for key, one in inputs.items()]
+    made = [f"y{at}" for at in range(count)]
+    node = helper.make_node(op_type, names, made, domain="com.microsoft", **attributes)
+    given = [known(one) for one in inputs.values()]
+    rule = rule_of("com.microsoft", op_type)
+    assert rule is not None
+    whole = rule(ShapeCall(node, given))
+    for at, value in enumerate(given):
+        for less in less_known(value):
+            claimed = rule(ShapeCall(node, [*given[:at], less, *given[at + 1 :]]))
+            for claim, actual in zip(claimed, whole, strict=False):
+                if actual.is_known:
+                    assert fits(claim.dims, actual.dims or ()), (op_type, at, less.dims)

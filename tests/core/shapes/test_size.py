@@ -85,7 +85,7 @@ def test_what_is_divisible_stays_a_polynomial() -> None:
     assert (N + S) * 64 // (N + S) == 64
     assert (2 * N + 1) // 2 == N
     assert (4 * N + 2 * S) // 4 == N + (2 * S) // 4
-    assert str((N + 1) // 2) == "floor(N + 1, 2)"
+    assert str((N + 1) // 2) == "floor((N + 1)/2)"
     assert evaluated((N + 1) // 2, 4, 0) == 2
     assert ((N + 1) // 2) * 8 // 8 == (N + 1) // 2
     assert rounded(N * 0.5, "Floor") == N // 2

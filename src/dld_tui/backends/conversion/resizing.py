@@ -28,13 +28,8 @@ from dld_tui.backends.conversion.verification import (
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED, AccuracyCriteria
 from dld_tui.core.conversion.copies import copy_of, inline_calls
-from dld_tui.core.conversion.dimensions import (
-    Dimension,
-    declare_outputs,
-    find_dimensions,
-    free_dimension,
-    set_dimension,
-)
+from dld_tui.core.conversion.dimensions import Dimension, find_dimensions, set_dimension
+from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
 from dld_tui.core.conversion.request import Verification
 from dld_tui.core.conversion.result import (
     ComparedValues,
@@ -50,6 +45,7 @@ from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.guess import (
     Guess,
+    InputGuess,
     candidate_guesses,
     first_that_runs,
     input_specs,
@@ -103,9 +99,7 @@ def resized(
             name: tuple(shape) for name, shape in guess.shapes.items()
         }
         yield Progress(0, None, stage="Changing the dimensions")
-        changed: list[str] = []
-        for dimension in asked:
-            changed += _change(model, dimension, shapes, with_nodes, original.path)
+        changed = _change(model, asked, shapes, with_nodes, original.path)
         if any(isinstance(change.to, int) for change in asked):
             declare_outputs(model, _with_small_data(model, original.path))
     finally:
@@ -152,19 +146,24 @@ def _guess(request: Verification, original: Document, title: Path) -> Guess:
 
 def _change(
     model: onnx.ModelProto,
-    dimension: Dimension,
-    shapes: dict[str, tuple[int, ...]],
+    asked: Sequence[Dimension],
+    shapes: Mapping[str, tuple[int, ...]],
     document: Document,
     path: Path | None,
 ) -> list[str]:
-    axes, to = dimension.axes, dimension.to
-    if dimension.size == to:
-        return []
+    """Make all dimensions dynamic that are not, at once, then give sizes and names."""
+    freed: dict[str, Dimension] = {}
+    names: list[tuple[Dimension, str]] = []
+    for number, dimension in enumerate(asked):
+        if dimension.size == dimension.to:
+            continue
+        name = dimension.name
+        if dimension.size is not None:
+            name = dimension.to if isinstance(dimension.to, str) else f"dld_size{number}"
+            freed[name] = dimension
+        names.append((dimension, name))
     changed: list[str] = []
-    name = dimension.name
-    if dimension.size is not None:
-        name = to if isinstance(to, str) else "dld_size"
-        small = _with_small_data(model, path)
+    if freed:
 
         def read(weight: str) -> np.ndarray[Any, Any] | None:
             tensor = document.main.initializer(weight)
@@ -175,16 +174,13 @@ def _change(
             except InputError:
                 return None
 
-        changed = free_dimension(
-            model, axes, shapes, name, is_batch=dimension.is_batch, read=read, small=small
-        ).changed
-    if dimension.size is None or isinstance(to, int):
-        set_dimension(model, axes, name, to)
-    if isinstance(to, int):
-        for input_name, axis in axes.items():
-            shape = list(shapes[input_name])
-            shape[axis] = to
-            shapes[input_name] = tuple(shape)
+        small = _with_small_data(model, path)
+        axes = {(one, axis): name for name, dim in freed.items() for one, axis in dim.axes.items()}
+        batches = [name for name, dim in freed.items() if dim.is_batch]
+        changed = free_dimensions(model, axes, shapes, batches=batches, read=read, small=small)
+    for dimension, name in names:
+        if dimension.size is None or isinstance(dimension.to, int):
+            set_dimension(model, dimension.axes, name, dimension.to)
     return changed
 
 
@@ -241,33 +237,61 @@ def _verified(
         size = change.to if isinstance(change.to, int) else 2 * change.size
         others = [dimension for dimension in sized if dimension is not change]
         if change.is_batch and not others:
-            rows = _items(request, original, result, change, size, guess, output)
+            before, after = session_of(original, output), session_of(result, output)
+            rows = _items(request, original, before, after, change, size, guess)
             values = _merged(values, rows)
             notes.append(f"items at {change.key} {size} were compared with runs of the original")
             if _criteria(original) is QUANTIZED:
                 notes.append("DynamicQuantizeLinear takes one range for all items: they may differ")
         elif not others:
             feeds = Guess(
-                _shaped(guess, {name: (axis, size) for name, axis in change.axes.items()})
+                _shaped(guess, {(name, axis): size for name, axis in change.axes.items()})
             )
             _run(session_of(result, output), feeds.values(0), change, size)
             notes.append(
                 f"it runs with {change.key} {size}; values were compared with {change.size}"
             )
+    together = [change for change in asked if change.size not in (None, change.to)]
+    if len(together) > 1 and not sized:
+        yield Progress(0, None, stage="Running the result with all dimensions at another size")
+        rows = _together(request, original, session_of(result, output), together, guess)
+        values = _merged(values, rows) if rows else values
+        named = " and ".join(f"{change.key} {2 * (change.size or 1)}" for change in together)
+        notes.append(f"it runs with {named} together")
     return verified_values._replace(values=values), notes
+
+
+def _together(
+    request: Verification,
+    original: Document,
+    session: Any,
+    changes: Sequence[Dimension],
+    guess: Guess,
+) -> dict[str, OutputError]:
+    """Run the result with all dimensions at another size; compare items with those alone."""
+    axes = {
+        (name, axis): 2 * (change.size or 1)
+        for change in changes if not change.is_batch
+        for name, axis in change.axes.items()
+    }  # fmt: skip
+    larger = Guess(_shaped(guess, axes))
+    batch = next((change for change in changes if change.is_batch), None)
+    if batch is None:
+        _run(session, larger.values(0), changes[0], 2 * (changes[0].size or 1))
+        return {}
+    return _items(request, original, session, session, batch, 2 * (batch.size or 1), larger)
 
 
 def _items(
     request: Verification,
     original: Document,
-    result: Document,
+    before: Any,
+    after: Any,
     dimension: Dimension,
     size: int,
     guess: Guess,
-    title: Path,
 ) -> dict[str, OutputError]:
-    """Compare items that were computed together with those computed by the original."""
-    before, after = session_of(original, title), session_of(result, title)
+    """Compare items that were computed together with those computed by another session."""
     own = dimension.size
     assert own is not None
     count = math.lcm(own, size)
@@ -376,16 +400,15 @@ def _resized(guess: Guess, asked: Sequence[Dimension]) -> dict[str, Sequence[int
     return dict(shapes)
 
 
-def _shaped(guess: Guess, axes: Mapping[str, tuple[int, int]]) -> Any:
-    inputs = []
-    for guessed in guess.inputs:
-        if guessed.name in axes:
-            axis, size = axes[guessed.name]
-            shape = list(guessed.shape)
-            shape[axis] = size
-            guessed = replace(guessed, shape=tuple(shape))
-        inputs.append(guessed)
-    return tuple(inputs)
+def _shaped(guess: Guess, axes: Mapping[tuple[str, int], int]) -> tuple[InputGuess, ...]:
+    """Return the inputs with other sizes of some axes."""
+    return tuple(
+        replace(
+            item,
+            shape=tuple(axes.get((item.name, axis), size) for axis, size in enumerate(item.shape)),
+        )
+        for item in guess.inputs
+    )
 
 
 def _texts(shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:

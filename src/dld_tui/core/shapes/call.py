@@ -23,6 +23,7 @@ from dld_tui.core.shapes.size import (
     equal,
     number_of,
     sizes_text,
+    value_at,
 )
 from dld_tui.core.shapes.value import NOTHING, Dims, Elements, Value
 
@@ -54,10 +55,13 @@ class Demands:
 
     Args:
         count: The number of candidates, the length of every array.
+        sample: Sizes of names, for which what cannot be decided otherwise is decided. Without
+            them it is left open.
     """
 
-    def __init__(self, count: int = 1) -> None:
+    def __init__(self, count: int = 1, sample: Mapping[str, int] | None = None) -> None:
         self.count = count
+        self._sample = sample
         self.broken: npt.NDArray[np.int64] = np.zeros(count, np.int64)
         """How many nodes cannot do with each candidate."""
         self.shrunk: npt.NDArray[np.int64] = np.zeros(count, np.int64)
@@ -108,11 +112,19 @@ class Demands:
         elif not holds:
             self.failed.append(Demand(self.node, reason, sizes))
 
+    def is_equal(self, first: Size, second: Size) -> Any:
+        """Return whether two sizes are equal: True, False, None, or an array of these."""
+        holds = equal(first, second)
+        if holds is None and self._sample is not None and UNKNOWN not in (first, second):
+            read = self._sample.__getitem__
+            return bool(value_at(first, read) == value_at(second, read))
+        return holds
+
     def equal(self, first: Size, second: Size, reason: str) -> Size:
         """Demand that two sizes are equal, and return the size."""
         if first is UNKNOWN or second is UNKNOWN:
             return second if first is UNKNOWN else first
-        self.require(equal(first, second), reason, first, second)
+        self.require(self.is_equal(first, second), reason, first, second)
         return second if isinstance(second, int) and not isinstance(first, int) else first
 
     def at_least(self, size: Size, least: Size, reason: str) -> None:
@@ -157,10 +169,14 @@ class Demands:
         if first is UNKNOWN or second is UNKNOWN:
             known = first if second is UNKNOWN else second
             return UNKNOWN if isinstance(known, Polynomial) else known
-        same = equal(first, second)
+        same = self.is_equal(first, second)
         if isinstance(first, Polynomial) or isinstance(second, Polynomial):
             if same is True:
                 return first
+            if same is False and self._sample is not None:
+                one = self.is_equal(first, 1), self.is_equal(second, 1)
+                self.require(any(one), _BROADCAST, first, second)
+                return second if one[0] else first
             if isinstance(first, int) or isinstance(second, int):  # the other one is this, or 1
                 return first if isinstance(first, int) else second
             return UNKNOWN

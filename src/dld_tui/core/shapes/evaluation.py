@@ -34,7 +34,8 @@ _DEEPEST = 12
 """Subgraphs and calls within each other that are followed."""
 _MOST_ITERATIONS = 64
 """Iterations of a loop that are followed one by one."""
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a rule may raise where a node is malformed."""
 
 
 @dataclass(slots=True)
@@ -174,7 +175,7 @@ class Evaluation:
             self._seen(node, inputs)
             try:
                 results = self._result(frame, node, inputs, depth)
-            except _MALFORMED:
+            except MALFORMED:
                 results = ()  # a malformed node says nothing
             for at, name in enumerate(node.outputs):
                 known = results[at] if at < len(results) else NOTHING

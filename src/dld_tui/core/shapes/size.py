@@ -446,7 +446,9 @@ def _atom(name: str, sizes: tuple[Size, ...], function: Callable[..., Any]) -> S
         return UNKNOWN
     if name in ("max", "min"):
         sizes = tuple(sorted(sizes, key=str))
-    text = f"{name}({', '.join(map(str, sizes))})"
+    texts = [f"({size})" if getattr(size, "terms", ()) and len(size.terms) > 1 else str(size)
+             for size in sizes]  # fmt: skip
+    text = f"{name}({('/' if name == 'floor' else ', ').join(texts)})"
     return UNKNOWN if len(text) > _LONGEST else Polynomial({(Atom(text, function, sizes),): 1})
 
 

@@ -43,7 +43,9 @@ class Value:
         tensor = self.tensor
         if self.elements is not None or tensor is None:
             return self.elements
-        if tensor.element_count <= MOST_ELEMENTS:
+        if tensor.dtype.startswith("uint"):  # what is computed of these wraps around
+            self.tensor = None
+        elif tensor.element_count <= MOST_ELEMENTS:
             try:
                 self.elements = tuple(tensor.read().reshape(-1).tolist())
             except (DldError, ValueError):
@@ -89,7 +91,7 @@ def vector(sizes: Iterable[Size]) -> Value:
 def of_array(array: Any) -> Value:
     """Return a value with the elements of an array, if these are few."""
     array = np.asarray(array)
-    if array.size > MOST_ELEMENTS:
+    if array.size > MOST_ELEMENTS or array.dtype.kind == "u":
         return Value(array.shape)
     return Value(array.shape, tuple(map(plain, array.reshape(-1).tolist())))
 

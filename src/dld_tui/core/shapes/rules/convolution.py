@@ -188,8 +188,14 @@ def _resize(c: Call) -> Sequence[Value]:
     for at, axis in enumerate(axes):
         is_told = scales is not None and len(scales) == len(axes)
         resized[axis] = scaled(dims[axis], scales[at]) if is_told and scales else UNKNOWN
-        c.demands.at_least(resized[axis], 1, "a resized dimension is 1 or more")
+        _avoid_empty(c, resized[axis])
     return [Value(tuple(resized))]
+
+
+def _avoid_empty(c: Call, size: Size) -> None:
+    """Prefer candidates for which something is left; ONNX Runtime also takes the others."""
+    if isinstance(size, np.ndarray):
+        c.demands.at_least(size, 1, "a resized dimension is 1 or more")
 
 
 def _scales(c: Call) -> Sequence[Size] | None:
@@ -213,7 +219,7 @@ def _resized(c: Call, dims: Dims, axes: Sequence[int], sizes: Sequence[Size]) ->
     if policy == "stretch":
         for axis, size in zip(axes, sizes, strict=True):
             made[axis] = size
-            c.demands.at_least(size, 1, "a resized dimension is 1 or more")
+            _avoid_empty(c, size)
         return tuple(made)
     known = [
         (number_of(size), number_of(dims[axis])) for axis, size in zip(axes, sizes, strict=True)

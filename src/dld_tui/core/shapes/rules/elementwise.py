@@ -30,8 +30,7 @@ from dld_tui.core.shapes.size import (
 from dld_tui.core.shapes.value import MOST_ELEMENTS, NOTHING, Value, scalar, vector
 
 _T = onnx.TensorProto
-_INTEGERS = frozenset((_T.INT64, _T.INT32, _T.INT16, _T.INT8, _T.UINT64, _T.UINT32, _T.UINT16,
-                       _T.UINT8))  # fmt: skip
+_INTEGERS = frozenset((_T.INT64, _T.INT32, _T.INT16, _T.INT8))
 _FLOATS = frozenset((_T.FLOAT, _T.DOUBLE, _T.FLOAT16, _T.BFLOAT16))
 
 

@@ -50,7 +50,7 @@ def _squeezed(c: Call) -> Sequence[Value]:
     dims = value.dims
     if dims is None or (axes is None and c.has(1)):
         return [_reordered(value, None)]
-    if axes is None:
+    if not axes:  # all of 1; so does ONNX Runtime with an empty list
         if any(equal(size, 1) is None for size in dims):
             return [_reordered(value, None)]
         kept = tuple(size for size in dims if not (isinstance(size, int) and size == 1))

@@ -1,0 +1,1181 @@
+"""Fixed dimensions of a model made dynamic, with the constants that hold their old size.
+
+Each node is evaluated twice (:mod:`dld_tui.core.shapes`): with the old sizes, and with names in
+their place, all of them at once. An element of a shape that has become a polynomial of the names is
+what a constant must follow; a node whose demands do not hold any more, or that would spread the new
+size over other data, holds the old one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from dld_tui.core.conversion.dimensions import inner_type
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.files.proto_fields import set_items
+from dld_tui.core.shapes.call import Call, Demands
+from dld_tui.core.shapes.evaluation import MALFORMED
+from dld_tui.core.shapes.rules import rule_of
+from dld_tui.core.shapes.size import (
+    Polynomial,
+    Size,
+    names_in,
+    product,
+    symbol,
+)
+from dld_tui.core.shapes.value import MOST_ELEMENTS, NOTHING, Dims, Value, of_array
+from dld_tui.core.text import clip, shortened, visible
+from dld_tui.core.types import plain_domain
+
+Sizes: TypeAlias = "tuple[int, ...]"
+Values: TypeAlias = "np.ndarray[Any, Any]"
+_END = 2**63 - 1
+_LARGEST_SIZE = 1 << 24
+"""Ends of slices from there on stand for the end, whatever the size."""
+_BROADCASTING = frozenset(
+    """
+    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less
+    LessOrEqual MatMul Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor Gemm
+    """.split()  # noqa: SIM905
+)
+_ONE_TO_ONE = frozenset(("Abs", "Cast", "Exp", "Identity", "Neg", "Not", "Relu", "Sigmoid", "Tanh"))
+_SINCE_IR = 4
+"""The version of the format from which an initializer need not be an input as well."""
+_SCAN_SINCE = 9
+"""The version of the operators from which Scan has no batches of its own."""
+_PARTS_SINCE = 18
+"""The version from which Split is told how many parts there are."""
+_STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+"""Inputs with the state before the first step: directions x batch x hidden."""
+_ASIDE = frozenset(["Shape", "Size", "Constant", "DynamicQuantizeLinear"])
+"""Operators that may have an output without the dimension."""
+_PRIMES = (7, 11, 13, 17, 19, 23)
+
+
+class Factor(NamedTuple):
+    """A part of an axis: its size at the old sizes of the dimensions, and with their names."""
+
+    old: int
+    size: Size
+
+    @property
+    def content(self) -> int:
+        """The greatest number by which the size can be divided whatever the dimensions are."""
+        return math.gcd(*self.size.terms.values()) if isinstance(self.size, Polynomial) else 1
+
+
+@dataclass
+class Followed:
+    """What is known of a value at the old sizes of the dimensions, and with their names."""
+
+    old: Value
+    new: Value
+    factors: dict[int, tuple[Factor, ...]] = field(default_factory=dict)
+    """By axis: what stands one in the other in it, the outermost first, where that is known."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The old shape."""
+        return self.old.dims or ()
+
+    @property
+    def dims(self) -> Dims:
+        """The new shape."""
+        return self.new.dims or ()
+
+    @property
+    def changed(self) -> list[int]:
+        """The axes that depend on a dimension."""
+        return [axis for axis, size in enumerate(self.dims) if isinstance(size, Polynomial)]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the elements depend on a dimension, or are not known with names any more."""
+        return self.old.values() != self.new.values()
+
+    @property
+    def constant(self) -> tuple[Any, ...] | None:
+        """The elements, where they are known and depend on no dimension."""
+        return None if self.differs else self.old.values()
+
+    def parts(self, axis: int) -> tuple[Factor, ...]:
+        """Return what stands one in the other in an axis, the outermost first."""
+        return self.factors.get(axis) or (Factor(self.sizes[axis], self.dims[axis]),)
+
+
+def free_dimensions(
+    model: onnx.ModelProto,
+    axes: Mapping[tuple[str, int], str],
+    shapes: Mapping[str, Sizes],
+    *,
+    batches: Collection[str] = (),
+    read: Callable[[str], Values | None],
+    small: onnx.ModelProto,
+) -> list[str]:
+    """Make fixed dimensions of some inputs dynamic, in place.
+
+    Args:
+        model: The model, whose payloads may be cut out.
+        axes: The new name of each axis of an input.
+        shapes: A shape of each input that the model takes.
+        batches: Names of dimensions of which the items must not depend on each other.
+        read: Returns the values of a weight, if they can be had.
+        small: The same model with the payloads of small tensors.
+
+    Returns:
+        Lines on the nodes that were changed or added to. Untrusted text.
+
+    Raises:
+        ActivityError: A node or a weight stands in the way.
+    """
+    olds = {new: shapes[name][axis] for (name, axis), new in axes.items()}
+    walk = _Walk(model, olds, frozenset(batches), read)
+    walk.take_weights(small.graph)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for info in model.graph.input:
+        if info.name in shapes and info.name not in weights:
+            before = tuple(shapes[info.name])
+            after = tuple(
+                symbol(axes[info.name, axis]) if (info.name, axis) in axes else size
+                for axis, size in enumerate(before)
+            )
+            walk.take_input(info, before, after)
+    walk.graph(model.graph)
+    walk.drop_unused(model.graph)
+    for info in model.graph.input:
+        for axis, dim in enumerate(inner_type(info.type)[0].shape.dim):
+            if (info.name, axis) in axes:
+                dim.Clear()
+                dim.dim_param = axes[info.name, axis]
+    walk.declare(model.graph)
+    return walk.changed
+
+
+def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
+    """Declare the sizes of outputs that follow from those of inputs, where all of these are fixed.
+
+    Args:
+        model: The model, which is changed.
+        small: The same model with the payloads of small tensors.
+    """
+    walk = _Walk(model, {}, frozenset(), lambda _: None)
+    walk.take_weights(small.graph)
+    for info in model.graph.input:
+        tensor, _ = inner_type(info.type)
+        if not tensor.HasField("shape") or any(d.dim_value <= 0 for d in tensor.shape.dim):
+            return
+        sizes = tuple(dim.dim_value for dim in tensor.shape.dim)
+        if info.name not in walk.known:
+            walk.take_input(info, sizes, sizes)
+    walk.graph(model.graph)
+    for info in model.graph.output:
+        value, dims = walk.known.get(info.name), inner_type(info.type)[0].shape.dim
+        if value is not None and len(dims) == len(value.sizes):
+            for dim, size in zip(dims, value.sizes, strict=True):
+                dim.dim_value = size
+
+
+# --- where a Reshape puts the dimensions ---------------------------------------------------------
+
+
+def regrouped(axes: Sequence[Sequence[Factor]], target: Sizes) -> list[list[Factor]] | None:
+    """Return which parts of the axes of a tensor each axis has after a Reshape.
+
+    Elements keep their row-major order, so each axis of the target takes the next parts. Fixed ones
+    can be split and merged, and a dimension only as a whole, a fixed factor of it behind it. Where
+    a dimension had size 1, several axes may take it: the best is one of size 1, then one in its
+    place, the first.
+
+    Args:
+        axes: The parts of each axis of the input, the outermost first.
+        target: The shape at the old sizes.
+
+    Returns:
+        The parts by axis, or None where a part would have to be cut.
+    """
+    left: list[Factor] = []
+    single: list[tuple[int, int, Factor]] = []
+    before = 1
+    for axis, parts in enumerate(axes):
+        for part in parts:
+            if part.old == 1 and isinstance(part.size, Polynomial):
+                single.append((before, axis, part))
+            elif part.old != 1:
+                left.append(part)
+            before *= part.old
+    if 0 in target or before != math.prod(target):
+        return None
+    groups: list[list[Factor]] = []
+    for wanted in target:
+        group: list[Factor] = []
+        while wanted > 1:
+            part = left.pop(0)
+            while not isinstance(part.size, Polynomial) and left and not (
+                isinstance(left[0].size, Polynomial)
+            ):  # fmt: skip
+                part = Factor(part.old * left[0].old, part.old * left.pop(0).old)
+            taken = _cut(part, wanted)
+            if taken is None:
+                return None
+            group.append(taken[0])
+            left[:0] = taken[1:]
+            wanted //= taken[0].old
+        groups.append(group)
+    for position, axis, part in single:
+        _place(groups, target, position, axis, part)
+    return groups
+
+
+def _cut(part: Factor, wanted: int) -> list[Factor] | None:
+    """Return a part, or what of it fits into a size and what is left; None where none does."""
+    if wanted % part.old == 0:
+        return [part]
+    if not isinstance(part.size, Polynomial):
+        if part.old % wanted:
+            return None
+        return [Factor(wanted, wanted), Factor(part.old // wanted, part.old // wanted)]
+    content = part.content
+    least = part.old // content
+    if wanted % least or content % (wanted // least):
+        return None
+    times = content // (wanted // least)
+    return [Factor(wanted, part.size // times), Factor(times, times)]
+
+
+def _place(
+    groups: list[list[Factor]], target: Sizes, position: int, axis: int, part: Factor
+) -> None:
+    """Put a dimension of size 1 into one of the axes that begin or end where it stands."""
+    choices = []
+    for at, group in enumerate(groups):
+        inside = math.prod(target[:at])
+        for index in range(len(group) + 1):
+            if inside == position:
+                is_taken = any(isinstance(other.size, Polynomial) for other in group)
+                choices.append((is_taken, target[at] != 1, at != axis, index, at))
+            inside *= group[index].old if index < len(group) else 1
+    if choices:
+        *_, index, at = min(choices)
+        groups[at].insert(index, part)
+    elif groups:
+        groups[-1].append(part)
+
+
+_Saved: TypeAlias = (
+    "tuple[dict[str, Followed], list[str], list[onnx.NodeProto], int, onnx.GraphProto]"
+)
+
+
+class _Walk:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        olds: Mapping[str, int],
+        batches: frozenset[str],
+        read: Callable[[str], Values | None],
+    ) -> None:
+        self.known: dict[str, Followed] = {}
+        self.changed: list[str] = []
+        self._olds, self._batches, self._read = olds, batches, read
+        self._sample = _sample(olds, batches)
+        self._imports = {plain_domain(e.domain): e.version for e in model.opset_import}
+        self._ir = model.ir_version
+        self._names = {name for graph in _graphs(model.graph) for node in graph.node
+                       for name in (*node.input, *node.output, node.name)}  # fmt: skip
+        self._names |= {tensor.name for tensor in model.graph.initializer}
+        self._before: list[onnx.NodeProto] = []
+        self._weights = model.graph.initializer
+        self._used = _used(model.graph)
+        self._constants: dict[str, onnx.TensorProto] = {}
+        self._producers: dict[str, onnx.NodeProto] = {}
+        """Of values, to see what they consist of."""
+        self._sources: dict[str, tuple[str, int]] = {}
+        """An axis of an input that has the size of a dimension."""
+
+    def take_weights(self, graph: onnx.GraphProto) -> None:
+        for tensor in (weight for body in _graphs(graph) for weight in body.initializer):
+            if tensor.name not in self.known:
+                self._take_constant(tensor.name, tensor)
+
+    def _take_constant(self, name: str, tensor: onnx.TensorProto) -> None:
+        value = _value(tensor)
+        self.known[name] = Followed(value, value)
+        self._constants[name] = tensor
+
+    def take_input(self, info: onnx.ValueInfoProto, before: Sizes, after: Dims) -> None:
+        is_sequence = "sequence" in inner_type(info.type)[1]
+        self.known[info.name] = Followed(
+            Value(before, is_sequence=is_sequence), Value(after, is_sequence=is_sequence)
+        )
+        for axis, size in enumerate(after):
+            if not is_sequence:
+                for name in names_in(size):
+                    self._sources.setdefault(name, (info.name, axis))
+
+    def graph(self, graph: onnx.GraphProto) -> None:
+        nodes: list[onnx.NodeProto] = []
+        outside = self._before
+        for number, node in enumerate(graph.node):
+            self._before = []
+            self._node(node, number)
+            nodes += [*self._before, node]
+        self._before = outside
+        if len(nodes) != len(graph.node):
+            set_items(graph.node, nodes)
+
+    def declare(self, graph: onnx.GraphProto) -> None:
+        """Declare the shapes of outputs and values; what is not known of values is dropped."""
+        for info in graph.output:
+            self._declare(info)
+        declared = [info for info in graph.value_info if self._declare(info)]
+        set_items(graph.value_info, declared)
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    for info in attribute.g.input:
+                        self._declare(info)
+                    self.declare(attribute.g)
+
+    def _declare(self, info: onnx.ValueInfoProto) -> bool:
+        shape = inner_type(info.type)[0].shape
+        value = self.known.get(info.name)
+        if value is None or len(shape.dim) != len(value.sizes):
+            for dim in shape.dim:
+                if dim.HasField("dim_value"):
+                    dim.Clear()
+            return False
+        for axis in value.changed:
+            shape.dim[axis].Clear()
+            named = next((name for name in self._olds if value.dims[axis] == symbol(name)), "")
+            if named:
+                shape.dim[axis].dim_param = named
+        return True
+
+    def drop_unused(self, graph: onnx.GraphProto) -> None:
+        """Remove initializers and constants that were used before and are not any more."""
+        unused = self._used - _used(graph)
+        kept = [tensor for tensor in graph.initializer if tensor.name not in unused]
+        if len(kept) < len(graph.initializer):
+            set_items(graph.initializer, kept)
+            for index in reversed(range(len(graph.input))):
+                if graph.input[index].name in unused:  # of its default value
+                    del graph.input[index]
+        for body in _graphs(graph):
+            for index in reversed(range(len(body.node))):
+                node = body.node[index]
+                if node.op_type == "Constant" and node.output[0] in unused:
+                    del body.node[index]
+
+    # -- nodes
+
+    def _node(self, node: onnx.NodeProto, number: int) -> None:
+        for attribute in node.attribute:
+            if attribute.HasField("g") and node.op_type == "If":
+                self.graph(attribute.g)
+        inputs = [self.known.get(name) for name in node.input]
+        if node.op_type == "If" and not plain_domain(node.domain):
+            self._branches(node)
+            return
+        if node.op_type in ("Loop", "Scan") and not plain_domain(node.domain):
+            self._repeated(node, number, inputs)
+            return
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            self._take_constant(node.output[0], node.attribute[0].t)
+            return
+        if not _depend(inputs):
+            outputs, _ = self._made(node, new=False)
+            self._note(node, [Followed(value, value) for value in outputs])
+            return
+        mended = self._mend(node, number, inputs)
+        outputs_followed = mended if mended is not None else self._inferred(node, number)
+        if node.op_type not in _ASIDE:
+            self._require_kept(node, number, inputs, outputs_followed)
+        self._note(node, outputs_followed, inputs)
+
+    def _note(
+        self,
+        node: onnx.NodeProto,
+        outputs: Sequence[Followed],
+        inputs: Sequence[Followed | None] = (),
+    ) -> None:
+        for name, value in zip(node.output, outputs, strict=False):
+            self.known.pop(name, None)
+            self._producers[name] = node
+            if name and value.old.is_known and value.new.is_known:
+                if not value.factors:
+                    value.factors = _inherited(value, inputs)
+                self.known[name] = value
+
+    def _made(self, node: onnx.NodeProto, *, new: bool) -> tuple[list[Value], str]:
+        """Return what a node makes with the old sizes or the names, and what is in the way."""
+        domain = plain_domain(node.domain)
+        rule = rule_of(domain, node.op_type)
+        if rule is None:
+            return [], ""
+        inputs = [
+            NOTHING if (value := self.known.get(name)) is None
+            else value.new if new else value.old
+            for name in node.input
+        ]  # fmt: skip
+        demands = Demands(sample=self._sample)
+        call = Call(node, inputs, demands, self._imports.get(domain, 1))
+        try:
+            with np.errstate(all="ignore"):
+                outputs = list(rule(call))
+        except MALFORMED:
+            return [], "it does not take another size"
+        return outputs, demands.failed[0].text if demands.failed else ""
+
+    def _branches(self, node: onnx.NodeProto) -> None:
+        branches = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+        for index, name in enumerate(node.output):
+            values = [self.known.get(branch.output[index].name) for branch in branches]
+            first = values[0]
+            if first is None or any(
+                other is None or not self._alike(other, first) for other in values
+            ):
+                # Only one branch is taken: the other need not fit.
+                known = [value for value in values if value is not None]
+                if len(known) != 1:
+                    continue
+                first = known[0]
+            self.known[name] = _shape_only(first)
+
+    def _alike(self, first: Followed, second: Followed) -> bool:
+        return first.sizes == second.sizes and self._same(first.dims, second.dims)
+
+    def _same(self, first: Dims, second: Dims) -> bool:
+        """Return whether two shapes are equal, as far as can be said."""
+        demands = Demands(sample=self._sample)
+        return len(first) == len(second) and all(
+            demands.is_equal(*pair) for pair in zip(first, second, strict=True)
+        )
+
+    def _repeated(
+        self, node: onnx.NodeProto, number: int, inputs: Sequence[Followed | None]
+    ) -> None:
+        """Follow the dimensions through the body of a loop, which runs with one size all the time.
+
+        Where sizes change from one iteration to the next, nothing is known of what it makes.
+        """
+        body = next(a.g for a in node.attribute if a.HasField("g"))
+        captured = [self.known.get(name) for name in _used(body)]
+        if not _depend([*inputs, *captured]):
+            return
+        saved = self._saved(body)
+        try:
+            self._iterated(node, number, body, inputs)
+        except ActivityError:
+            self._restore(body, saved)
+            if not self._with_first_states(node, inputs, [*node.input, *_used(body)]):
+                raise
+            again = [self.known.get(name) for name in node.input]
+            self._iterated(node, number, body, again)
+
+    def _saved(self, body: onnx.GraphProto) -> _Saved:
+        copied = deepcopy(body)
+        return dict(self.known), [*self.changed], [*self._before], len(self._weights), copied
+
+    def _restore(self, body: onnx.GraphProto, saved: _Saved) -> None:
+        self.known, self.changed, self._before = dict(saved[0]), [*saved[1]], [*saved[2]]
+        del self._weights[saved[3] :]
+        body.CopyFrom(saved[4])
+
+    def _with_first_states(
+        self, node: onnx.NodeProto, inputs: Sequence[Followed | None], names: Sequence[str]
+    ) -> bool:
+        """Give what a loop begins with as many items as there are; return whether any was."""
+        sources = {
+            value.sizes[axis]: (name, axis) for name in reversed(names)
+            if (value := self.known.get(name)) is not None
+            for axis in value.changed
+            if any(value.dims[axis] == symbol(one) for one in self._olds)
+        }  # fmt: skip
+        first = 2 if node.op_type == "Loop" else 0
+        done = False
+        for index, value in enumerate(inputs):
+            if index < first or value is None or value.changed:
+                continue
+            name = node.input[index]
+            for axis, size in enumerate(value.sizes):
+                source = sources.get(size) if size > 1 else None
+                if source is not None and self._is_uniform(name, axis):
+                    self._repeat(node, index, axis, *source)
+                    done = True
+                    break
+        return done
+
+    def _iterated(
+        self,
+        node: onnx.NodeProto,
+        number: int,
+        body: onnx.GraphProto,
+        inputs: Sequence[Followed | None],
+    ) -> None:
+        states, slices = self._given(node, inputs)
+        if states is None:
+            return
+        saved = self._saved(body)
+        for info, value in zip(body.input, (*states, *slices), strict=False):
+            self.known.pop(info.name, None)
+            if value is not None:
+                self.known[info.name] = _shape_only(value)
+        self.graph(body)
+        first = 2 if node.op_type == "Loop" else 0
+        ends = body.output[1:] if node.op_type == "Loop" else body.output
+        results = [self.known.get(info.name) for info in ends]
+        state_values = states[first:]
+        for before, after, info in zip(state_values, results, ends, strict=False):
+            if before is None or after is None:
+                continue
+            if before.sizes != after.sizes:
+                self._restore(body, saved)
+                return
+            if not self._same(before.dims, after.dims):
+                raise self._refused(
+                    node, number, f"its state {visible(info.name)} begins with a fixed size:"
+                    f" {_text(before.dims)}, and becomes {_text(after.dims)}"
+                )  # fmt: skip
+        length = self._length(node, inputs)
+        for index, name in enumerate(node.output):
+            value = results[index] if index < len(results) else None
+            if not name or value is None:
+                continue
+            if index < len(state_values):
+                self.known[name] = _shape_only(value)
+            elif length is not None:
+                self.known[name] = Followed(
+                    Value((length.old, *value.sizes)), Value((length.size, *value.dims))
+                )
+
+    def _given(
+        self, node: onnx.NodeProto, inputs: Sequence[Followed | None]
+    ) -> tuple[Sequence[Followed | None] | None, Sequence[Followed | None]]:
+        """Return what a body takes in every iteration, and one slice of what it goes through."""
+        if node.op_type == "Loop":
+            return [*[Followed(Value(()), Value(()))] * 2, *inputs[2:]], []
+        about = {a.name: a for a in node.attribute}
+        if self._imports.get("", 1) < _SCAN_SINCE or "scan_output_axes" in about:
+            return None, []
+        count = about["num_scan_inputs"].i
+        states, through = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+        axes = list(about["scan_input_axes"].ints) if "scan_input_axes" in about else [0] * count
+        return states, [
+            None if value is None
+            else Followed(Value(_without(value.sizes, axis)), Value(_without(value.dims, axis)))
+            for value, axis in zip(through, axes, strict=True)
+        ]  # fmt: skip
+
+    def _length(self, node: onnx.NodeProto, inputs: Sequence[Followed | None]) -> Factor | None:
+        """Return how often a Scan runs its body; of a Loop nobody knows before."""
+        last = inputs[-1] if node.op_type == "Scan" and inputs else None
+        if last is None:
+            return None
+        axes = next((list(a.ints) for a in node.attribute if a.name == "scan_input_axes"), [0])
+        return Factor(last.sizes[axes[-1]], last.dims[axes[-1]])
+
+    def _inferred(self, node: onnx.NodeProto, number: int) -> list[Followed]:
+        """Return the outputs; inputs that hold an old size are repeated where that helps."""
+        before, told = self._made(node, new=False)
+        if told or not before:
+            return []
+        after, problem = self._made(node, new=True)
+        if problem and self._spread(node):
+            after, problem = self._made(node, new=True)
+        if problem:
+            raise self._refused(node, number, problem)
+        outputs = []
+        for old, new in zip(before, after, strict=False):
+            if old.dims is not None and new.dims is not None and len(old.dims) != len(new.dims):
+                raise self._refused(node, number, "the rank of its output would change")
+            outputs.append(Followed(old, new))
+        return outputs
+
+    # -- constants that hold the old size
+
+    def _is_batch(self, size: Size) -> bool:
+        """Return whether items along an axis must not depend on each other."""
+        return bool(names_in(size) & self._batches)
+
+    def _mend(
+        self, node: onnx.NodeProto, number: int, inputs: Sequence[Followed | None]
+    ) -> list[Followed] | None:
+        """Mend what would work at another size, but wrongly; return the outputs where known."""
+        if plain_domain(node.domain):
+            return None
+        data = inputs[0] if inputs else None
+        if node.op_type == "Concat":
+            self._spread(node)
+        elif data is None or not data.changed:
+            return None
+        elif node.op_type == "Reshape":
+            return self._reshape(node, number, data)
+        elif node.op_type == "Flatten":
+            return self._flatten(node, data)
+        elif node.op_type == "Expand":
+            self._expand(node, data)
+        elif node.op_type == "Slice":
+            self._slice(node, number, data)
+        elif node.op_type in ("Resize", "Upsample"):
+            self._resize(node, data)
+        elif node.op_type == "Split":
+            self._split(node, number, data)
+        elif node.op_type == "Squeeze":
+            self._squeeze(node, number, data)
+        elif node.op_type in _STATES:
+            self._states(node, data)
+        elif node.op_type in ("Softmax", "LogSoftmax", "Hardmax"):
+            self._require_inside(node, number, data)
+        return None
+
+    def _flatten(self, node: onnx.NodeProto, data: Followed) -> list[Followed] | None:
+        (old, *_), _ = self._made(node, new=False)
+        (new, *_), _ = self._made(node, new=True)
+        groups = regrouped(self._parts(data), old.dims or ())
+        return [Followed(old, new, _by_axis(groups or ()))]
+
+    def _parts(self, data: Followed) -> list[tuple[Factor, ...]]:
+        return [data.parts(axis) for axis in range(len(data.sizes))]
+
+    def _reshape(self, node: onnx.NodeProto, number: int, data: Followed) -> list[Followed] | None:
+        before, _ = self._made(node, new=False)
+        if not before or not before[0].is_known:
+            return None
+        made, problem = self._made(node, new=True)
+        after = made[0] if made and made[0].is_known and not problem else None
+        old = before[0]
+        target = self.known.get(node.input[1]) if len(node.input) > 1 else None
+        is_computed = target is not None and target.differs
+        groups = regrouped(self._parts(data), old.dims or ())
+        if groups is None:
+            if after is not None and is_computed:
+                return [Followed(old, after)]
+            raise self._refused(
+                node, number,
+                f"from {_text(data.sizes)} to {_text(old.dims or ())} it mixes the dimension with"
+                " others",
+            )  # fmt: skip
+        wanted = tuple(product(part.size for part in group) for group in groups)
+        value = Followed(old, Value(wanted, source=old.source), _by_axis(groups))
+        if after is not None and after.dims is not None:
+            if self._same(after.dims, wanted):
+                return [value]
+            if is_computed and self._same((product(after.dims),), (product(data.dims),)):
+                return [Followed(old, after)]
+        if target is None or target.old.values() is None:
+            return None
+        entries = [int(value) for value in target.old.values() or ()]
+        self._retarget(node, entries, target, data, value)
+        return [value]
+
+    def _retarget(
+        self,
+        node: onnx.NodeProto,
+        entries: list[int],
+        target: Followed,
+        data: Followed,
+        value: Followed,
+    ) -> None:
+        """Let a Reshape make the shape that it should at any size."""
+        allow_zero = any(a.name == "allowzero" and a.i for a in node.attribute)
+        was = list(entries)
+        pieces: dict[int, str] = {}
+        is_constant = not target.differs
+        computed = None if is_constant else target.new.values()
+        for place in value.changed:
+            if entries[place] == -1:
+                continue
+            if computed is not None and computed[place] == value.dims[place]:
+                continue
+            here = place < len(data.dims) and data.dims[place] == value.dims[place]
+            if is_constant and here and not allow_zero:
+                entries[place] = 0
+            elif is_constant and -1 not in entries:
+                entries[place] = -1
+            else:
+                pieces[place] = self._computed(value.dims[place], node.input[0], data)
+        self.changed.append(f"{self._label(node)}: {was} became {_shown(entries, pieces)}")
+        if not pieces:
+            node.input[1] = self._constant(np.array(entries, np.int64))
+        else:
+            source = "" if is_constant else node.input[1]
+            node.input[1] = self._joined(entries, pieces, source)
+
+    def _expand(self, node: onnx.NodeProto, data: Followed) -> None:
+        """Let a size in the target be 1 where the data already has the dimension."""
+        target = self.known.get(node.input[1])
+        if target is None or target.constant is None:
+            return
+        entries = [int(value) for value in target.constant]
+        shift = len(entries) - len(data.sizes)
+        was = list(entries)
+        for axis in data.changed:
+            if axis + shift >= 0 and entries[axis + shift] == data.sizes[axis]:
+                entries[axis + shift] = 1
+        if entries != was:
+            self.changed.append(f"{self._label(node)}: {was} became {entries}")
+            node.input[1] = self._constant(np.array(entries, np.int64))
+
+    def _slice(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
+        """Let a slice that takes all of a dimension take all of it at any size."""
+        attributes = {a.name: list(a.ints) for a in node.attribute}
+        parts: list[list[int] | None] = []
+        for index, key in enumerate(("starts", "ends", "axes", "steps")):
+            place = index + 1
+            value = self.known.get(node.input[place]) if len(node.input) > place else None
+            if value is not None and value.constant is not None:
+                parts.append([int(element) for element in value.constant])
+            elif len(node.input) > place and node.input[place]:
+                return  # computed: it follows the size, or a run shows that it does not
+            else:
+                parts.append(attributes.get(key))
+        starts, ends = parts[0], parts[1]
+        if starts is None or ends is None:
+            return
+        axes = parts[2] or [*range(len(starts))]
+        steps = parts[3] or [1] * len(starts)
+        was = list(ends)
+        for index, axis in enumerate(axes):
+            axis %= len(data.sizes)
+            if axis not in data.changed:
+                continue
+            size = data.sizes[axis]
+            selected = range(size)[slice(starts[index], ends[index], steps[index])]
+            if selected == range(size):
+                if 0 <= ends[index] < _LARGEST_SIZE:
+                    ends[index] = _END
+            elif self._is_batch(data.dims[axis]) and sorted(selected) != [*range(size)]:
+                raise self._refused(
+                    node, number, f"it takes {len(selected)} of the {size} along the dimension"
+                )
+        if ends == was:
+            return
+        self.changed.append(f"{self._label(node)}: ends {was} became"
+                            f" {['end' if e == _END else e for e in ends]}")  # fmt: skip
+        if "ends" in attributes:
+            named = next(a for a in node.attribute if a.name == "ends")
+            del named.ints[:]
+            named.ints.extend(ends)
+        else:
+            tensor = self._constants.get(node.input[2])
+            is_narrow = tensor is not None and tensor.data_type == onnx.TensorProto.INT32
+            ends = [min(end, 2**31 - 1) for end in ends] if is_narrow else ends
+            kind = np.int32 if is_narrow else np.int64
+            node.input[2] = self._constant(np.array(ends, kind))
+
+    def _resize(self, node: onnx.NodeProto, data: Followed) -> None:
+        """Let sizes that keep a dimension follow it."""
+        if len(node.input) < 4 or any(a.name == "axes" for a in node.attribute):
+            return
+        sizes = self.known.get(node.input[3])
+        if sizes is None or sizes.constant is None:
+            return
+        entries = [int(value) for value in sizes.constant]
+        pieces = {
+            axis: self._size_of(node.input[0], axis, 1, 1)
+            for axis in data.changed
+            if (self._is_batch(data.dims[axis]) or axis < 2) and entries[axis] == data.sizes[axis]
+        }
+        if pieces:
+            self.changed.append(
+                f"{self._label(node)}: sizes {entries} became {_shown(entries, pieces)}"
+            )
+            node.input[3] = self._joined(entries, pieces, "")
+
+    def _split(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
+        """Let a split into equal parts make equal parts of any size."""
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0) % len(data.sizes)
+        if axis not in data.changed:
+            return
+        sizes = next((list(a.ints) for a in node.attribute if a.name == "split"), None)
+        given = self.known.get(node.input[1]) if len(node.input) > 1 else None
+        if given is not None and given.constant is not None:
+            sizes = [int(value) for value in given.constant]
+        if self._is_batch(data.dims[axis]):
+            raise self._refused(node, number, "it splits the dimension"
+                                + ("" if sizes is None else f" into {sizes}"))  # fmt: skip
+        if sizes is None:
+            return
+        if len(set(sizes)) > 1:
+            raise self._refused(
+                node, number, f"it splits the dimension into {sizes}: which of these grow with it"
+                " is not known"
+            )  # fmt: skip
+        self.changed.append(f"{self._label(node)}: split {sizes} became equal parts")
+        kept = [a for a in node.attribute if a.name not in ("split", "num_outputs")]
+        if self._imports.get("", 1) >= _PARTS_SINCE:
+            kept.append(helper.make_attribute("num_outputs", len(node.output)))
+        set_items(node.attribute, kept)
+        del node.input[1:]
+
+    def _squeeze(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
+        """Refuse to take a dimension away where all of 1 were meant."""
+        if len(node.input) > 1 or any(a.name == "axes" for a in node.attribute):
+            return
+        if any(data.sizes[axis] == 1 for axis in data.changed):
+            raise self._refused(node, number, "it takes the dimension away, whose size was 1")
+
+    def _states(self, node: onnx.NodeProto, data: Followed) -> None:
+        """Give the states before the first step as many items as the data has."""
+        layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
+        axis = 0 if layout else 1
+        if axis not in data.changed:
+            return
+        for index in (*_STATES[node.op_type], 4):
+            place = 0 if index == 4 else axis
+            if len(node.input) > index and node.input[index]:
+                self._repeat(node, index, place, node.input[0], axis)
+
+    def _spread(self, node: onnx.NodeProto) -> bool:
+        """Repeat inputs that hold the old size beside others that follow the dimension.
+
+        Returns:
+            Whether any was.
+        """
+        inputs = [self.known.get(name) for name in node.input]
+        joined = None
+        if node.op_type == "Concat":
+            rank = len(next((v.sizes for v in inputs if v is not None), ()))
+            joined = next((a.i for a in node.attribute if a.name == "axis"), 1)
+            joined = joined - rank if joined >= 0 else joined
+        elif node.op_type not in _BROADCASTING:
+            return False
+        is_product = node.op_type in ("MatMul", "Gemm")
+        aligned: dict[int, tuple[int, int]] = {}  # axis from the right -> input, its axis
+        if node.op_type == "Gemm":  # rows and columns of the product, to which C is added
+            for index, key, which in ((0, "transA", 0), (1, "transB", 1)):
+                value = inputs[index]
+                axis = which ^ next((a.i for a in node.attribute if a.name == key), 0)
+                if value is not None and axis in value.changed:
+                    aligned[which - 2] = index, axis
+        else:
+            for index, value in enumerate(inputs):
+                for axis in value.changed if value is not None else ():
+                    assert value is not None
+                    aligned.setdefault(axis - len(value.sizes), (index, axis))
+        done = False
+        for index, value in enumerate(inputs):
+            if value is None or (node.op_type == "Gemm" and index < 2):
+                continue
+            for axis, (source, source_axis) in aligned.items():
+                place = len(value.sizes) + axis
+                if axis == joined or place < 0 or place in value.changed:
+                    continue
+                if is_product and index < 2 and axis >= -2:
+                    continue
+                other = inputs[source]
+                assert other is not None
+                size = other.sizes[source_axis]
+                if value.sizes[place] != size or (size == 1 and joined is None):
+                    continue
+                self._repeat(node, index, place, node.input[source], source_axis)
+                done = True
+        return done
+
+    def _repeat(
+        self, node: onnx.NodeProto, index: int, axis: int, source: str, source_axis: int
+    ) -> None:
+        """Repeat an input along an axis as often as another value has items.
+
+        Raises:
+            ActivityError: Its items differ, so that there are none for other sizes.
+        """
+        name = node.input[index]
+        value, other = self.known.get(name), self.known[source]
+        if value is None or axis in value.changed:
+            return
+        if value.sizes[axis] != 1 and value.sizes[axis] != other.sizes[source_axis]:
+            return
+        if not self._is_uniform(name, axis):
+            raise ActivityError(
+                f"{clip(visible(name), 80, keep='middle')!r}, an input of {self._label(node)}, has"
+                f" {value.sizes[axis]} items along the dimension that differ: there are none for"
+                " other sizes"
+            )
+        if self._imports.get("", 1) < 8:
+            raise ActivityError(f"{self._label(node)} needs Expand, which opset 8 has")
+        label = self._label(node)
+        if value.sizes[axis] > 1:
+            first = self._name(f"{name}_first")
+            self._add("Gather", [name, self._constant(np.array([0], np.int64))], [first], axis=axis)
+        else:
+            first = name
+        entries = [1] * len(value.sizes)
+        target = self._joined(entries, {axis: self._size_of(source, source_axis, 1, 1)}, "")
+        output = self._name(f"{name}_repeated")
+        self._add("Expand", [first, target], [output])
+        dims = list(value.dims)
+        dims[axis] = other.dims[source_axis]
+        self.known[output] = Followed(Value(value.sizes), Value(tuple(dims)))
+        node.input[index] = output
+        self.changed.append(f"{label}: {shortened(name)} is repeated")
+
+    def _is_uniform(self, name: str, axis: int) -> bool:
+        """Return whether all items of a value along an axis are the same."""
+        value = self.known.get(name)
+        if value is None or axis >= len(value.sizes):
+            return False
+        if value.sizes[axis] == 1:
+            return True
+        array = self._array(name, value)
+        if array is not None:
+            return bool((array == array.take([0], axis)).all())
+        node = self._producers.get(name)
+        if node is None or plain_domain(node.domain):
+            return False
+        if node.op_type == "ConstantOfShape":
+            return True
+        spreads = node.op_type in ("Expand", "Tile")
+        if not spreads and node.op_type not in _BROADCASTING - {"MatMul", "Gemm"} | _ONE_TO_ONE:
+            return False
+        return all(
+            self._is_uniform_from_right(one, len(value.sizes) - axis)
+            for one in (node.input[:1] if spreads else node.input)
+        )
+
+    def _is_uniform_from_right(self, name: str, place: int) -> bool:
+        value = self.known.get(name)
+        return value is not None and (
+            place > len(value.sizes) or self._is_uniform(name, len(value.sizes) - place)
+        )
+
+    def _array(self, name: str, value: Followed) -> Values | None:
+        if value.old.values() is not None:
+            return value.old.array()
+        tensor = self._constants.get(name)
+        array = self._read(name)
+        if array is None and tensor is not None and tensor.data_location != tensor.EXTERNAL:
+            try:
+                array = numpy_helper.to_array(tensor)
+            except (ValueError, TypeError):  # cut out
+                return None
+        return None if array is None else array.reshape(value.sizes)
+
+    # -- what stands in the way
+
+    def _require_inside(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
+        is_flat = self._imports.get("", 1) < 13
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1 if is_flat else -1)
+        axis %= max(len(data.sizes), 1)
+        if any(
+            (changed >= axis if is_flat else changed == axis) and self._is_batch(data.dims[changed])
+            for changed in data.changed
+        ):
+            raise self._refused(node, number, "it computes along the dimension")
+
+    def _require_kept(
+        self,
+        node: onnx.NodeProto,
+        number: int,
+        inputs: Sequence[Followed | None],
+        outputs: Sequence[Followed],
+    ) -> None:
+        """Demand that a batch that goes in comes out, where it is known what comes out."""
+        known = [value for value in outputs if value.old.is_known and value.new.is_known]
+        kept = {name for value in known for size in value.dims for name in names_in(size)}
+        for value in inputs if known else ():
+            for size in value.dims if value is not None else ():
+                if names_in(size) & self._batches - kept:
+                    assert value is not None
+                    raise self._refused(
+                        node, number, f"it takes the dimension away: {_text(value.sizes)} becomes"
+                        f" {_text(known[0].sizes)} at any size"
+                    )  # fmt: skip
+
+    def _refused(self, node: onnx.NodeProto, number: int, why: str) -> ActivityError:
+        label = self._label(node) if node.name or node.output else f"node {number}"
+        return ActivityError(f"the dimension cannot be made dynamic: {label}: {visible(why)}")
+
+    def _label(self, node: onnx.NodeProto) -> str:
+        name = node.name or next((name for name in node.output if name), "")
+        return f"{visible(node.op_type)} {clip(visible(name), 80, keep='middle')}"
+
+    # -- new nodes
+
+    def _computed(self, size: Polynomial, name: str, data: Followed) -> str:
+        """Return a value with one element: a size, of those of a value or of the inputs.
+
+        Raises:
+            ActivityError: There are no such sizes.
+        """
+        for axis in data.changed:
+            part = Factor(data.sizes[axis], data.dims[axis])
+            times, rest = size % (part.size // part.content), size // (part.size // part.content)
+            if isinstance(times, int) and times == 0 and isinstance(rest, int):
+                return self._size_of(name, axis, rest, part.content)
+        if len(size.terms) > 1 or any(one not in self._sources for one in next(iter(size.terms))):
+            raise ActivityError(
+                f"the dimension cannot be made dynamic: a shape needs {visible(str(size))}, which"
+                " is not the size of an input"
+            )
+        (names, factor), *_ = size.terms.items()
+        made = ""
+        for one in names:
+            source, axis = self._sources[one]
+            other = self._size_of(source, axis, factor if not made else 1, 1)
+            if made:
+                both = self._name(f"{source}_size")
+                self._add("Mul", [made, other], [both])
+                other = both
+            made = other
+        return made
+
+    def _size_of(self, name: str, axis: int, times: int, over: int) -> str:
+        """Return a value with one element: a size, times a whole number, over another."""
+        shape, size = self._name(f"{name}_shape"), self._name(f"{name}_size")
+        self._add("Shape", [name], [shape])
+        self._add("Gather", [shape, self._constant(np.array([axis], np.int64))], [size], axis=0)
+        common = math.gcd(times, over)
+        for op_type, factor in (("Mul", times // common), ("Div", over // common)):
+            if factor != 1:
+                made = self._name(f"{name}_size")
+                self._add(op_type, [size, self._constant(np.array([factor], np.int64))], [made])
+                size = made
+        return size
+
+    def _joined(self, entries: Sequence[int], pieces: Mapping[int, str], source: str) -> str:
+        """Return a value of entries, some of them other values; others are those of a source."""
+        parts: list[str] = []
+        run: list[int] = []
+
+        def flush() -> None:
+            if run and source:
+                part = self._name(f"{source}_part")
+                self._add("Gather", [source, self._constant(np.array(run, np.int64))], [part],
+                          axis=0)  # fmt: skip
+                parts.append(part)
+            elif run:
+                parts.append(self._constant(np.array([entries[i] for i in run], np.int64)))
+            run.clear()
+
+        for place in range(len(entries)):
+            if place in pieces:
+                flush()
+                parts.append(pieces[place])
+            else:
+                run.append(place)
+        flush()
+        shape = self._name("shape")
+        self._add("Concat", parts, [shape], axis=0)
+        return shape
+
+    def _constant(self, values: Values) -> str:
+        name = self._name("size")
+        tensor = numpy_helper.from_array(values, name)
+        if self._ir >= _SINCE_IR:
+            self._weights.append(tensor)
+        else:  # initializers were inputs then
+            tensor.name = ""
+            self._before.append(helper.make_node("Constant", [], [name], name, value=tensor))
+        value = of_array(values)
+        self.known[name] = Followed(value, value)
+        return name
+
+    def _add(self, op_type: str, inputs: list[str], outputs: list[str], **about: Any) -> None:
+        node = helper.make_node(op_type, inputs, outputs, outputs[0], **about)
+        self._before.append(node)
+        (before, *_), _ = self._made(node, new=False)
+        (after, *_), _ = self._made(node, new=True)
+        self._note(node, [Followed(before, after)])
+
+    def _name(self, base: str) -> str:
+        number, name = 1, f"{base}_dld"
+        while name in self._names:
+            number += 1
+            name = f"{base}_dld{number}"
+        self._names.add(name)
+        return name
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _graphs(attribute.g)
+
+
+def _used(graph: onnx.GraphProto) -> set[str]:
+    return {
+        name
+        for body in _graphs(graph)
+        for name in (
+            *(name for node in body.node for name in node.input),
+            *(info.name for info in body.output),
+        )
+    }
+
+
+def _sample(olds: Mapping[str, int], batches: frozenset[str]) -> dict[str, int]:
+    """Return a size of each dimension, as different from each other and from the old one as can be.
+
+    Lengths stay multiples of the old ones, which strides and blocks may need.
+    """
+    sample: dict[str, int] = {}
+    for at, (name, old) in enumerate(olds.items()):
+        choices = _PRIMES if name in batches else range(2 * (at + 1), 1 << 16, 2)
+        taken = {*sample.values(), *olds.values()}
+        sample[name] = next(
+            old * times
+            for times in choices
+            if old * times not in taken and (name not in batches or old % times)
+        )
+    return sample
+
+
+def _depend(values: Sequence[Followed | None]) -> bool:
+    return any(value is not None and (value.changed or value.differs) for value in values)
+
+
+def _value(tensor: onnx.TensorProto) -> Value:
+    """Return the shape of a tensor, with the elements of a small one that is here."""
+    if tensor.data_location == tensor.EXTERNAL or math.prod(tensor.dims) > MOST_ELEMENTS:
+        return Value(tuple(tensor.dims))
+    try:
+        return of_array(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError):
+        return Value(tuple(tensor.dims))  # cut out
+
+
+def _shape_only(value: Followed) -> Followed:
+    return Followed(
+        Value(value.old.dims, is_sequence=value.old.is_sequence),
+        Value(value.new.dims, is_sequence=value.new.is_sequence),
+        dict(value.factors),
+    )
+
+
+def _by_axis(groups: Sequence[Sequence[Factor]]) -> dict[int, tuple[Factor, ...]]:
+    return {axis: tuple(group) for axis, group in enumerate(groups) if len(group) > 1}
+
+
+def _inherited(value: Followed, inputs: Sequence[Followed | None]) -> dict[int, tuple[Factor, ...]]:
+    """Return what is in the axes of an output, as in those of an input that are alike."""
+    return {
+        axis: parts
+        for axis in value.changed
+        for other in inputs
+        for place, parts in (other.factors if other is not None else {}).items()
+        if other is not None and other.dims[place] == value.dims[axis]
+    }
+
+
+def _without(sizes: Dims, axis: int) -> Dims:
+    axis %= len(sizes)
+    return (*sizes[:axis], *sizes[axis + 1 :])
+
+
+def _shown(entries: Sequence[int], pieces: Mapping[int, str]) -> list[int | str]:
+    return ["size" if place in pieces else entry for place, entry in enumerate(entries)]
+
+
+def _text(sizes: Dims) -> str:
+    return "x".join(map(str, sizes)) or "a scalar"
