@@ -53,12 +53,18 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: No session can be created for it.
     """
+    from onnx import ModelProto
+
     from dld_tui.backends.onnxruntime.arena import measured_memory
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.core.child import limit_memory
+    from dld_tui.core.compare.diff.tensors import payload_bytes
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.inputs.guess import guess_inputs, specs_for
     from dld_tui.core.inputs.shapes import parse_shapes
+    from dld_tui.core.operators.native import too_wide
 
     settings = replace(
         Profile(
@@ -68,6 +74,13 @@ def run(request: Request) -> Iterator[Event]:
         quiet=True,
     )  # fmt: skip
     yield Progress(0, _STAGES, stage="Making a session")
+    with contextlib.closing(Document.open(request.model)) as document:
+        if document.functions and (
+            why := too_wide(ModelProto.FromString(skeleton_bytes(document)))
+        ):
+            raise ActivityError(why, where=str(request.model))
+        if request.provider == "CPU":
+            limit_memory(2 * payload_bytes(document))
     with tempfile.TemporaryDirectory(prefix="dld-") as name:
         path = Path(name) / "optimized.onnx"
         session = Session(request.model, replace(settings, optimized_path=path))

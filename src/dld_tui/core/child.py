@@ -525,12 +525,27 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def limit_memory(needed: int) -> None:
+    """Limit the memory of this process, if it is a child, to half of what is free.
+
+    Libraries raise an error then, which may name a node, before the system kills something. Not for
+    a process that uses a GPU: its driver reserves more than it uses.
+
+    Args:
+        needed: Bytes that the work needs besides, such as those of weights.
+    """
+    free = free_memory() if _MARK in os.environ else None
+    if free is not None:
+        _limit_data(min(free // 2 + needed, free * 9 // 10))
+
+
 def _limit_data(memory: int) -> None:
     """Limit what this process may write to, beyond what it has."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
         most = pages * os.sysconf("SC_PAGE_SIZE") + memory
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 # --- how much there is ----------------------------------------------------------------------------

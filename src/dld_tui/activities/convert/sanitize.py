@@ -136,6 +136,7 @@ def run(request: Request) -> Iterator[Event]:
     )
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import SanitizedModel, write_result
+    from dld_tui.core.document.types.inference import left_out
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -151,9 +152,11 @@ def run(request: Request) -> Iterator[Event]:
         elif why := (yield from verifier.prepare()):
             notes.append(f"not verified: {why}")
         search = _Search(request, document, verifier, stack)
-        yield from search.run(libraries)
+        endless = left_out(document)
+        if not endless:
+            yield from search.run(libraries)
         if search.best is None:
-            notes.append("nothing was simplified: " + search.why())
+            notes.append(f"nothing was simplified: {endless or search.why()}")
             result, checked = copy_of(document), VerificationOutcome(skipped="nothing was changed")
             stack.callback(result.close)
         else:

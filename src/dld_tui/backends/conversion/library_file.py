@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.processes import run_tool
+from dld_tui.core import fmt
+from dld_tui.core.child import free_memory
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import open_model, restore_dropped
 from dld_tui.core.document.document import Document
@@ -66,7 +68,10 @@ def by_library(
     also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
     for file in (result, *also, counter):
         stack.callback(file.unlink, missing_ok=True)
-    running = run_tool(module, [str(view), str(result), json.dumps(encode(options))], limit_s)
+    free = free_memory()
+    memory = None if free is None else free * 9 // 10  # it holds the weights
+    arguments = [str(view), str(result), json.dumps(encode(options))]
+    running = run_tool(module, arguments, limit_s, memory)
     with contextlib.closing(running):
         while True:
             try:
@@ -81,6 +86,8 @@ def by_library(
                 yield Progress(round(passed, 1), None, "s", stage)
     if end.timed_out:
         raise ActivityError(f"{stage}: stopped after {limit_s:g} s")
+    if end.lacked_memory:
+        raise ActivityError(f"{stage}: it takes over {fmt.size(memory)}", details=end.output)
     if end.status != 0 or not result.exists():
         raise ActivityError(f"{stage}: {_last(end.output, end.crashed)}", details=end.output)
     converted = open_model(result)

@@ -44,6 +44,7 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.child import limit_memory
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
     SAME,
@@ -90,6 +91,7 @@ from dld_tui.core.inputs.guess import (
 )
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.operators.native import too_wide
 from dld_tui.core.text import visible
 from dld_tui.core.trials import Answer, Outcome
 
@@ -189,6 +191,8 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, G
         skeleton_bytes(document), document.blobs, external=document.external, values=False
     )
     try:
+        if why := too_wide(onnx.ModelProto.FromString(view.read_bytes())):
+            return why, None
         is_large = _lighten(view)
         session = Session(view, settings_for_copies(_SETTINGS, document), title)
         if is_large:
@@ -779,6 +783,7 @@ class Verifier:
         most_bytes: int | None = None,
     ) -> None:
         parse_tolerances(asked.tolerance).require_names(original.main.outputs)
+        limit_memory(2 * figures(original).weight_bytes)
         self._asked, self._original, self._output = asked, original, output
         self._criteria, self._hint = criteria, hint
         self._most_bytes = MANY_BYTES if most_bytes is None else most_bytes
@@ -963,6 +968,10 @@ class Verifier:
         """Return what compares values, or why they are not compared."""
         if self._asked.values == "never":
             return "it is switched off"
+        if self._original.functions and (
+            why := too_wide(onnx.ModelProto.FromString(skeleton_bytes(self._original)))
+        ):
+            return why
         weights = figures(self._original).weight_bytes
         if self._asked.values == "auto" and weights > self._most_bytes:
             return f"it has more than {fmt.size(self._most_bytes)} of weights (--values always)"

@@ -35,6 +35,7 @@ from dld_tui.core.files.external import dense_tensors, entries_of, is_external, 
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import PREFIX
+from dld_tui.core.operators.native import MOST_NODES, expansion
 from dld_tui.core.types import JSON
 
 _ROUNDS = 100
@@ -116,8 +117,13 @@ def _is_model(path: Path) -> bool:
 def inline_calls(document: Document) -> int:
     """Replace all calls of local functions by their nodes; return how many.
 
-    Calls that cannot be replaced, such as those of a recursive function, stay.
+    Calls that cannot be replaced, such as those of a recursive function, stay; and all, if they
+    stand for more nodes than can be looked at.
     """
+    if document.functions:
+        counts = expansion(onnx.ModelProto.FromString(skeleton_bytes(document)))
+        if max(counts.values(), default=0) > MOST_NODES:
+            return 0
     inlined, refused = 0, set[Node]()
     for _ in range(_ROUNDS):
         calls = [

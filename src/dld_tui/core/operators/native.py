@@ -90,6 +90,14 @@ def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
     return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
 
 
+def too_wide(model: onnx.ModelProto) -> str:
+    """Return which function stands for more nodes than runtimes can go through; empty if none."""
+    most = max(expansion(model).items(), key=lambda item: item[1], default=None)
+    if most is None or most[1] <= MOST_NODES:
+        return ""
+    return f"the calls in function {most[0][1]} stand for {most[1]:.3g} nodes"
+
+
 def call_size(node: onnx.NodeProto, counts: Mapping[tuple[str, str, str], int]) -> int:
     """Return for how many nodes a node stands, given what :func:`expansion` returned."""
     return counts.get(_key(node), 1)
@@ -110,9 +118,8 @@ def infer_shapes(
 
 def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model in which the calls of local functions are replaced; see `infer_shapes`."""
-    most = max(expansion(model).items(), key=lambda item: item[1], default=None)
-    if most is not None and most[1] > MOST_NODES:
-        raise RefusedError(f"the calls in function {most[0][1]} stand for {most[1]:.3g} nodes")
+    if why := too_wide(model):
+        raise RefusedError(why)
     return _call(model, lambda data: _bytes(onnx.inliner.inline_local_functions(_model(data))))
 
 

@@ -55,6 +55,7 @@ from dld_tui.core.operators.native import (
     infer_shapes,
     limits_for,
 )
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:
@@ -678,6 +679,24 @@ def infer_types(
     raise ActivityError(
         f"shape inference stopped: {why}", where=None if path is None else str(path)
     )
+
+
+def left_out(document: Document) -> str:
+    """Return a node that inference leaves out because it takes too much, and why; empty if none.
+
+    Libraries that infer by onnx, too, would not end.
+    """
+    from dld_tui.core.document.serialise import skeleton_bytes
+
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    if document.path is not None:
+        inline_small_data(model, document.path)
+    for remark in infer(model).held.values():
+        scope = None if remark.place is None else scope_at(document, remark.place)
+        if scope is None or remark.index is None:
+            return remark.message
+        return f"{visible(scope.nodes[remark.index].ref)}: {remark.message}"
+    return ""
 
 
 def store_types(document: Document, inferred: onnx.ModelProto) -> None:
