@@ -15,6 +15,8 @@ from onnx.onnx_cpp2py_export import shape_inference as onnx_native
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.checks.findings import NOT_INFERRED, ToolFinding, complaints_of
 from dld_tui.core.child import Limits, RefusedError
+from dld_tui.core.conversion.copies import inline_calls
+from dld_tui.core.document.document import Document
 from dld_tui.core.document.types import inference
 from dld_tui.core.operators import native
 
@@ -139,3 +141,15 @@ def test_the_limits_grow_with_the_model_and_the_setting(
     monkeypatch.setattr(native, "_factor", lambda: 20.0)
     assert native.limits_for(10_000_000).seconds == 460
     assert native.limits_for(10_000_000).memory == 32 << 30  # half of what is free
+
+
+def test_conversions_are_told_of_the_node_and_inline_nothing() -> None:
+    document = Document(parser.parse_model(HEAD + nested(60)))
+    assert inference.left_out(document) == (
+        ">y: F0: its types are not inferred: it stands for 1.15e+18 nodes"
+    )
+    assert inline_calls(document) == 0
+    assert len(document.main.nodes) == 2
+    few = Document(parser.parse_model(HEAD + nested(3)))
+    assert inference.left_out(few) == ""
+    assert inline_calls(few) > 0
