@@ -146,7 +146,7 @@ def test_the_limits_grow_with_the_model_and_the_setting(
 def test_conversions_are_told_of_the_node_and_inline_nothing() -> None:
     document = Document(parser.parse_model(HEAD + nested(60)))
     assert inference.left_out(document) == (
-        ">y: F0: its types are not inferred: it stands for 1.15e+18 nodes"
+        "y: F0: its types are not inferred: it stands for 1.15e+18 nodes"
     )
     assert inline_calls(document) == 0
     assert len(document.main.nodes) == 2
