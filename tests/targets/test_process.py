@@ -351,3 +351,18 @@ def test_a_second_ctrl_c_ends_the_job_at_once() -> None:
     with start(*steps) as job, pytest.raises(CancelledError):
         job.result(interrupt)
     assert is_gone(job.pid)
+
+
+def test_the_folder_of_a_job_whose_program_was_killed_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "dld-job-abcdefgh"
+    (left / "dld-inner").mkdir(parents=True)
+    (tmp_path / "dld-other").mkdir()
+    with start(["hang"]) as job, start(["finish"]) as other:
+        own = job._folder
+        assert other.wait() == Finished({})
+        assert own.exists()
+        assert not left.exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["dld-other"]

@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dld_tui.core.child import Child
 from dld_tui.core.errors import UnavailableError
@@ -34,6 +35,7 @@ from dld_tui.core.events import (
     Log,
     event_from_line,
 )
+from dld_tui.core.files.writer import hold_folder, release, sweep
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job, LineCutter, describe_end, log_text
 
@@ -73,17 +75,19 @@ class ProcessJob(Job):
 
     def __init__(self, command: Sequence[str], request: JSON, delays: Delays) -> None:
         self._delays = delays
-        self._folder = tempfile.mkdtemp(prefix=JOB_FOLDER_PREFIX)
+        parent = Path(tempfile.gettempdir())
+        sweep(parent)
+        self._folder = hold_folder(parent, JOB_FOLDER_PREFIX)
         try:
             self._process = Child(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env={**os.environ, "TMPDIR": self._folder},
+                env={**os.environ, "TMPDIR": str(self._folder)},
             )
         except (OSError, ValueError) as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._remove_folder()
             message = f"the worker process cannot be started: {error}"
             raise UnavailableError(message, where=str(command[0])) from error
 
@@ -271,7 +275,11 @@ class ProcessJob(Job):
                 pipe.close()
             for descriptor in self._descriptors:
                 os.close(descriptor)
+        self._remove_folder()
+
+    def _remove_folder(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+        release(self._folder)
 
     def _unsaid_end(self, code: int | None) -> Failed | Cancelled:
         if self._cancelled:

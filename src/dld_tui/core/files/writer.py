@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
+from dld_tui.core.events import JOB_FOLDER_PREFIX
 from dld_tui.core.files.attributes import mode_of, take_over
 from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source, reason
@@ -35,7 +36,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 PREFIX = ".dld-view-"
 SNAPSHOTS = "dld-types-"
 """Folders of snapshots for shape inference, in the folder of temporary files."""
-_NAME = re.compile(rf"(?:{re.escape(PREFIX)}|{SNAPSHOTS})[0-9a-z_]{{8}}")
+_NAME = re.compile(rf"(?:{re.escape(PREFIX)}|{SNAPSHOTS}|{JOB_FOLDER_PREFIX})[0-9a-z_]{{8}}")
 _held: dict[Path, int] = {}
 """What this process has made, and the descriptor that holds the lock."""
 
@@ -58,7 +59,7 @@ def hold_folder(parent: Path, prefix: str = PREFIX) -> Path:
 
     Args:
         parent: The other one.
-        prefix: What its name begins with: :data:`PREFIX` or :data:`SNAPSHOTS`.
+        prefix: What its name begins with: :data:`PREFIX`, :data:`SNAPSHOTS` or that of jobs.
 
     Raises:
         OSError: It cannot be made.
