@@ -108,6 +108,24 @@ def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) 
     assert made == found.tried + found.known + 2, "the killed one, and the result once more"
 
 
+def test_a_trial_that_ends_three_processes_is_not_made_again(tmp_path: Path) -> None:
+    model, out = models.write(tmp_path, MODEL), tmp_path / "o.onnx"
+    fatal = (
+        "import os, signal, sys; data = open(sys.argv[1], 'rb').read();"
+        "data.count(b'Relu') == 20 and b'Neg' not in data"
+        " and os.kill(os.getppid(), signal.SIGKILL);"
+        "sys.exit(b'Sigmoid' in data)"
+    )
+    asked = Request(model, shlex.join([sys.executable, "-S", "-c", fatal, "{model}"]), out)
+    command = [sys.executable, "-c", RUNNING, str(model), asked.check, str(out)]
+    for _ in range(3):
+        killed = subprocess.run(command, check=False, timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+    found = result(asked)
+    assert found.nodes == ["n20", "n20:then_branch › s"]
+    assert found.known == 2, "the whole model, and the fatal part"
+
+
 def test_a_check_without_an_end_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_program(words: list[str], *_: object) -> Generator[Event, None, ProgramEnd]:
         yield from ()

@@ -454,7 +454,7 @@ def test_a_search_resumes_at_every_cut_of_its_journal(order: Order, tmp_path: Pa
     data = path.read_bytes()
     for end in range(len(data) + 1):
         path.write_bytes(data[:end])
-        known = data[:end].count(b"\n")
+        known = sum(b'"outcome"' in line for line in data[:end].split(b"\n")[:-1])
         rest = Oracle(rule)
         found = search(path, rest, order)
         assert found == whole
@@ -478,6 +478,19 @@ def test_a_line_that_is_damaged_is_tried_again(
     rest = Oracle(needs("c", "f"))
     assert search(path, rest) == whole
     assert len(rest.asked) <= 2, "a changed end of a line costs two lines"
+
+
+def test_a_trial_that_fails_by_an_error_or_is_cancelled_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    for _ in range(3):
+        journal, oracle = Journal(Outcome, path), Oracle(lambda kept: NO)
+        steps = trials_of(oracle, journal).smallest(FEW, lambda kept: kept)
+        while not oracle.asked:
+            next(steps)
+        steps.close()
+        journal.close()
+        assert oracle.asked == [frozenset()]
+    assert Journal(Outcome, path).crashed(subset_key(())) is None
 
 
 def test_lines_of_other_searches_and_other_files_are_left_out(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import fcntl
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
@@ -30,7 +31,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
@@ -91,6 +92,9 @@ Asking: TypeAlias = "Generator[Event, None, Outcome]"
 _PACKAGES = ("dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu")
 """Those that trials run; other versions may give other outcomes."""
 _DIGEST = 24
+_BEGUN = "begun"
+_CRASHES = 3
+"""A trial during which so many processes ended is not made again. Fewer may have been killed."""
 
 
 def search_facts(
@@ -154,10 +158,14 @@ class Journal(Generic[R]):
         self._file: IO[bytes] | None = None
         self._is_cut = False
         """Whether the last line has no end."""
-        self.known: dict[str, R] = {} if again else dict(self._read())
+        self.known: dict[str, R] = {}
         """Outcomes by the key of their question; the last one counts."""
+        self._unended: Counter[str] = Counter()
+        """How often a process ended during a trial, by its key."""
         if again:
             self._discard()
+        else:
+            self._read()
 
     @classmethod
     def of(
@@ -172,7 +180,7 @@ class Journal(Generic[R]):
         data = f"{name}\n{text}".encode("utf-8", "surrogatepass")
         return hashlib.sha256(data).hexdigest()[:_DIGEST]
 
-    def _read(self) -> Iterator[tuple[str, R]]:
+    def _read(self) -> None:
         try:
             data = self.path.read_bytes() if self.path is not None else b""
         except OSError:
@@ -183,8 +191,15 @@ class Journal(Generic[R]):
             if not text or digest != self._digest(text):
                 continue
             with contextlib.suppress(ValueError, KeyError, TypeError, ActivityError):
-                entry = json.loads(text)
-                yield str(entry["trial"]), decode(self._kind, entry["outcome"])
+                self._take(json.loads(text))
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        key = str(entry["trial"])
+        if _BEGUN in entry:
+            self._unended[key] += 1 if entry[_BEGUN] else -1
+        else:
+            self.known[key] = decode(self._kind, entry["outcome"])
+            del self._unended[key]
 
     def claim(self) -> bool:
         """Keep other processes from this journal; return False where one of them has it.
@@ -208,9 +223,29 @@ class Journal(Generic[R]):
     def add(self, key: str, outcome: R) -> None:
         """Keep an outcome."""
         self.known[key] = outcome
+        self._write({"trial": key, "outcome": encode(outcome)})
+
+    @contextlib.contextmanager
+    def running(self, key: str) -> Iterator[None]:
+        """Note that a trial runs, so that one that ends this process is known to do so."""
+        self._write({"trial": key, _BEGUN: True})
+        try:
+            yield
+        except BaseException:  # it has no outcome, and this process goes on
+            self._write({"trial": key, _BEGUN: False})
+            raise
+
+    def crashed(self, key: str) -> R | None:
+        """Return the outcome of a trial that has ended several processes; None for others."""
+        if self._unended[key] < _CRASHES:
+            return None
+        self.add(key, self._kind(Answer.UNKNOWN, f"it ended {_CRASHES} processes"))
+        return self.known[key]
+
+    def _write(self, entry: Mapping[str, JSON]) -> None:
         if not self.claim() or self._file is None:
             return
-        text = json.dumps({"trial": key, "outcome": encode(outcome)})
+        text = json.dumps(entry)
         begin = "\n" if self._is_cut else ""
         with contextlib.suppress(OSError):
             # Not atomic: a line is added, and one that is damaged is left out.
@@ -362,7 +397,7 @@ class Trials(Generic[Q, R]):
             LimitReachedError: It is unknown, and a limit is reached.
         """
         key = self._key(question)
-        known = self._journal.known.get(key)
+        known = self._journal.known.get(key) or self._journal.crashed(key)
         if known is None:
             if self.is_over:
                 raise LimitReachedError
@@ -408,7 +443,8 @@ class Trials(Generic[Q, R]):
         yield told(Progress(0))
         begin = self._clock()
         steps: Generator[Event, None, R] = events_of(oracle(question), told)
-        outcome = yield from steps
+        with self._journal.running(key):
+            outcome = yield from steps
         self.seconds += self._clock() - begin
         self.made += 1
         self._asked.add(key)

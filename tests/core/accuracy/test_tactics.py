@@ -143,9 +143,9 @@ def test_a_search_resumes_at_every_line_of_its_journal(tmp_path: Path) -> None:
     wrong, path = wrong_with(("layer7", 1), ("layer31", 1)), tmp_path / "builds.jsonl"
     whole, plans = searched(wrong, vary=True, path=path)
     lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == len(plans)
-    for end in range(0, len(lines) + 1, 3):
-        path.write_bytes(b"".join(lines[:end]))
+    assert len(lines) == 2 * len(plans), "its begin and its outcome"
+    for end in range(0, len(plans) + 1, 3):
+        path.write_bytes(b"".join(lines[: 2 * end]))
         again, rest = searched(wrong, vary=True, path=path)
         assert again == whole
         assert len(rest) == max(1, len(plans) - end), "the last build is made again in any case"
