@@ -63,7 +63,7 @@ class InferredPart:
 
 @dataclass(frozen=True)
 class Result:
-    """What inference complains of."""
+    """What inference complains of, and which inputs of nodes do not fit each other."""
 
     errors: list[ToolFinding]
 
@@ -89,6 +89,7 @@ def run(request: Request) -> Iterator[Event]:
     home = request.home or (None if request.snapshot else request.model)
     if home is not None:
         inline_small_data(model, home)
+    demands = _broken_demands(model)
     yield Progress(0, None, stage="Inferring shapes")
     import_known_domains(model)
     inference = infer(model, extra_types=contrib_types)
@@ -106,7 +107,19 @@ def run(request: Request) -> Iterator[Event]:
                 )
             )
         yield from _parts(function_type.place, function_type.graph, function_type.variant)
-    yield Finished(Result(complaints_of(inference)))
+    yield Finished(Result([*complaints_of(inference), *demands]))
+
+
+def _broken_demands(model: onnx.ModelProto) -> list[ToolFinding]:
+    import onnx
+
+    from dld_tui.core.checks.demands import broken_demands
+    from dld_tui.core.document.document import Document
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    with contextlib.closing(Document(copy)) as document:
+        return broken_demands(document)
 
 
 def _read(request: Request) -> onnx.ModelProto:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import onnx
 import onnx.helper as oh
+import onnxruntime
 import pytest
 
 from dld_tui.core.checks import RULES, Finding, check
 from dld_tui.core.checks import rules as model
-from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, repair_steps
+from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
 from dld_tui.core.document import Document
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
@@ -227,7 +228,15 @@ def test_rules_with_repairs_are_those_that_are_documented_so(tmp_path: Path) -> 
 
 def test_every_rule_is_tried_and_documented() -> None:
     tried = {rule for _, rule, _, _ in ALL}
-    elsewhere = {"model-size", "nesting-depth", "empty-graph", INFERENCE, NOT_INFERRED, KERNEL}
+    elsewhere = {
+        "model-size",
+        "nesting-depth",
+        "empty-graph",
+        INFERENCE,
+        NOT_INFERRED,
+        KERNEL,
+        OPERANDS,
+    }
     elsewhere |= {rule for rule in RULES if rule.startswith("onnxruntime:")}
     assert set(RULES) == tried | elsewhere
     docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
@@ -384,3 +393,38 @@ def test_a_parameter_of_a_function_may_be_absent(tmp_path: Path) -> None:
     { b = LeakyRelu<alpha: float = @by>(a) }"""
     document = opened(tmp_path, models.parse(text))
     assert [f.level for f in findings_of(document, "missing-attribute")] == ["warning"]
+
+
+BRANCH = """<ir_version: 8, opset_import: ["" : 18]>
+g (bool c, float[2] x, float[2] k) => (z) {{ n = Neg(x) y = If (c) <
+then_branch = t () => (float[2] a) {{ {0} = Abs(x) a = Neg({0}) }},
+else_branch = e () => (float[2] b) {{ b = Neg(x) }}> m = Neg(y) z = Add(m, n) }}"""
+REPEATED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2] x, float[2] k) => (y) {{ {0} = {1} {0} = {2} y = Add(x, {0}) }}"""
+CONSTANT = "Constant<value = float[2] {1, 2}>()"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        *((BRANCH.format(name), "shadowed-value") for name in ("n", "k", "y", "m")),
+        (REPEATED.format("n", CONSTANT, CONSTANT), "duplicate-producer"),
+        (REPEATED.format("n", CONSTANT, "Neg(x)"), "duplicate-producer"),
+        (REPEATED.format("n", "Neg(x)", "Neg(k)"), "duplicate-producer"),
+        (REPEATED.format("k", CONSTANT, CONSTANT), "duplicate-producer"),
+    ],
+)
+def test_names_that_are_taken_twice_are_errors_where_onnxruntime_refuses_them(
+    tmp_path: Path, text: str, rule: str
+) -> None:
+    made = models.parse(text)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    wanted = {"warning"}
+    try:
+        onnxruntime.InferenceSession(
+            made.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception:  # noqa: BLE001 - the seam: its errors have no common class
+        wanted = {"error"}
+    assert {found.level for found in findings_of(opened(tmp_path, made), rule)} == wanted

@@ -15,6 +15,7 @@ import onnx
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, time_limit
 from dld_tui.backends.onnxruntime.verdict import Fault, finding_of, place_of
 from dld_tui.core.checks import check
+from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import (
     KERNEL,
     Finding,
@@ -85,7 +86,7 @@ def all_findings(document: Document, home: Path | None = None) -> list[Finding]:
     document.forget_types()  # those of before a conversion may be other ones
     with contextlib.suppress(KeyError):
         store_types(document, inference.model)
-    told = [*complaints_of(inference), *_runtime_faults(document)]
+    told = [*complaints_of(inference), *broken_demands(document), *_runtime_faults(document)]
     # Errors of rules count even where ONNX Runtime takes them: other readers do not.
     return joined(findings_of(document, told), None, check(document))
 

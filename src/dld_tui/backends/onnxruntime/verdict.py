@@ -54,6 +54,7 @@ from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import dense_tensors, is_external, payload_length
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators.native import MOST_NODES, call_size, expansion
 
 if TYPE_CHECKING:
     from dld_tui.core.inputs.guess import Guess
@@ -124,6 +125,9 @@ def ask(
     except UnavailableError as error:
         return RuntimeAnswer(False, reason=error.message), []
     asking = _Asking(view, labels, limit_s)
+    if size := asking.expanded_size():
+        reason = f"its calls of local functions stand for {size:.3g} nodes"
+        return RuntimeAnswer(False, version(), names, reason=reason), []
     try:
         findings = yield from asking.findings()
         if run and not findings and not asking.reason:
@@ -163,6 +167,14 @@ class _Asking:
         self.has_loaded: bool | None = None
         self.has_run: bool | None = None
 
+    def expanded_size(self) -> int:
+        """Return the nodes of the model with its functions inlined, where they are too many."""
+        if not self._model.functions:
+            return 0
+        counts = expansion(self._model)
+        size = sum(call_size(node, counts) for node in self._model.graph.node)
+        return size if size > MOST_NODES else 0
+
     def findings(self) -> Generator[float, None, list[ToolFinding]]:
         """Return what ONNX Runtime refuses to load."""
         findings: list[ToolFinding] = []
@@ -197,9 +209,8 @@ class _Asking:
         self.has_run = end.is_good
         if end.is_good:
             return []
-        if end.fault is not None:
-            place = place_of(end.fault.text, self._model, self._labels)
-        else:
+        place = place_of(end.fault.text, self._model, self._labels) if end.fault else None
+        if place is None:
             index = yield from self._bisected(end, RUN)
             place = None if index is None else self._place(index)
         return [self._finding(end, place)]

@@ -83,6 +83,7 @@ RULES: dict[str, Level] = {
     # types and shapes
     "onnx:shape-inference": "error",
     "onnx:inference-limit": "warning",
+    "operand-shape": "error",
     "input-type": "error",
     "output-type": "error",
     "type-conflict": "error",
@@ -108,6 +109,7 @@ UNSEEN = frozenset(
 
 
 LOAD, RUN, KERNEL = "onnxruntime:load", "onnxruntime:run", "no-kernel"
+OPERANDS = "operand-shape"
 CRASH, LIMIT = "onnxruntime:crash", "onnxruntime:limit"
 INFERENCE, NOT_INFERRED = "onnx:shape-inference", "onnx:inference-limit"
 
@@ -315,11 +317,11 @@ def without_repeats(told: list[Finding], known: list[Finding]) -> list[Finding]:
     wrong = {
         id(finding.node)
         for finding in (*known, *told)
-        if finding.level == "error" and finding.rule != LOAD
+        if finding.level == "error" and finding.rule not in (LOAD, RUN)
     }
 
     def is_known(finding: Finding) -> bool:
-        if finding.rule == LOAD and wrong:
+        if finding.rule in (LOAD, RUN) and wrong:
             return finding.node is None or id(finding.node) in wrong
         return (finding.rule, id(finding.node)) in rules
 
@@ -343,12 +345,17 @@ def settled(findings: Iterable[Finding], answer: RuntimeAnswer | None) -> list[F
     """Return findings with those errors as warnings that ONNX Runtime takes, where it was asked."""
     if answer is None or not answer.loaded:
         return [*findings]
+
+    def is_refuted(finding: Finding) -> bool:
+        if finding.rule == OPERANDS or finding.rule in DECODER_RULES:
+            return answer.ran is True and finding.rule != "decoder:config"
+        if finding.rule not in RULES or finding.rule in UNSEEN:
+            return False
+        return not finding.rule.startswith("onnxruntime:")
+
     return [
         replace(finding, level="warning")
-        if finding.level == "error"
-        and finding.rule in RULES
-        and finding.rule not in UNSEEN
-        and not finding.rule.startswith("onnxruntime:")
+        if finding.level == "error" and is_refuted(finding)
         else finding
         for finding in findings
     ]

@@ -391,15 +391,23 @@ def _check_definitions(
 ) -> None:
     producers = state.producers.get(name, ())
     scope = state.scope
+    # Readers make initializers of constants, and take the last one.
+    level: Level = "error"
+    if all(node.op_type == "Constant" for node in producers):
+        level = "warning"
     if producers and len(producers) > 1:
         ordered = sorted(producers, key=lambda node: state.positions.get(node, 0))
         text = f"Value {name_of(name)} is produced {len(producers)} times"
-        findings.append(make_finding("duplicate-producer", text, scope, ordered[1], value=name))
+        findings.append(
+            make_finding("duplicate-producer", text, scope, ordered[1], value=name, level=level)
+        )
     if producers and name in state.declared:
         kind = "a graph input" if name in state.inputs else "an initializer"
         text = f"Value {name_of(name)} is {kind} and also the output of a node"
         first = state.first_producer(name)
-        findings.append(make_finding("duplicate-producer", text, scope, first, value=name))
+        findings.append(
+            make_finding("duplicate-producer", text, scope, first, value=name, level=level)
+        )
     if state.parent is not None and state.defines(name) and state.parent.sees(name):
         text = f"Value {name_of(name)} has the name of a value of the scope around it"
         findings.append(
@@ -409,7 +417,7 @@ def _check_definitions(
                 scope,
                 state.first_producer(name),
                 value=name,
-                level="error" if producers else "warning",
+                level="error" if producers and state.repeats(name) else "warning",
                 repair=Repair("rename_shadowing", {"value": name}),
             )
         )
@@ -913,7 +921,12 @@ def _check_attributes(
                 )
             elif wanted and kind != wanted:
                 message = f"Attribute {name_of(name)} is {_kind(kind)}, it takes {_kind(wanted)}"
-                findings.append(make_finding("attribute-type", message, node.scope, node))
+                # Readers take a Constant with a sparse tensor under any name.
+                lenient = node.op_type == "Constant" and kind == _A.SPARSE_TENSOR
+                type_level: Level | None = "warning" if lenient else None
+                findings.append(
+                    make_finding("attribute-type", message, node.scope, node, level=type_level)
+                )
         elif not kind:
             message = f"Attribute {name_of(name)} has no type and no value"
             findings.append(make_finding("attribute-type", message, node.scope, node))

@@ -121,6 +121,20 @@ class ScopeState:
             state = state.parent
         return False
 
+    def repeats(self, name: str) -> bool:
+        """Return whether a value that is made here is defined around before the node of the scope.
+
+        ONNX Runtime refuses that, and takes the name of a value that is made by this node or later.
+        """
+        state: ScopeState = self
+        while (owner := state.scope.owner) is not None and state.parent is not None:
+            state = state.parent
+            before = state.positions[owner]
+            producers = state.producers.get(name, ())
+            if name in state.declared or any(state.positions[one] < before for one in producers):
+                return True
+        return False
+
     def uses(self, name: str) -> bool:
         """Return whether a node or an output of this scope or below it uses a value of it."""
         return name in self.consumers or name in self.captured_by or name in self.outputs

@@ -88,6 +88,20 @@ def _number(step: int | str) -> int:
     return step
 
 
+def place_of(scope: Scope) -> Place:
+    """Return the place of a scope."""
+    steps: Place = []
+    while (owner := scope.owner) is not None:
+        scopes = ((name, at, one) for name, every in owner.children.items()
+                  for at, one in enumerate(every))  # fmt: skip
+        step = next((name, at) for name, at, one in scopes if one is scope)
+        scope = owner.scope
+        steps = [scope.nodes.index(owner), *step, *steps]
+    if scope.is_function:
+        return [_FUNCTION, scope.document.functions.index(scope), *steps]
+    return steps
+
+
 def node_at(document: Document, place: Sequence[int | str], index: int | None) -> Node | None:
     """Return a node by the place of its scope and its position there, None when it is gone."""
     scope = scope_at(document, place)
