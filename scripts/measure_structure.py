@@ -146,6 +146,102 @@ def _calls(source: Source, names: set[str]) -> Iterator[tuple[str, str]]:
                     yield module, name
 
 
+PROCESS_STARTERS = {
+    "Popen", "create_subprocess_exec", "create_subprocess_shell", "fork", "posix_spawn", "Process",
+    "create_process",
+}  # fmt: skip
+"""Calls that start a process, besides ``subprocess.run``."""
+
+
+def fields_of(node: ast.ClassDef) -> set[str]:
+    """Return the names of the annotated fields of a class."""
+    return {
+        item.target.id
+        for item in node.body
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
+
+
+def one_of_each(source: Source) -> list[tuple[str, str]]:
+    """Return how often the program has what it should have once, as names and values."""
+    from scripts.sentences import places
+
+    nodes = [(module, node) for module, tree in source.trees.items() for node in ast.walk(tree)]
+    calls = [(module, node) for module, node in nodes if isinstance(node, ast.Call)]
+    fields = {key: fields_of(node) for key, node in source.classes.items()}
+    notes = [
+        key
+        for key, names in fields.items()
+        if names & {"text", "message", "remark"} and names & {"level", "kind"}
+    ]
+    peaks = [
+        key
+        for key, names in fields.items()
+        if names & {"flops", "tflops"} and any(name.startswith("bandwidth") for name in names)
+    ]
+    starters = {
+        module
+        for module, call in calls
+        if (name := _called(call)) in PROCESS_STARTERS
+        or (name in ("run", "check_output") and ast.unparse(call.func).startswith("subprocess."))
+    }
+    reshapes = {
+        module
+        for module, node in nodes
+        if isinstance(node, ast.Constant) and node.value == "Reshape"
+    }
+    journals = [key for key in source.classes if key[1].endswith("Journal")]
+    overwrites = [
+        node
+        for _, node in nodes
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _decides_overwriting(node)
+    ]
+    edits = [
+        call
+        for _, call in calls
+        if _called(call) in ("edit", "apply")
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+    ]
+    options = [call for _, call in calls if ast.unparse(call.func) == "click.option"]
+    found = places(source)
+    read = sum(place.is_allowed for place in found)
+    return [
+        ("places that go by a sentence, besides readers of other programs", f"{len(found) - read}"),
+        ("such places in readers of other programs", str(read)),
+        ("classes of notes and findings", str(len(notes))),
+        ("classes of peaks", str(len(peaks))),
+        ("modules that start processes", str(len(starters))),
+        ("modules that name `Reshape`", str(len(reshapes))),
+        ("classes of journals", str(len(journals))),
+        ("functions that decide about overwriting", str(len(overwrites))),
+        ('edits by name, `edit("…", …)`', str(len(edits))),
+        ("options written by hand", str(len(options))),
+    ]
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _decides_overwriting(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function looks whether a file exists, and whether it may be replaced."""
+    inside = list(ast.walk(function))
+    looks = any(
+        isinstance(node, ast.Call) and _called(node) in ("exists", "lexists", "is_file")
+        for node in inside
+    )
+    return looks and any(
+        (isinstance(node, ast.Name) and node.id in ("overwrite", "force"))
+        or (isinstance(node, ast.Attribute) and node.attr in ("overwrite", "force"))
+        for node in inside
+    )
+
+
 def measures(source: Source) -> list[tuple[str, str]]:
     """Return (measure, value) pairs."""
     lines = sum(len(text.splitlines()) for text in source.texts.values())
@@ -226,7 +322,8 @@ def main(arguments: list[str]) -> int:
     """Print the measures as rows of a Markdown table."""
     root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[1]
     print("| measure | value |\n|---|---|")
-    for name, value in measures(Source(root)):
+    source = Source(root)
+    for name, value in (*measures(source), *one_of_each(source)):
         print(f"| {name} | {value} |")
     return 0
 

@@ -19,6 +19,7 @@ from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, CounterSpec, Series
 from dld_tui.core.report.latency import TimeCalls, recording_spans
+from dld_tui.core.report.records import PassState
 from dld_tui.core.report.report import Report
 from tests.support import models
 
@@ -290,7 +291,7 @@ def test_counters_of_some_passes_only(tmp_path: Path) -> None:
 
     with report:
         assert report.counters[0].first_us > report.kernel_passes[3].start_us
-        assert [one.state for one in report.passes].count("kernels alone") == 6
+        assert [one.state for one in report.passes].count(PassState.KERNELS_ALONE) == 6
         assert len(report.passes) == 13
 
 

@@ -37,7 +37,7 @@ from dld_tui.core.tune.changes import (
     usable_changes,
 )
 from dld_tui.core.tune.gain import Gain, GainRow
-from dld_tui.core.tune.result import TIME_UP, TuneResult, load_result, result_lines, tune_document
+from dld_tui.core.tune.result import TuneResult, load_result, no_time, result_lines, tune_document
 from tests.support.models import write
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -304,7 +304,7 @@ def test_rewrite_rules_that_failed_are_tried_again_too(
     ):
         for _ in range(2):
             list(tuning._converted([change]))
-            assert tuning._journal.made(change.id) is None
+            assert not tuning._journal.is_made(change.id)
 
 
 def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
@@ -465,7 +465,7 @@ def test_the_budget_holds_for_a_model_that_takes_longer_than_it(
     assert time.monotonic() - begin < 7
     assert (result.best, result.is_whole, result.is_faster) == ("as it is", False, False)
     state = "loaded" if again == "loading" else "run"
-    assert result.candidates[0].problem == f"{TIME_UP} before the original model was {state}"
+    assert result.candidates[0].problem == no_time(f"before the original model was {state}").text
     assert result.candidates[0].state == "not tried"
 
 
@@ -482,7 +482,7 @@ def test_a_candidate_whose_loading_does_not_fit_is_not_started(
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
         setup = tuning._base.with_change(one_thread)
         list(tuning._admitted("settings", [setup], 1.0))
-        assert tuning._problems == {setup.key: f"{TIME_UP} before it was measured"}
+        assert tuning._problems == {setup.key: no_time("before it was measured")}
         assert (tuning._is_whole, tuning._made) == (False, {})
 
 
@@ -500,7 +500,7 @@ def test_only_so_many_candidates_are_loaded_as_can_race(
         monkeypatch.setattr(tuning, "_left", lambda share=None: 19.0)
         list(tuning._admitted("settings", setups, 1.0))
         assert [*tuning._made] == [setup.key for setup in setups[:3]]
-        assert tuning._problems == {setups[3].key: f"{TIME_UP} before it was measured"}
+        assert tuning._problems == {setups[3].key: no_time("before it was measured")}
 
 
 def test_a_pass_that_does_not_end_ends_the_race_and_not_the_result(
@@ -555,7 +555,7 @@ def test_a_slow_model_is_converted_in_a_process_that_can_be_stopped(
         tuning._make_inputs()
         monkeypatch.setattr(tuning, "_left", lambda share=None: 0.05)
         change = next(one for one in CHANGES if one.id == "simplified")
-        assert returned(tuning._convert(change)) == f"{TIME_UP} during the conversion"
+        assert returned(tuning._convert(change)) == no_time("during the conversion")
 
 
 def test_profiles_that_do_not_fit_take_nothing_from_the_claim(

@@ -183,7 +183,7 @@ def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
         "The board slows down: over-current oc3 (3 times)",
     }
     with report:
-        (note,) = [one for one in report.notes if one.level == "warning"]
+        (note,) = [one for one in report.notes if one.kind == "warning"]
         assert note.text.endswith("over-current oc3 (3 times), cpu-throttle-alert.")
         assert any("clocks were held back" in line for line in doubts([subject_of(report)]))
         facts = {one.name: one for one in measured_facts(report)}

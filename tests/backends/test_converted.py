@@ -19,7 +19,7 @@ pytest.importorskip("onnxruntime")
 
 
 def notes_of(*of: Any, **more: Any) -> list[str]:
-    return list(result_of(verification.verify(*of, **more)))
+    return [note.text for note in result_of(verification.verify(*of, **more))]
 
 
 def test_a_good_model_is_loaded_and_run(tmp_path: Path) -> None:

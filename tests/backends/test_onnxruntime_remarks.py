@@ -14,7 +14,7 @@ def test_nodes_on_the_cpu_are_named() -> None:
     found = fallback_notes([*kernels("CUDA", "conv"), *kernels("CPU", "up", "\x1b[2Jdown")], "CUDA")
 
     (note,) = found
-    assert note.level == "warning"
+    assert note.kind == "warning"
     assert note.text.startswith("2 of 3 nodes ran on the CPU: up (Resize), ")
     assert "\x1b" not in note.text
 

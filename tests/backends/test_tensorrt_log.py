@@ -9,6 +9,7 @@ from dld_tui.backends.tensorrt.library import using
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Log
+from dld_tui.core.notes import NoteKind
 from tests.support.fake_tensorrt import fake_tensorrt
 
 
@@ -23,21 +24,25 @@ def said_by(take: list[tuple[str, str]], *, verbose: bool = False) -> list[Log]:
 
 def test_levels_and_foreign_text() -> None:
     said = said_by([("INFO", "begin\x1b[1m\n  and go"), ("WARNING", "slow"), ("ERROR", "bad")])
-    assert said == [Log("begin\\x1b[1m and go"), Log("slow", "warning"), Log("bad", "error")]
+    assert said == [
+        Log("begin\\x1b[1m and go"),
+        Log("slow", NoteKind.WARNING),
+        Log("bad", NoteKind.ERROR),
+    ]
 
 
 def test_verbose_lines_are_said_when_asked() -> None:
     lines = [("VERBOSE", "tactic 1"), ("INFO", "done")]
     assert said_by(lines) == [Log("done")]
-    assert said_by(lines, verbose=True) == [Log("tactic 1", "debug"), Log("done")]
+    assert said_by(lines, verbose=True) == [Log("tactic 1", NoteKind.DEBUG), Log("done")]
 
 
 def test_repeated_lines_are_counted() -> None:
     said = said_by([("WARNING", "again"), ("INFO", "other"), *[("WARNING", "again")] * 3])
     assert said == [
-        Log("again", "warning"),
+        Log("again", NoteKind.WARNING),
         Log("other"),
-        Log("said 4 times: again", "warning"),
+        Log("said 4 times: again", NoteKind.WARNING),
     ]
 
 
@@ -95,4 +100,4 @@ def test_the_logger_of_the_library() -> None:
         logger = logger_of(BuildLog(None, said.append))
         logger.log(trt.ILogger.Severity.INTERNAL_ERROR, "bad")
         logger.log(trt.ILogger.Severity.VERBOSE, "detail")
-    assert said == [Log("bad", "error")]
+    assert said == [Log("bad", NoteKind.ERROR)]

@@ -31,6 +31,7 @@ pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.conversion.verification import Question, ValueCheck, verify
 from dld_tui.core.document import Document
+from dld_tui.core.notes import texts
 
 CLIPPED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -68,7 +69,7 @@ def notes_of(original: Document, result: Document, folder: Path) -> list[str]:
     notes: list[str] = []
 
     def take() -> Iterator[Event]:
-        notes.extend((yield from verify(original, result, folder / "out.onnx")))
+        notes.extend(texts((yield from verify(original, result, folder / "out.onnx"))))
 
     list(take())
     return notes

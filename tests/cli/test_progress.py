@@ -5,6 +5,7 @@ import pytest
 from dld_tui.cli.jobs import progress
 from dld_tui.cli.jobs.progress import ProgressReporter, progress_text
 from dld_tui.core.events import Log, Metric, Progress
+from dld_tui.core.notes import NoteKind
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,12 @@ def test_progress_text(event: Progress, text: str) -> None:
 
 def test_without_a_terminal_only_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressReporter() as shown:
-        for event in (Progress(1, 2), Log("plain"), Log("odd\x1b[1m", "warning"), Metric("m", 1)):
+        for event in (
+            Progress(1, 2),
+            Log("plain"),
+            Log("odd\x1b[1m", NoteKind.WARNING),
+            Metric("m", 1),
+        ):
             shown.event(event)
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "odd\\x1b[1m\n")
@@ -36,7 +42,7 @@ def test_in_a_terminal_progress_is_one_line_that_goes_away(
     with ProgressReporter() as shown:
         shown.event(Progress(1, 4, "steps", "a long stage"))
         shown.event(Log("note"))
-        shown.event(Log("quiet", "debug"))
+        shown.event(Log("quiet", NoteKind.DEBUG))
     line = "\r\x1b[Ka long sta…"
     assert capsys.readouterr().err == f"{line}\r\x1b[Knote\n{line}\r\x1b[K"
 
@@ -64,9 +70,9 @@ def test_raw_lines_of_a_runtime_become_one_with_a_count(
     line = "2026-01-02 03:04:05.6 [W:onnxruntime:, graph.cc:4437 CleanUnused] Removing {}\x1b[1m"
     with ProgressReporter() as shown:
         for name in ("a", "b", "c"):
-            shown.event(Log(line.format(name), "warning"))
-        shown.event(Log(line.replace("graph.cc", "other.cc").format("d"), "warning"))
-        shown.event(Log(line.replace("[W", "[I").format("e"), "info"))
+            shown.event(Log(line.format(name), NoteKind.WARNING))
+        shown.event(Log(line.replace("graph.cc", "other.cc").format("d"), NoteKind.WARNING))
+        shown.event(Log(line.replace("[W", "[I").format("e"), NoteKind.INFO))
     assert capsys.readouterr().err.splitlines() == [
         "ONNX Runtime: Removing a\\x1b[1m (and 2 lines like it)",
         "ONNX Runtime: Removing d\\x1b[1m",

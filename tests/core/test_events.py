@@ -28,13 +28,14 @@ from dld_tui.core.events import (
     events_of,
     result_of,
 )
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import NodePlace
 
 EVENTS: list[Event] = [
     Started("profile", "Profile"),
     Progress(1),
     Progress(0.5, 2, "s", "Measuring"),
-    Log("é\x1b[0m\n", "warning"),
+    Log("é\x1b[0m\n", NoteKind.WARNING),
     Metric("latency", 1.25, "ms"),
     Part({"types": {"a": ["float32", None]}}),
     Finished({"report": "a", "list": [1, None, {"x": True}]}),

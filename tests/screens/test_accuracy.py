@@ -16,7 +16,7 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.base_pages import ListTable
-from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
+from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -73,7 +73,7 @@ async def test_the_tensors_and_their_verdict(tmp_path: Path, size: tuple[int, in
         assert names(page) == ["y"]
         await session.pilot.press("d")
         assert page.row is not None
-        assert (page.row.name, page.filter) == ("b", "all tensors")
+        assert (page.row.name, page.filter) == ("b", Filter.ALL)
 
         await session.pilot.press("enter")
         await session.until(lambda: session.app.page is session.screen)

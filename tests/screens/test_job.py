@@ -10,6 +10,7 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity import jobs as job_module
 from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen, LogView
@@ -60,7 +61,7 @@ async def test_progress_metrics_and_log_are_shown() -> None:
             Started("fake"),
             Progress(25, 100, "passes", "Warming up"),
             Metric("latency", 2.44, "ms"),
-            Log(f"library: {HOSTILE}{ESCAPE}", "warning"),
+            Log(f"library: {HOSTILE}{ESCAPE}", NoteKind.WARNING),
         ],
         hold=True,
     )

@@ -207,10 +207,10 @@ def test_a_report_comes_with_what_the_screen_needs(tmp_path: Path) -> None:
         assert loaded.timeline.find(0) is not None
         assert [group.key for group in loaded.types] == [g.key for g in report.groups("type")]
     assert loaded.model_problem == "the model no longer exists"
-    texts = [one.text for one in loaded.advice]
+    texts = [one.text for one in loaded.notes]
     assert "made by a test" in texts
     assert "killed by a test" in texts
-    warnings = [one for one in loaded.advice if one.level == "warning"]
+    warnings = [one for one in loaded.notes if one.kind == "warning"]
     assert any("p99 of 20 passes" in one.text for one in warnings)
 
 

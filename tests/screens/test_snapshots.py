@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.events import Failed, Log, Progress
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.activity.jobs import JobScreen
 from dld_tui.screens.home import welcome
@@ -55,7 +56,7 @@ def test_failed_job_in_ascii(snap_compare: Any) -> None:
     job = ScriptedJob(
         [
             Progress(40, 100, "passes", "Measuring latency"),
-            Log("a library says something", "warning"),
+            Log("a library says something", NoteKind.WARNING),
             Failed("out of memory", HOSTILE, "Use a smaller batch", "Traceback …\n  line 2"),
         ]
     )

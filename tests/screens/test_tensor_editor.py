@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document.packed_weights import WEIGHT_VIEWS, weight_views
+from dld_tui.core.document.packed_weights import WeightPart, weight_views
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings import config
@@ -337,7 +337,7 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
         weight = weight_views(scope, "layers.0.q.q")
         assert weight is not None
         values = weight.matrix().T
-        for name in (*WEIGHT_VIEWS, "as stored"):
+        for name in (*WeightPart, "as stored"):
             await session.pilot.press("d")
             await session.until(lambda name=name: name in session.text)  # type: ignore[misc]
             if name == "dequantized":

@@ -15,7 +15,7 @@ import pytest
 
 from dld_tui import screens
 from dld_tui.core.codec import encode
-from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.preview import preview
 from dld_tui.core.files.recognise import FileKind, recognise
@@ -24,6 +24,7 @@ from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
 from dld_tui.core.tune.result import (
     COLUMNS,
     Candidate,
+    CandidateState,
     Code,
     TuneResult,
     cpp_code,
@@ -42,12 +43,16 @@ from tests.support import models
 from tests.support.workspace import NARROW, opened
 
 CANDIDATES = (
-    Candidate("as it is", "original model", 12.0, 1.0, 36, "in the race"),
-    Candidate("int8-dynamic", "dynamic int8", 5.0, 0.5, 24, "best", "", "SNR 36 dB"),
-    Candidate("threads-1", "1 thread", 19.0, 1.6, 2, "slower", "", "the same"),
-    Candidate("fp16", "fp16", None, None, 0, "no change", "there is nothing to change"),
+    Candidate("as it is", "original model", 12.0, 1.0, 36, CandidateState.IN_RACE),
+    Candidate("int8-dynamic", "dynamic int8", 5.0, 0.5, 24, CandidateState.BEST, "", "SNR 36 dB"),
+    Candidate(
+        "threads-1", "1 thread", 19.0, 1.6, 2, CandidateState.SLOWER, "", "the same", identical=True
+    ),
+    Candidate(
+        "fp16", "fp16", None, None, 0, CandidateState.NO_CHANGE, "there is nothing to change"
+    ),
 )
-CONFIRMED = GateRow("end to end", 10.0, 5.0, -50.0, -51.0, -49.0, "faster")
+CONFIRMED = GateRow("end to end", 10.0, 5.0, -50.0, -51.0, -49.0, Verdict.FASTER)
 
 
 def found(folder: Path, *, model: bool = True, confirmed: GateRow | None = CONFIRMED) -> TuneResult:
@@ -85,7 +90,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     parts = dict(result_parts(result))
     assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
     assert parts["Closest"] == ("dynamic int8, 2.00× in its race: may be noise")
-    rough = GateRow("end to end", 10.0, 7.0, -29.0, -51.0, 36.6, "no difference")
+    rough = GateRow("end to end", 10.0, 7.0, -29.0, -51.0, 36.6, Verdict.NO_DIFFERENCE)
     told = dict(result_parts(replace(result, confirmed=rough, other_busy_threads=1.1)))
     assert told["Closest"] == ("dynamic int8, -29.0 % (-51.0 to +36.6): may be noise")
     assert told["Note"].startswith("other programs kept 1.1 hardware threads busy:")
@@ -114,7 +119,7 @@ def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Pa
     begin = "dynamic int8"
     ends = ("1 thread", "2 threads", "work in small blocks", "denormal numbers are zero")
     many = tuple(
-        Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, "slower")
+        Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, CandidateState.SLOWER)
         for at, end in enumerate(ends)
     )
     view = TableView(tune_table(replace(found(tmp_path), candidates=(CANDIDATES[0], *many))))

@@ -12,6 +12,7 @@ import pytest
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.edits.model_swap import keep_model
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.notes import plain_notes
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
@@ -22,6 +23,7 @@ from tests.screens.test_workspace_modify import form
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
+DONE = plain_notes(["done"])
 OTHER = models.CHAIN.replace("[second] b = Add(a, w)", "[more] m = Neg(a) [second] b = Add(m, w)")
 
 
@@ -37,7 +39,7 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         screen = session.screen
         await session.go("third")
         screen.explorer.list.set_marks({screen.document.main.nodes[0]})
-        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
+        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         assert "one edit: convert it" in session.text
         assert screen.tab_dirty
@@ -62,7 +64,7 @@ async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
         session.app.push_screen(FunctionsScreen(screen.history))
         session.app.push_screen(InitializersScreen(screen.history, screen.document.functions[0]))
         await session.until(lambda: isinstance(session.app.screen, InitializersScreen))
-        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
+        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.pilot.press("enter")
         await session.until(lambda: "unused" in session.text)  # the scope is gone: those of all
@@ -81,7 +83,7 @@ async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_as
         (tmp_path / "aside.onnx").write_text("mine")
         result = result_of(session, tmp_path)
         screen.history.edit("rename_node", scope=[], node="first", name="one")
-        screen.apply_conversion.apply(result, ["done"], is_current=False)
+        screen.apply_conversion.apply(result, DONE, is_current=False)
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         assert "The model was edited meanwhile" in session.text
         assert len(screen.document.history.done) == 1
@@ -146,7 +148,7 @@ async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> N
         assert screen.graph.model is not None
         assert screen.graph.model.view is GraphView.FOCUS
         assert at() == ("third", "third")
-        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
+        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.until(lambda: at() == ("third", "third"))
         assert len(screen.document.main.nodes) == 5

@@ -10,9 +10,10 @@ import pytest
 
 from dld_tui.core.conversion.result import TensorLosses
 from dld_tui.core.document.payloads import reference
+from dld_tui.core.notes import texts
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
-from dld_tui.screens.workspace.conversion import result_lines
+from dld_tui.screens.workspace.conversion import result_notes
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
@@ -133,7 +134,7 @@ async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
 
 
 def test_nothing_lost_is_said() -> None:
-    assert result_lines(TensorLosses("float16", [])) == ["nothing is lost"]
+    assert texts(result_notes(TensorLosses("float16", []))) == ["nothing is lost"]
 
 
 async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from dld_tui.core.report import schema
-from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 from tests.support.report_files import layer
@@ -90,7 +90,7 @@ def make_gpu_report(
         start, stretch = number * every, 2.0 if alone else 1.0
         _add_pass(made, number, start, layers, fallback, absent is None, stretch)
     for number in range(passes, passes + alone):
-        made.add_pass(number, number * every, 1.02 * length, "kernels alone")
+        made.add_pass(number, number * every, 1.02 * length, PassState.KERNELS_ALONE)
         made.add_gpu_events(number, _events(layers, fallback, 1.0))
     if absent is not None:
         made.set_gpu_absent(absent)

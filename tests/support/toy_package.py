@@ -15,7 +15,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.recognise import ReportReader
 from dld_tui.core.params import Param, Setting, param
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.settings.custom_tools import Tool
@@ -101,7 +101,7 @@ def read(path: Path, progress: ProgressCallback | None, cancelled: CancelCheck |
 
     def fill(writer: ReportWriter) -> None:
         took = [1000 * float(ms) for _, ms in lines]
-        writer.add_pass(0, 0.0, sum(took), "measured")
+        writer.add_pass(0, 0.0, sum(took), PassState.MEASURED)
         for at, (name, _) in enumerate(lines):
             layer = writer.add_layer(Layer(name, "Toy"))
             writer.add_samples(0, [(layer, sum(took[:at]), took[at], took[at], 0)])

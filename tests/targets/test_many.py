@@ -8,6 +8,7 @@ from dld_tui.activities.convert import opset
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Cancelled, Log, Progress
+from dld_tui.core.notes import NoteKind
 from dld_tui.targets.registry import named, requests_for
 
 
@@ -38,6 +39,6 @@ def test_what_cannot_run_on_several_targets() -> None:
 
 
 def test_events_say_which_target_they_are_of() -> None:
-    assert named(Log("x", "error"), "box") == Log("box: x", "error")
+    assert named(Log("x", NoteKind.ERROR), "box") == Log("box: x", NoteKind.ERROR)
     assert named(Progress(1, 2, "", "Measuring"), "box").stage == "box: Measuring"  # type: ignore[union-attr]
     assert named(Cancelled(), "box") == Cancelled()

@@ -10,6 +10,7 @@ import pytest
 
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.results import JobsStore, new_id
@@ -37,7 +38,7 @@ def test_events_and_the_result_come_as_from_this_machine(connection: Connection)
     events = list(job.events())
     assert Started("fake", "Fake") in events
     assert Metric("n", 1.0) in events
-    assert Log("[W: careful", "warning") in events
+    assert Log("[W: careful", NoteKind.WARNING) in events
     assert Log("printed") in events
     assert events[-1] == Finished({"a": [1, "x"]})
     assert jobs_there(connection) == []

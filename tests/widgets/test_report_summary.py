@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.measured_facts import MeasuredFact
 from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
@@ -11,7 +12,6 @@ from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.results import report_views
 from dld_tui.widgets.results.report_views import (
-    Advice,
     costliest,
     input_shapes,
     precisions,
@@ -21,7 +21,7 @@ from dld_tui.widgets.results.report_views import (
 from tests.support.report_files import HOSTILE, layer, make_report, writer
 
 
-def shown(path: Path, width: int = 160, advice: tuple[Advice, ...] = ()) -> str:
+def shown(path: Path, width: int = 160, advice: tuple[Note, ...] = ()) -> str:
     with Report.open(path) as report:
         lines = summary_lines(report, advice, width)
     return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
@@ -50,7 +50,7 @@ def test_summary_names_what_was_measured_and_its_figures(tmp_path: Path) -> None
 def test_summary_fits_any_width(tmp_path: Path, width: int) -> None:
     path = make_report(tmp_path / "a.dldprof", names=[HOSTILE * 20])
     with Report.open(path) as report:
-        lines = summary_lines(report, [Advice("word " * 60, "warning")], width)
+        lines = summary_lines(report, [Note(NoteKind.WARNING, "word " * 60)], width)
     assert {width_of(line) for line in lines} == {width}
 
 
@@ -91,7 +91,9 @@ def test_hostile_names_are_shown_safely(tmp_path: Path) -> None:
 
 def test_advice_is_wrapped_and_marked(tmp_path: Path) -> None:
     path = make_report(tmp_path / "a.dldprof")
-    text = shown(path, 60, (Advice("too noisy " * 12, "warning"), Advice("a note")))
+    text = shown(
+        path, 60, (Note(NoteKind.WARNING, "too noisy " * 12), Note(NoteKind.INFO, "a note"))
+    )
     assert " ▲ too noisy" in text
     assert " · a note" in text
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.report.start_up import Stage
@@ -93,13 +94,13 @@ def run(request: Request) -> Iterator[Event]:
         chosen = profiles_for(document, request)
         profiles = chosen.ranges
         for remark in chosen.remarks:
-            yield Log(remark, "warning")
+            yield Log(remark, NoteKind.WARNING)
         log = request.log or request.engine_path.with_suffix(".build.log")
         built = yield from build(library, document, request, profiles, request.engine_path, log)
         yield Progress(0, None, stage="Reading the layers")
         layers, problem = _layer_information(request, library)
         if problem:
-            yield Log(f"The layers are not written: {problem}", "warning")
+            yield Log(f"The layers are not written: {problem}", NoteKind.WARNING)
         record = request.engine_path.with_suffix(".build.json")
         _record(record, request, library, identity.result(), profiles, built)
     yield Finished(

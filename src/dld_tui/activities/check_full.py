@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 LIMIT_S = 120.0
 """The default time limit of each check."""
 
-_VERDICT = "FAILED | Runtime"
-"""In the line that Polygraphy ends with, which does not say why."""
 _LEVELS = {"exception": "error", "warning": "warning"}
 
 
@@ -180,7 +178,7 @@ def _check(
     end = yield from _tool("onnx full check", main, path, report, limit_s)
     if end.status == model_checkers.COMPLAINS and report.exists():
         text = report.read_text(encoding="utf-8", errors="surrogateescape")
-        rule = "onnx:shape-inference" if "InferenceError]" in text else "onnx:checker"
+        rule = "onnx:shape-inference" if model_checkers.is_of_inference(text) else "onnx:checker"
         remarks = labels.messages(text.replace(str(path), "the model"))
         return [ToolFinding("error", rule, remark) for remark in remarks]
     return _odd_end("onnx", end, limit_s) if end.status != 0 else []
@@ -211,6 +209,7 @@ def _lint(
 
 
 def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
+    from dld_tui.backends.model_checkers import last_words
     from dld_tui.core.document.locations import LocatedMessage
     from dld_tui.core.text import clip, visible
 
@@ -226,8 +225,7 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
                 "error", f"{tool}:crash", LocatedMessage(f"the check crashed ({end.crashed})")
             )
         ]
-    lines = [line for line in end.output.splitlines() if line.strip() and _VERDICT not in line]
-    last = lines[-1] if lines else "without a word"
+    last = last_words(end.output) or "without a word"
     message = clip(visible(" ".join(last.split())), 400)
     return [ToolFinding("error", f"{tool}:failed", LocatedMessage(f"the check failed: {message}"))]
 

@@ -22,6 +22,7 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.roles import writes_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
@@ -324,7 +325,7 @@ class _Run:
             yield Log(
                 f"{mismatches[0].message}{more}: what the model itself says is measured;"
                 " `dld check` of the folder names all",
-                "warning",
+                NoteKind.WARNING,
             )
 
     def _check_lengths(self, decoder: Decoder, prompts: list[int]) -> None:

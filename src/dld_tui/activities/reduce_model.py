@@ -22,6 +22,7 @@ from dld_tui.core.conversion.reduction import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import param, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.trials import (
@@ -168,7 +169,7 @@ def _typed(document: Document, path: Path) -> Iterator[Event]:
         model = onnx.ModelProto.FromString(skeleton_bytes(document))
         store_types(document, infer_types(model, path)[0])
     except ActivityError as error:
-        yield Log(visible(str(error)), "warning")
+        yield Log(visible(str(error)), NoteKind.WARNING)
 
 
 class _Reducing:
@@ -221,7 +222,7 @@ class _Reducing:
             )
         self._write(smallest, self._request.output)
         for note in (*limit_notes(found, "node"), *unknown_notes(found, "node")):
-            yield Log(note, "warning")
+            yield Log(note, NoteKind.WARNING)
         yield Finished(
             Reduction(
                 self._request.output.absolute(), len(self._labels), len(smallest),

@@ -19,6 +19,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.files.writer import put_in_place
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import param
 from dld_tui.core.settings.custom_tools import (
     DEFAULT_LIMIT_S,
@@ -142,13 +143,13 @@ def _run(
     folder = Path(os.path.expanduser(filled(tool.folder, {"Folder": home}) or home))
     if not folder.is_absolute() or not folder.is_dir():
         raise UsageError("the working folder does not exist or is not absolute", where=str(folder))
-    yield Log(f"$ {shlex.join(command)}", "debug")
+    yield Log(f"$ {shlex.join(command)}", NoteKind.DEBUG)
     end = yield from run_program(command, folder, tool.limit)
     _judge(tool, end)
     files: list[Path] = []
     if output is not None:
         files, remarks = _publish(tool, staging, output, request.replace)
-        yield from (Log(remark, "warning") for remark in remarks)
+        yield from (Log(remark, NoteKind.WARNING) for remark in remarks)
     seconds = round(end.seconds, 3)
     yield Finished(Result(tool.name, output, files, seconds, end.lines, end.left_out))
 

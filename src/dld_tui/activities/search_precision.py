@@ -24,6 +24,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json
 
 if TYPE_CHECKING:
@@ -421,7 +422,7 @@ class _Search:
         if kept is not None:
             self._write_script(kept, edits)
         for note in unknown_notes(found, "node"):
-            yield Log(note, "warning")
+            yield Log(note, NoteKind.WARNING)
         yield Finished(
             PrecisionReport(
                 request.precision,

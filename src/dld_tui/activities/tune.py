@@ -33,10 +33,19 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress, events_of
 from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
-from dld_tui.core.tune.result import NOTHING, TIME_UP, TuneResult, candidates
+from dld_tui.core.tune.result import (
+    NOTHING,
+    CandidateState,
+    Closeness,
+    Exclusion,
+    TuneResult,
+    candidates,
+    no_time,
+)
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -59,7 +68,7 @@ _LEAST_PASSES = 3
 _PROCESS_S, _SLACK_S = 1.0, 5.0
 """What a process takes to start, and how much more a busy machine may need for a pair before it
 measures less."""
-_NO_TIME = f"{TIME_UP} before it was measured"
+_NO_TIME = no_time("before it was measured")
 _NOT_PROFILED = "The budget was spent before both could be profiled."
 _CONVERTING = 0.5
 """Share of the other time after which no conversion is started any more."""
@@ -274,12 +283,12 @@ class _Tuning:
         self._pass_s = 0.0
         """What a pass of the original model takes, by the longest of the first ones."""
         self._renewing_s = 0.0
-        self._problems: dict[str, str] = {}
+        self._problems: dict[str, Exclusion] = {}
         self._failed: set[str] = set()
         """Changes whose conversion failed (a full disk, say): a resumed run tries them again."""
         self._judged: set[str] = set()
         """Candidates whose outputs were compared."""
-        self._near: dict[str, str] = {}
+        self._near: dict[str, Closeness] = {}
         self._setups: dict[str, Setup] = {self._base.key: self._base}
         self._races: list[Race] = []
         self._is_whole = True
@@ -323,7 +332,7 @@ class _Tuning:
         except TimeLimitError:
             self._is_whole = False
             took = "run" if self._first is not None else "loaded"
-            self._problems[self._base.key] = f"{TIME_UP} before the original model was {took}"
+            self._problems[self._base.key] = no_time(f"before the original model was {took}")
             yield from self._finished(self._base, None)
             return
         known = self._changes()
@@ -547,53 +556,59 @@ class _Tuning:
             yield Progress(at, len(changes), "conversions", change.title)
             setup = self._base.with_change(change)
             self._setups[setup.key] = setup
-            known = self._journal.made(change.id)
-            if known is None and self._left(_CONVERTING) <= 0:
+            is_made = self._journal.is_made(change.id)
+            if not is_made and self._left(_CONVERTING) <= 0:
                 self._is_whole = False
                 self._problems[setup.key] = _NO_TIME
                 continue
-            if known is None:
+            if is_made:
+                excluded = self._journal.exclusion(change.id)
+            else:
                 with self._doing("converting"):
-                    known = yield from self._convert(change)
-                if known.startswith(TIME_UP):
+                    excluded = yield from self._convert(change)
+                if excluded is not None and excluded.state is CandidateState.NOT_TRIED:
                     self._is_whole = False
                 elif change.id not in self._failed:
-                    self._journal.add_made(change.id, known)
-            if known:
-                self._problems[setup.key] = known
-                yield Log(f"{change.title}: {known}")
+                    self._journal.add_made(change.id, excluded)
+            if excluded is not None:
+                self._problems[setup.key] = excluded
+                yield Log(f"{change.title}: {excluded.text}")
             else:
                 found.append(replace(setup, model=self._journal.model(change.id)))
                 self._setups[setup.key] = found[-1]
         return found
 
-    def _convert(self, change: Change) -> Generator[Event, None, str]:
-        """Make a model; return why it does not count, empty where it does."""
-        problem = yield from self._try_convert(change, repair=False)
-        can_help = bool(problem) and problem != NOTHING and change.repairs
-        if can_help and self._left(_CONVERTING) > 0:
-            yield Log(f"{change.title}: {problem}; trying again without the nodes that cause it")
-            problem = yield from self._try_convert(change, repair=True)
-        return problem
+    def _convert(self, change: Change) -> Generator[Event, None, Exclusion | None]:
+        """Make a model; return why it does not count, None where it does."""
+        excluded = yield from self._try_convert(change, repair=False)
+        if excluded is None or excluded.state is CandidateState.NO_CHANGE or not change.repairs:
+            return excluded
+        if self._left(_CONVERTING) > 0:
+            again = "trying again without the nodes that cause it"
+            yield Log(f"{change.title}: {excluded.text}; {again}")
+            excluded = yield from self._try_convert(change, repair=True)
+        return excluded
 
-    def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
+    def _try_convert(
+        self, change: Change, *, repair: bool
+    ) -> Generator[Event, None, Exclusion | None]:
         steps = self._rewritten(change) if change.rules else self._verified(change, repair=repair)
         try:
             with contextlib.closing(steps):
-                problem = yield from steps
+                excluded = yield from steps
         except TimeLimitError:
-            return f"{TIME_UP} during the conversion"
+            return no_time("during the conversion")
         except CancelledError:
             raise
         except DldError as error:
-            problem = visible(error.message)
+            excluded = _failed(error.message)
             self._failed.add(change.id)
         # Where the time is up, a conversion can blame the outputs that it could not compare.
-        is_late = bool(problem) and self._left(_MODELS) <= 0
-        return f"{TIME_UP} during the conversion" if is_late else problem
+        is_late = excluded is not None and self._left(_MODELS) <= 0
+        return no_time("during the conversion") if is_late else excluded
 
-    def _rewritten(self, change: Change) -> Generator[Event, None, str]:
-        """Apply rewrite rules; return why the result does not count, empty where it does.
+    def _rewritten(self, change: Change) -> Generator[Event, None, Exclusion | None]:
+        """Apply rewrite rules; return why the result does not count, None where it does.
 
         Its outputs are compared when it races.
         """
@@ -609,9 +624,11 @@ class _Tuning:
             if _operators(result) == _operators(self._document):
                 return NOTHING
             _write_model(result, self._journal.model(change.id))
-        return ""
+        return None
 
-    def _verified(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
+    def _verified(
+        self, change: Change, *, repair: bool
+    ) -> Generator[Event, None, Exclusion | None]:
         """Run a conversion, which compares outputs; return why the result does not count."""
         values: dict[str, JSON] = {
             "model": str(self._base.model), "output": str(self._journal.model(change.id)),
@@ -698,7 +715,7 @@ class _Tuning:
             out = race.add_round(figures, self._may_win)
             for name in set(self._problems) - before:
                 self._made[name].close()
-                yield Log(f"{self._setups[name].title}: {self._problems[name]}")
+                yield Log(f"{self._setups[name].title}: {self._problems[name].text}")
             yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing {stage}")
             best = race.best
             yield Metric("best", race.figures[best][-1], "ms")
@@ -729,7 +746,7 @@ class _Tuning:
         turn_s = self._turn_s(len(setups))
         for at, setup in enumerate(setups):
             key = setup.key
-            if self._problems.get(key) == _NO_TIME:  # in an earlier stage
+            if self._problems.get(key) is _NO_TIME:  # in an earlier stage
                 del self._problems[key]
             if key in self._made or key in self._problems:
                 continue
@@ -755,9 +772,9 @@ class _Tuning:
             except DldError as error:
                 if not setup.changes:
                     raise
-                self._problems[key] = visible(error.message)
+                self._problems[key] = _failed(error.message)
             if key in self._problems:
-                yield Log(f"{setup.title}: {self._problems[key]}")
+                yield Log(f"{setup.title}: {self._problems[key].text}")
 
     def _turn_s(self, count: int) -> float:
         """Return how long a turn of so many candidates takes at least, by the original model."""
@@ -783,21 +800,21 @@ class _Tuning:
                         self._problems |= self._compared(setup, contestant)
             except TimeLimitError:
                 self._is_whole = False
-                self._problems[key] = f"{TIME_UP} before its outputs were compared"
+                self._problems[key] = no_time("before its outputs were compared")
             except DldError as error:
-                self._problems[key] = visible(error.message)
+                self._problems[key] = _failed(error.message)
             if not was_open:
                 contestant.close()
         return key not in self._problems
 
-    def _compared(self, setup: Setup, contestant: Contestant) -> dict[str, str]:
+    def _compared(self, setup: Setup, contestant: Contestant) -> dict[str, Exclusion]:
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
         from dld_tui.core.accuracy.statistics import Tolerances
 
         if not setup.changes:
             return {}
         if not self._reference:
-            return {setup.key: "an output has a type that cannot be compared"}
+            return {setup.key: _failed("an output has a type that cannot be compared")}
         outputs = contestant.outputs()
         if setup.batch > 1:
             pairs = zip(outputs, self._reference, strict=True)
@@ -806,7 +823,7 @@ class _Tuning:
         near = self._strict or Tolerances(setup.criteria.tolerance)
         problem, figure = accuracy(self._reference, outputs, near, criteria)
         self._near[setup.key] = figure
-        return {setup.key: visible(problem)} if problem else {}
+        return {setup.key: _failed(problem)} if problem else {}
 
     def _holds(self, count: int) -> bool:
         return self._weight_bytes * count <= _HELD_BYTES
@@ -893,7 +910,7 @@ class _Tuning:
         if len(pairs) < LEAST_RUNS:
             self._is_whole = False
             took = fmt.duration(LEAST_RUNS * self._pair_s())
-            yield Log(f"{winner.title}: not confirmed, which takes about {took}", "warning")
+            yield Log(f"{winner.title}: not confirmed, which takes about {took}", NoteKind.WARNING)
             return None
         times = compared_times(pairs)
         return judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
@@ -954,7 +971,7 @@ class _Tuning:
         asked = self._request
         path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))
         path = path.absolute()
-        is_faster = confirmed is not None and confirmed.verdict == "faster"
+        is_faster = confirmed is not None and confirmed.is_faster
         chosen = winner if is_faster else self._base
         model, reports = None, list[str]()
         why: list[str] = []
@@ -1122,23 +1139,27 @@ def _listed(texts: Sequence[str]) -> list[str]:
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
 
-def _value_problem(result: object) -> str:
-    """Return why the result of a conversion does not count, empty where it does."""
+def _failed(why: str) -> Exclusion:
+    return Exclusion(CandidateState.FAILED, visible(why))
+
+
+def _value_problem(result: object) -> Exclusion | None:
+    """Return why the result of a conversion does not count, None where it does."""
     from dld_tui.core.conversion.result import NotCompared, VerifiedResult
 
     if not isinstance(result, VerifiedResult):
-        return "not compared"
-    if any(note.startswith("nothing was quantized") for note in result.notes):
+        return _failed("not compared")
+    if result.unchanged:
         return NOTHING
     if isinstance(result.values, NotCompared):
-        why = result.values.skipped
-        return NOTHING if why == "nothing was changed" else f"not compared: {visible(why)}"
+        return _failed(f"not compared: {result.values.skipped}")
     wrong = (
-        f"output {visible(name)}: {visible(error.problem)}"
+        f"output {name}: {error.problem}"
         for name, error in result.values.outputs.items()
         if error.problem
     )
-    return next(wrong, "")
+    problem = next(wrong, "")
+    return _failed(problem) if problem else None
 
 
 def _difference(gain: Gain | str, confirmed: GateRow) -> float:

@@ -281,7 +281,7 @@ class _Searching:
         confirmed, engine = None, None
         if best is not None and best is not default and not default.problem:
             confirmed = yield from self._confirmed(default.route, best.route)
-            if confirmed.verdict == "faster":
+            if confirmed.is_faster:
                 engine = self._keep(best.route)
         shutil.rmtree(self._folder, ignore_errors=True)
         yield Finished(

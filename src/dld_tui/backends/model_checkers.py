@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,22 @@ def check_with_onnx() -> None:
         with open(report, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(str(error))
         sys.exit(COMPLAINS)
+
+
+_OF_INFERENCE = re.compile(r"InferenceError\]")
+_VERDICT = "FAILED | Runtime"
+"""In the line that Polygraphy ends with, which does not say why."""
+
+
+def is_of_inference(message: str) -> bool:
+    """Return whether a complaint of onnx is of its shape inference."""
+    return _OF_INFERENCE.search(message) is not None
+
+
+def last_words(output: str) -> str:
+    """Return the last line that a check printed, but for the verdict; empty without one."""
+    lines = [line for line in output.splitlines() if line.strip() and _VERDICT not in line]
+    return lines[-1] if lines else ""
 
 
 INSTALL_LINT = "pip install 'dld-tui[polygraphy]'"

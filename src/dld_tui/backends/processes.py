@@ -29,6 +29,7 @@ from typing import IO
 from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, says_no_memory
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.text import clip, visible
 
 _LOOK_S = 0.1
@@ -361,7 +362,7 @@ class _Output:
             self._add(bytes(self._line))
         yield from self._events
         if self._untold > len(self._last):
-            yield Log(f"{self._untold - len(self._last):,} lines are not shown", "warning")
+            yield Log(f"{self._untold - len(self._last):,} lines are not shown", NoteKind.WARNING)
         for text in self._last:
             yield Log(text)
         self.left_out -= len(self._last)
@@ -381,7 +382,7 @@ class _Output:
             return
         self._allowed -= 1
         if self._untold:
-            self._events.append(Log(f"{self._untold:,} lines are not shown", "warning"))
+            self._events.append(Log(f"{self._untold:,} lines are not shown", NoteKind.WARNING))
             self._untold = 0
             self._last.clear()
         self._events.append(Log(text))

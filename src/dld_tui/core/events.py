@@ -25,6 +25,7 @@ from dld_tui.core.errors import (
     UnavailableError,
     UsageError,
 )
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import NodePlace
 
 E = TypeVar("E")
@@ -67,11 +68,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Log:
-    """A line for people. `text` may come from a library or a host: untrusted text."""
+    """A note on its way from a job: a line for people.
+
+    `text` may come from a library or a host: untrusted text.
+    """
 
     text: str
-    level: str = "info"
-    """``debug``, ``info``, ``warning`` or ``error``."""
+    level: NoteKind = NoteKind.INFO
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Metric, Progress, events_of
 from dld_tui.core.machine.environment import package_version
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings.paths import cache_dir, ensure
 from dld_tui.core.types import JSON
 
@@ -424,7 +425,9 @@ class Trials(Generic[Q, R]):
         if before is not None and before.answer is not outcome.answer:
             words = self._words.of(before), self._words.of(outcome)
             self.changed.append(f"{self._describe(question)}: {words[0]}, then {words[1]}")
-            yield Log(f"the outcome changed when it was repeated: {self.changed[-1]}", "warning")
+            yield Log(
+                f"the outcome changed when it was repeated: {self.changed[-1]}", NoteKind.WARNING
+            )
         return outcome
 
     def _make(

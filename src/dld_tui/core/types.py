@@ -26,6 +26,7 @@ class TextEnum(str, Enum):
     """A state with the word that JSON and people see. Compare members, never their words."""
 
     __str__ = str.__str__
+    __hash__ = str.__hash__  # equal to its word, also as a key
 
 
 @dataclass(frozen=True)

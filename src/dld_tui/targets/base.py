@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, overload
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON
 
 AnyJob = TypeVar("AnyJob", bound="Job")
@@ -136,7 +137,13 @@ class Target(Protocol):
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _LEVEL = re.compile(r"\[([VIWEF])(?:[:\]])")
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-_LEVELS = {"V": "debug", "I": "info", "W": "warning", "E": "error", "F": "error"}
+_LEVELS = {
+    "V": NoteKind.DEBUG,
+    "I": NoteKind.INFO,
+    "W": NoteKind.WARNING,
+    "E": NoteKind.ERROR,
+    "F": NoteKind.ERROR,
+}
 
 
 _HARMLESS = tuple(
@@ -183,7 +190,7 @@ class LineCutter:
         return line
 
 
-def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
+def log_text(line: bytes, limit: int = 4000) -> tuple[str, NoteKind]:
     """Return the text and the level of a line that a library printed; no text for a harmless one.
 
     Colours are removed; a redrawn progress bar is reduced to its last state. The level is
@@ -194,9 +201,9 @@ def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
     if len(text) > limit:
         text = text[:limit] + "…"
     if any(harmless.search(text) for harmless in _HARMLESS):
-        return "", "debug"
+        return "", NoteKind.DEBUG
     mark = _LEVEL.search(text[:200])
-    return text, _LEVELS[mark.group(1)] if mark else "info"
+    return text, _LEVELS[mark.group(1)] if mark else NoteKind.INFO
 
 
 _LIBRARIES = {"onnxruntime": "ONNX Runtime", "tensorrt": "TensorRT", "onnx": "onnx"}

@@ -36,6 +36,7 @@ from dld_tui.core.events import (
     event_from_line,
 )
 from dld_tui.core.files.writer import hold_folder, release, sweep
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job, LineCutter, describe_end, log_text
 
@@ -253,7 +254,7 @@ class ProcessJob(Job):
                 return
             self._process.send_signal(number)
             if self._terminal is None:
-                self._ready.append(Log(f"sent {number.name} to the job", "warning"))
+                self._ready.append(Log(f"sent {number.name} to the job", NoteKind.WARNING))
             if number == signal.SIGKILL and self._give_up_at is None:
                 self._give_up_at = now + self._delays.leave
 

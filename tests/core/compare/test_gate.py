@@ -26,6 +26,7 @@ from dld_tui.core.compare.gate import (
     PairTime,
     RunFigures,
     TimePair,
+    Verdict,
     command_pairs,
     compared_times,
     gate_result,
@@ -330,8 +331,8 @@ def test_to_stop_when_it_is_clear_alarms_no_more_and_finds_three_percent(noise: 
         ]
         for middle in (1.0, 1.03)
     }
-    assert verdicts[1.0].count("slower") <= 400 * 0.05
-    assert verdicts[1.03].count("slower") >= 400 * (0.95 if noise < 0.04 else 0.7)
+    assert verdicts[1.0].count(Verdict.SLOWER) <= 400 * 0.05
+    assert verdicts[1.03].count(Verdict.SLOWER) >= 400 * (0.95 if noise < 0.04 else 0.7)
 
 
 def clock_of(seconds: float) -> Callable[[], float]:
@@ -373,7 +374,7 @@ HOSTILE = [
 
 
 def with_names(names: Sequence[str]) -> GateResult:
-    rows = tuple(GateRow(name, 1.0, 2.0, 100.0, 90.0, 110.0, "slower") for name in names)
+    rows = tuple(GateRow(name, 1.0, 2.0, 100.0, 90.0, 110.0, Verdict.SLOWER) for name in names)
     return replace(result(), nodes=rows)
 
 
@@ -439,7 +440,9 @@ def test_a_wide_interval_that_holds_no_difference_says_so() -> None:
 
 
 def test_of_many_nodes_that_changed_those_that_changed_most_are_listed() -> None:
-    rows = tuple(GateRow(f"n{at}", 1.0, 2.0, 100.0, 90.0, 110.0, "slower") for at in range(23))
+    rows = tuple(
+        GateRow(f"n{at}", 1.0, 2.0, 100.0, 90.0, 110.0, Verdict.SLOWER) for at in range(23)
+    )
     found = replace(result(), nodes=rows)
     assert gate_table(found).rows == rows[:20]
     assert more_nodes(found) == "and 3 more nodes that changed"

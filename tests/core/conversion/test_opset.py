@@ -13,10 +13,11 @@ from dld_tui.core.conversion.opset import (
     convert_opset,
     known_versions,
 )
-from dld_tui.core.conversion.result import conversion_lines
+from dld_tui.core.conversion.result import conversion_notes
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import bodies
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.notes import texts
 from tests.support import models
 
 OLD = """
@@ -121,7 +122,7 @@ def test_a_function_that_stands_in_the_way_is_left_and_told() -> None:
     (note,) = report.unconverted
     assert note.startswith("function acme:Twice stays at opset 12: Einsum")
     assert "newer" in note
-    assert "  not converted: function acme:Twice" in "\n".join(conversion_lines(report))
+    assert "  not converted: function acme:Twice" in "\n".join(texts(conversion_notes(report)))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_the_same_version_changes_nothing() -> None:
     model = old()
     assert convert_opset(model, 12) == OpsetChanges(from_=12, to=12)
     assert model == old()
-    assert conversion_lines(OpsetChanges(from_=12, to=12)) == [
+    assert texts(conversion_notes(OpsetChanges(from_=12, to=12))) == [
         "opset 12 to 12: no node had to change"
     ]
 
@@ -213,7 +214,7 @@ def test_the_text_of_a_report() -> None:
     report = OpsetChanges(from_=12, to=18, initializers=1)
     report.changed["ReduceSum"] = 3
     report.added["Constant"] = 1200
-    assert conversion_lines(report) == [
+    assert texts(conversion_notes(report)) == [
         "opset 12 to 18: 3 changed, 1,200 added",
         "  changed  ReduceSum  3",
         "  added    Constant   1,200",

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.packed_weights import (
-    WEIGHT_VIEWS,
+    WeightPart,
     WeightView,
     blocked_weight,
     blocked_weights,
@@ -67,11 +67,11 @@ def check(path: Path, rows: int) -> None:
     at = [slice(size // 3, size - 1) for size in whole.shape]
     np.testing.assert_array_equal(weight.load().window(at), whole[tuple(at)])
     # So is what is read of it as a tensor, row by row.
-    face, flat = WeightView(weight, "dequantized"), whole.reshape(-1)
+    face, flat = WeightView(weight, WeightPart.DEQUANTIZED), whole.reshape(-1)
     for start, count in ((0, None), (3, 5), (len(flat) // 2, len(flat)), (len(flat) - 1, 1)):
         stop = len(flat) if count is None else start + count
         np.testing.assert_array_equal(face.read(start, count), flat[start:stop])
-    levels, scales, zeros = (WeightView(weight, name).read() for name in WEIGHT_VIEWS[:3])
+    levels, scales, zeros = (WeightView(weight, part).read() for part in [*WeightPart][:3])
     np.testing.assert_allclose((levels - zeros) * scales, flat, rtol=1e-6)
     found = weight_views(document.main, weight.scales.name)
     assert found is not None

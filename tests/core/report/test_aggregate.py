@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import pytest
 
+from dld_tui.core.report.records import PassState
 from dld_tui.core.report.statistics import collect, counted_passes, summarise_layers
 
 
 def test_only_measured_passes_count() -> None:
-    assert counted_passes({0: "warm-up", 1: "measured", 2: "incomplete"}) == {1}
+    assert counted_passes(
+        {0: PassState.WARM_UP, 1: PassState.MEASURED, 2: PassState.INCOMPLETE}
+    ) == {1}
 
 
 def test_incomplete_passes_count_when_there_is_nothing_else() -> None:
-    assert counted_passes({0: "warm-up", 1: "incomplete"}) == {1}
+    assert counted_passes({0: PassState.WARM_UP, 1: PassState.INCOMPLETE}) == {1}
     assert counted_passes({}) == set()
 
 

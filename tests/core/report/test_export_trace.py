@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.formats.chrome_trace import trace_lines, write_trace
-from dld_tui.core.report.records import GpuEvent
+from dld_tui.core.report.records import GpuEvent, PassState
 from dld_tui.core.report.report import Report, open_report
 from tests.support.report_files import HOSTILE, layer, make_report, writer
 
@@ -24,7 +24,7 @@ def gpu_report(tmp_path: Path) -> Path:
     number = made.add_layer(layer(0, HOSTILE))
     for index in range(2):
         start = 5000.0 * index + 100
-        made.add_pass(index, start, 1000.0, "measured" if index else "warm-up")
+        made.add_pass(index, start, 1000.0, PassState.MEASURED if index else PassState.WARM_UP)
         made.add_samples(index, [(number, start + 10, 400.0, 400.0, 4711)])
         made.add_gpu_events(
             index,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import as_version_1, gpu_writer, make_gpu_report
@@ -39,11 +39,11 @@ def test_time_on_the_gpu_is_the_median_of_the_sums_of_kernels(path: Path) -> Non
         for name in ("two kernels", "none"):
             report.add_layer(Layer(name, "Conv"))
         for index, took in enumerate((10.0, 20.0, 60.0)):
-            report.add_pass(index, index * 100.0, 90.0, "measured")
+            report.add_pass(index, index * 100.0, 90.0, PassState.MEASURED)
             events = [GpuEvent("s", "kernel", "k", n * 20.0, took, 0) for n in range(2)]
             copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 500.0, 0)
             report.add_gpu_events(index, [*events, copy])
-        report.add_pass(3, 300.0, 90.0, "warm-up")
+        report.add_pass(3, 300.0, 90.0, PassState.WARM_UP)
         report.add_gpu_events(3, [GpuEvent("s", "kernel", "k", 0.0, 9000.0, 0)])
     with Report.open(path) as found:
         assert [layer.gpu_time_ms for layer in found.layers] == [0.04, None]

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.export import report_page
 from dld_tui.core.report.records import GpuEvent, Layer, NodeLink
 from dld_tui.core.report.report import Report
@@ -153,7 +154,7 @@ def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path) -> None:
     made.add_gpu_events(0, [GpuEvent(NASTY, "kernel", NASTY, 0.0, 300.0)])
     counter = made.add_counter(NASTY, NASTY, NASTY, 1.0, "nvml")
     made.add_counter_samples(counter, [(1.0, 1.0), (300.0, 0.5)])
-    made.note(NASTY, "warning")
+    made.note(NASTY, NoteKind.WARNING)
     made.finish()
     with Report.open(tmp_path / "r.dldprof") as report:
         page = report_page(report)

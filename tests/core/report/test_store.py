@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import store
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
@@ -35,7 +36,7 @@ def test_what_is_written_is_read(path: Path) -> None:
         report.add_pass(0, 1000.0, 60.0)
         report.add_samples(0, [(number, 1010.0, 20.0, 15.0, 77)])
         report.add_samples(0, [(number, 1040.0, 10.0, 10.0, 78)])
-        report.note("slow\x1b[31m", "warning")
+        report.note("slow\x1b[31m", NoteKind.WARNING)
         report.set_fact("extra", [1, 2])
         report.set_fact("device", "another")
         report.add_environment({"clock_mhz": 1200})
@@ -49,7 +50,7 @@ def test_what_is_written_is_read(path: Path) -> None:
         assert (read.details, read.precision) == ({"parameter_bytes": 12}, "float16")
         assert [(e.start_us, e.self_us) for e in found.pass_events(0)] == [(10, 15), (40, 10)]
         assert [t.name for t in found.tracks] == ["77", "78"]
-        assert [(n.level, n.text) for n in found.notes] == [("warning", "slow\x1b[31m")]
+        assert [(n.kind, n.text) for n in found.notes] == [("warning", "slow\x1b[31m")]
 
 
 def test_a_finished_report_is_one_file(path: Path) -> None:

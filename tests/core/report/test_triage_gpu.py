@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import notes_of, triage
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
@@ -38,7 +38,9 @@ def write(
         report.add_latencies([0.9] * 3 if alone else [])
         report.add_pass(0, 0.0, 1000.0)
         report.add_samples(0, [(0, 0.0, 900.0, 900.0, 1)])
-        report.add_pass(1, 2000.0, 1000.0, "kernels alone" if alone else "incomplete")
+        report.add_pass(
+            1, 2000.0, 1000.0, PassState.KERNELS_ALONE if alone else PassState.INCOMPLETE
+        )
         report.add_gpu_events(int(alone), events)
     return text_of(path)
 
@@ -121,7 +123,7 @@ def test_what_was_not_measured_is_said_once_with_its_reason(tmp_path: Path) -> N
     assert "GPU not measured: no driver" in text
     assert text.count("needs the group debug\\x1b[2J") == 1
     with Report.open(path) as report:
-        levels = {note.text: note.level for note in notes_of(report)}
+        levels = {note.text: note.kind for note in notes_of(report)}
     assert levels["GPU not measured: no driver"] == "warning"
 
 

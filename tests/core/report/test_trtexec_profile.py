@@ -83,7 +83,7 @@ def test_a_row_that_is_there_twice_counts_once(path: Path) -> None:
     write(path, [*ROWS, ROWS[0]])
     with open_report(path) as report:
         assert report.total_ms == 5.0
-        warnings = [note.text for note in report.notes if note.level == "warning"]
+        warnings = [note.text for note in report.notes if note.kind == "warning"]
     assert warnings == ["1 row is in the profile twice and counted once"]
 
 
@@ -94,7 +94,7 @@ def test_of_several_runs_the_last_counts(path: Path) -> None:
         path.write_text(text)
         with open_report(path) as report:
             names = [layer.name for layer in report.layers]
-            warnings = [note.text for note in report.notes if note.level == "warning"]
+            warnings = [note.text for note in report.notes if note.kind == "warning"]
         cut = "cut" in text
         assert names == ([one["name"] for one in ROWS] if cut else ["other"])
         which = "the last complete one" if cut else "the last"
@@ -119,7 +119,7 @@ def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("\n]\n", '\n, {"name": "n", "averageMs": NaN}\n]\n'))
     with open_report(path) as report:
         assert len(report.layers) == 3
-        warnings = [note.text for note in report.notes if note.level == "warning"]
+        warnings = [note.text for note in report.notes if note.kind == "warning"]
     assert warnings == ["6 rows without a valid time left out"]
 
 
@@ -155,4 +155,4 @@ def test_real_files(real_files: Path) -> None:
         with open_report(path) as report:
             assert [layer.name for layer in report.layers] == [entry["name"] for entry in rows]
             assert report.total_ms > 0
-            assert not [note for note in report.notes if note.level == "warning"]
+            assert not [note for note in report.notes if note.kind == "warning"]

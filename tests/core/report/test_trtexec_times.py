@@ -59,7 +59,7 @@ def test_without_copies_only_the_compute_is_a_layer(tmp_path: Path) -> None:
 def test_enqueueing_that_takes_as_long_as_the_gpu_is_said(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [inference(n, 0.1, 0.5, 0.1, 0.45) for n in range(3)])
     with open_report(path) as report:
-        warnings = [note.text for note in report.notes if note.level == "warning"]
+        warnings = [note.text for note in report.notes if note.kind == "warning"]
     assert warnings == [
         "launch-bound: enqueueing takes 0.450 ms (median), the GPU 0.500 ms;"
         " a CUDA graph would help"
@@ -79,7 +79,7 @@ def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-3] + ', {"computeMs": Infinity}\n')
     with open_report(path) as report:
         assert len(report.latencies) == 1
-        warnings = {note.text for note in report.notes if note.level == "warning"}
+        warnings = {note.text for note in report.notes if note.kind == "warning"}
     assert warnings == {
         "the list ends early: it was cut",
         "3 inferences without valid times left out",
@@ -91,7 +91,7 @@ def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [*rows, *rows])
     with open_report(path) as report:
         assert len(report.latencies) == 6
-        assert [note.text for note in report.notes if note.level == "warning"] == [
+        assert [note.text for note in report.notes if note.kind == "warning"] == [
             "6 inferences are in the file twice and counted once"
         ]
         # Six in the 11.5 ms from the start of the first to the end of the last.
@@ -102,7 +102,7 @@ def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
     with open_report(path) as report:
         assert len(report.latencies) == 4
         assert "throughput_per_s" not in report.facts  # of what was left out nothing is known
-        assert [note.text for note in report.notes if note.level == "warning"] == [
+        assert [note.text for note in report.notes if note.kind == "warning"] == [
             "2 inferences without valid times left out"
         ]
 

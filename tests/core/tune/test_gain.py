@@ -9,14 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.pass_times import Stretch, moments_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
 from dld_tui.core.tune.gain import Gain, GainRow, gain_lines, gain_of
 from dld_tui.core.tune.race import Race
-from dld_tui.core.tune.result import candidates
+from dld_tui.core.tune.result import (
+    NOTHING,
+    CandidateState,
+    Closeness,
+    Exclusion,
+    candidates,
+    no_time,
+)
 from tests.support.report_files import layer, writer
 
 _BY_ID = {change.id: change for change in CHANGES}
@@ -120,7 +127,7 @@ def test_profiles_that_show_another_gain_than_was_confirmed_say_so(tmp_path: Pat
 
 
 def test_profiles_that_show_what_was_confirmed_are_preferred() -> None:
-    confirmed = GateRow("end to end", 10.0, 9.0, -10.0, -11.0, -9.0, "faster")
+    confirmed = GateRow("end to end", 10.0, 9.0, -10.0, -11.0, -9.0, Verdict.FASTER)
     same, half, slow, none = (
         Gain(before, after, (), 0.0).difference(confirmed)
         for before, after in ((10.0, 9.0), (10.0, 9.5), (13.0, 11.7), (13.0, 13.0))
@@ -296,18 +303,17 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
     second = Race([fp16.key, both.key])
     second.add_round({fp16.key: 3.0, both.key: 1.5})  # the machine is slower now
     setups = {one.key: one for one in (base, fp16, both, lost)}
+    wrong = Exclusion(CandidateState.FAILED, "wrong")
     found = candidates(
-        setups, [first, second], {lost.key: "wrong"}, {fp16.key: "SNR 60 dB"}, both.key
+        setups, [first, second], {lost.key: wrong}, {fp16.key: Closeness("SNR 60 dB")}, both.key
     )
     assert [(one.ratio, one.state) for one in found] == [
         (1.0, "in the race"), (0.5, "in the race"), (0.25, "best"), (None, "failed"),
     ]  # fmt: skip
     assert [one.rounds for one in found] == [1, 2, 1, 0]
-    same = candidates(setups, [], {lost.key: "there is nothing to change"}, {}, base.key)
+    same = candidates(setups, [], {lost.key: NOTHING}, {}, base.key)
     assert same[3].state == "no change"
-    late = candidates(
-        setups, [], {lost.key: "the budget was spent before it was measured"}, {}, base.key
-    )
+    late = candidates(setups, [], {lost.key: no_time("before it was measured")}, {}, base.key)
     assert late[3].state == "not tried"
     assert (found[1].accuracy, found[3].problem) == ("SNR 60 dB", "wrong")
 

@@ -15,7 +15,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup, thread_changes, usable_changes
 from dld_tui.core.tune.journal import Journal
-from dld_tui.core.tune.result import cpp_code, python_code
+from dld_tui.core.tune.result import CandidateState, Exclusion, cpp_code, python_code
 from dld_tui.core.types import JSON
 from tests.support import models
 
@@ -174,31 +174,31 @@ def test_code_of_a_provider_that_nobody_named_is_that_of_the_cpu() -> None:
         assert 'providers=["CPUExecutionProvider"]' in code
 
 
+NO_KERNEL = Exclusion(CandidateState.FAILED, "no kernel")
+
+
 def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
     first = Journal(tmp_path / "run")
     first.model("fp16").write_bytes(b"model")
-    first.add_made("fp16", "")
-    first.add_made("bf16", "no kernel")
+    first.add_made("fp16", None)
+    first.add_made("bf16", NO_KERNEL)
     first.add_round("models", ["as it is", "fp16"], {"as it is": 2.0, "fp16": 1.0})
     with (tmp_path / "run" / "journal.jsonl").open("a") as file:
         file.write('{"race": "models: as it is')  # killed while it wrote
     second = Journal(tmp_path / "run")
-    assert (second.made("fp16"), second.made("bf16"), second.made("int8")) == (
-        "",
-        "no kernel",
-        None,
-    )
+    assert [second.is_made(key) for key in ("fp16", "bf16", "int8")] == [True, True, False]
+    assert (second.exclusion("fp16"), second.exclusion("bf16")) == (None, NO_KERNEL)
     assert second.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     assert second.rounds("models", ["as it is"]) == []
-    second.add_made("opset", "")
+    second.add_made("opset", None)
     third = Journal(tmp_path / "run")
     assert third.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     third.model("opset").write_bytes(b"model")
-    assert third.made("opset") == "", "the line after one that was cut"
+    assert third.is_made("opset"), "the line after one that was cut"
     second.model("fp16").unlink()
-    assert second.made("fp16") is None  # its model is gone: it is made again
+    assert not second.is_made("fp16")  # its model is gone: it is made again
     second.forget()
-    assert Journal(tmp_path / "run").made("bf16") is None
+    assert not Journal(tmp_path / "run").is_made("bf16")
 
 
 @pytest.mark.parametrize(
@@ -226,20 +226,20 @@ def test_other_versions_and_processors_do_not_go_on_with_a_run(
     monkeypatch.setattr(f"{environment}.usable_threads", lambda: versions.get("threads", 2))
     with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
 
-        def problem() -> str | None:
+        def problem() -> Exclusion | None:
             with closing(Journal.of({"model": "m"}, document)) as journal:
-                return journal.made("bf16")
+                return journal.exclusion("bf16")
 
         with closing(Journal.of({"model": "m"}, document)) as journal:
-            journal.add_made("bf16", "no kernel")
-        assert problem() == "no kernel"
+            journal.add_made("bf16", NO_KERNEL)
+        assert problem() == NO_KERNEL
         for name, value in (("onnxruntime", "1.32.0"), ("dld-tui", "2"), ("threads", 1)):
             versions[name] = value  # type: ignore[assignment]
             assert problem() is None
             del versions[name]
             if name == "onnxruntime":
                 versions[name] = "1.31.1"
-        assert problem() == "no kernel"
+        assert problem() == NO_KERNEL
 
 
 def test_two_runs_at_once_do_not_share_what_they_find(
@@ -250,17 +250,17 @@ def test_two_runs_at_once_do_not_share_what_they_find(
     (tmp_path / "temporary").mkdir()
     document = Document.open(models.write(tmp_path, models.CHAIN))
     first, beside = (Journal.of({"model": "m"}, document) for _ in range(2))
-    first.add_made("fp16", "")
-    beside.add_made("bf16", "no kernels")
+    first.add_made("fp16", None)
+    beside.add_made("bf16", NO_KERNEL)
     assert (first.is_kept, beside.is_kept) == (True, False)
     assert [*(tmp_path / "temporary").iterdir()] != []
     beside.close()
     assert [*(tmp_path / "temporary").iterdir()] == []
     first.close()
     again = Journal.of({"model": "m"}, document)
-    assert (again.is_kept, again.made("bf16")) == (True, None)
+    assert (again.is_kept, again.is_made("bf16")) == (True, False)
     again.model("fp16").write_bytes(b"")
-    assert again.made("fp16") == ""
+    assert again.is_made("fp16")
     again.forget()
     assert [*(tmp_path / "cache" / "dld-tui" / "tune").iterdir()] == []
     again.close()

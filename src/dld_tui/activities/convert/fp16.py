@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.errors import ActivityError, DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.notes import texts
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _library(
         HalfModel, values=verified.values, latency_ms=verified.latency_ms, losses=[],
         library=request.library, range_check=request.range_check,
     )  # fmt: skip
-    yield from write_result(document, result, request.output, half, checked.notes)
+    yield from write_result(document, result, request.output, half, texts(checked.notes))
 
 
 def _way_out(

@@ -20,6 +20,7 @@ from dld_tui.core.conversion.request import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.notes import texts
 from dld_tui.core.trials import RepairOutcome
 
 if TYPE_CHECKING:
@@ -257,15 +258,18 @@ def _quantized(
             best.made.document, best.checked, best.variant.kept, _advice
         )
         result = best.made.document
-        if _quantized_nodes(result) <= _quantized_nodes(document):
+        unchanged = _quantized_nodes(result) <= _quantized_nodes(document)
+        if unchanged:
             notes.append("nothing was quantized: no quantizable operator has a weight or is chosen")
         notes += quantizer.unquantized(best.made, best.variant.ops)
         quantized = partial(
             QuantizedModel, values=verified.values, latency_ms=verified.latency_ms,
             sets=quantizer.sets, method=best.variant.method, ops=[*best.variant.ops],
-            points=[*best.made.points()],
+            points=[*best.made.points()], unchanged=unchanged,
         )  # fmt: skip
-        yield from write_result(document, result, output, quantized, [*notes, *best.checked.notes])
+        yield from write_result(
+            document, result, output, quantized, [*notes, *texts(best.checked.notes)]
+        )
 
 
 def _best(

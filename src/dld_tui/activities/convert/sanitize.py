@@ -19,6 +19,7 @@ from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 
@@ -141,48 +142,46 @@ def run(request: Request) -> Iterator[Event]:
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
-        notes: list[str] = []
+        notes: list[Note] = []
         criteria = same_arithmetic(document)
         verifier = stack.enter_context(
             Verifier(request, document, request.output, criteria, most_bytes=_LARGE)
         )
         if request.by == BEST and _weight_bytes(document) > _LARGE and _SPARING in libraries:
             libraries = [_SPARING]
-            notes.append(f"by {_SPARING} only: the others load all weights, and these are large")
+            text = f"by {_SPARING} only: the others load all weights, and these are large"
+            notes.append(Note(NoteKind.INFO, text))
         elif why := (yield from verifier.prepare()):
-            notes.append(f"not verified: {why}")
+            notes.append(Note(NoteKind.UNVERIFIED, f"not verified: {why}"))
         search = _Search(request, document, verifier, stack)
         endless = left_out(document)
         if not endless:
             yield from search.run(libraries)
         if search.best is None:
-            notes.append(f"nothing was simplified: {endless or search.why()}")
+            text = f"nothing was simplified: {endless or search.why()}"
+            notes.append(Note(NoteKind.UNCHANGED, text))
             result, checked = copy_of(document), VerificationOutcome(skipped="nothing was changed")
             stack.callback(result.close)
         else:
             result = search.best
-            notes.append(f"simplified by {', then '.join(search.steps)}")
+            text = f"simplified by {', then '.join(search.steps)}"
+            notes.append(Note(NoteKind.INFO, text))
             put_back_inputs(document, result)
             checked = yield from verifier.check(result)
         if request.by == BEST and (absent := _absent()):
-            notes.append(
-                f"tried without {absent}, which may leave fewer nodes: {simplifiers.INSTALL}"
-            )
-        if note := growth(_weight_bytes(document), _weight_bytes(result)):
-            notes.append(note)
+            text = f"tried without {absent}, which may leave fewer nodes: {simplifiers.INSTALL}"
+            notes.append(Note(NoteKind.INFO, text))
+        if text := growth(_weight_bytes(document), _weight_bytes(result)):
+            notes.append(Note(NoteKind.INFO, text))
         verified = yield from verifier.figures(result, checked)
         # Findings of the search are not reported twice.
-        is_unverified = any(note.startswith("not verified") for note in notes)
-        notes += [
-            note
-            for note in checked.notes
-            if not (is_unverified and note.startswith("not verified"))
-        ]
+        known = {note.kind for note in notes} & {NoteKind.UNVERIFIED}
+        notes += [note for note in checked.notes if note.kind not in known]
         sanitized = partial(
             SanitizedModel, values=verified.values, latency_ms=verified.latency_ms,
-            tried=search.tried,
+            tried=search.tried, unchanged=search.best is None,
         )  # fmt: skip
-        yield from write_result(document, result, request.output, sanitized, notes)
+        yield from write_result(document, result, request.output, sanitized, texts(notes))
 
 
 def put_back_inputs(original: Document, result: Document) -> None:
@@ -296,7 +295,7 @@ class _Search:
         chain = ", then ".join([*steps, name])
         self.tried.append(SimplifierTrial(chain, count, problem))
         if problem is not None:
-            yield Log(f"{chain}: not taken: {problem}", level="warning")
+            yield Log(f"{chain}: not taken: {problem}", level=NoteKind.WARNING)
         elif result is not None and self._is_better(result):
             self.best, self.steps = result, [*steps, name]
 

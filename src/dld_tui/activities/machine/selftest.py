@@ -21,6 +21,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, SelfTest, Step
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON, Facts
@@ -114,7 +115,7 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(number, len(trials), "steps", f"{trial.backend}: {trial.name}")
             step = _without(f"{folder}/", (yield from _made(trial, steps)))
             steps.append(step)
-            level = "warning" if step.status == FAILED else "info"
+            level = NoteKind.WARNING if step.status == FAILED else NoteKind.INFO
             yield Log(f"{step.backend}, {step.step}: {step.status}: {step.detail}", level)
         checks = yield from bench.ask("doctor")
     result = SelfTest(tuple(steps), environment(_PACKAGES), checks.checks)

@@ -54,6 +54,7 @@ from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import clip, visible
@@ -297,7 +298,9 @@ class BuiltRunner:
             # An output more can be one that no kernel writes: the others count all the same.
             why = f"no engine is built with it as an output: {error.message}"
             self.refused |= dict.fromkeys(inner, why)
-            yield Log(f"{fmt.plural(len(inner), 'tensor')} left out: {error.message}", "warning")
+            yield Log(
+                f"{fmt.plural(len(inner), 'tensor')} left out: {error.message}", NoteKind.WARNING
+            )
             if own.intersection(names):
                 yield from self._build((), feeds)
         self._built = inner

@@ -52,6 +52,7 @@ from dld_tui.core.inputs.guess import (
     specs_for,
 )
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
+from dld_tui.core.notes import texts
 
 _HINT = (
     "Inputs that share a size change together: --dim batch=N --dim state:1=N; --shape gives others"
@@ -217,7 +218,7 @@ def _verified(
         return VerificationSummary(NotCompared("it is switched off"), None), []
     else:
         shapes = _texts(_resized(guess, asked))
-        notes = yield from verify(original, result, output, shapes, _HINT)
+        notes = texts((yield from verify(original, result, output, shapes, _HINT)))
         verified_values = VerificationSummary(
             NotCompared("the original accepts only another size"), None
         )

@@ -90,6 +90,7 @@ from dld_tui.core.inputs.guess import (
     specs_for,
 )
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
+from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.operators.native import too_wide
 from dld_tui.core.text import visible
@@ -107,17 +108,14 @@ _MADE = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUB
 """What ConstantOfShape makes, since version 9 of the operators."""
 
 
-_NOT_RUN = "loaded but not run"
-
-
 def verify(
     original: Document,
     result: Document,
     title: Path,
     shapes: Sequence[str] = (),
     hint: str | None = None,
-) -> Generator[Event, None, list[str]]:
-    """Load and run a converted model; return what could not be found out, for people.
+) -> Generator[Event, None, list[Note]]:
+    """Load and run a converted model; return what could not be found out.
 
     Yields what it does, and which shapes it guessed. What cannot be run is checked for what no
     runtime takes.
@@ -140,7 +138,7 @@ def verify(
         raise
     except UnavailableError as error:
         require_sound(original, result)
-        return [f"not verified: {error.message}"]
+        return [Note(NoteKind.UNVERIFIED, f"not verified: {error.message}")]
     except DldError as error:
         try:
             yield from with_loading_progress(
@@ -148,7 +146,8 @@ def verify(
             )
         except DldError as before:
             require_sound(original, result)
-            return [f"not verified, as the original cannot be run either: {before.message}"]
+            text = f"not verified, as the original cannot be run either: {before.message}"
+            return [Note(NoteKind.UNVERIFIED, text)]
         named = None if ": " in (error.where or "") else _misdeclared(result)
         raise ActivityError(
             f"the converted model cannot be used: {named or error.message}",
@@ -163,7 +162,7 @@ def verify(
         require_loadable(original, result)
         return []
     require_sound(original, result)
-    return [f"{_NOT_RUN}: {why}"]
+    return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
 
 
 def _misdeclared(result: Document) -> str | None:
@@ -743,7 +742,7 @@ class VerificationSummary(NamedTuple):
 class VerificationOutcome:
     """What came of one result."""
 
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     """What could not be found out. Fit for a terminal."""
     skipped: str = ""
     """Why values were not compared."""
@@ -829,9 +828,9 @@ class Verifier:
         if why := _useless_reference(verdict):
             return VerificationOutcome(notes, why)
         # The comparison ran it.
-        notes = [note for note in notes if not note.startswith(_NOT_RUN)]
+        notes = [note for note in notes if note.kind is not NoteKind.NOT_RUN]
         if has_many_nodes(result) or has_many_nodes(self._original):
-            notes.append(_SPARED)
+            notes.append(Note(NoteKind.INFO, _SPARED))
         return VerificationOutcome(notes, verdict=verdict)
 
     def to_keep(
@@ -934,20 +933,21 @@ class Verifier:
         )  # fmt: skip
         return VerificationSummary(values, latency)
 
-    def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
+    def _tried(self, result: Document) -> Generator[Event, None, list[Note]]:
         narrow = self._criteria.narrow
         with contextlib.ExitStack() as stack:
-            notes = []
+            notes: list[Note] = []
             is_slow = self._is_slow(result)
             if narrow is not None and (is_slow or not self._criteria.has_kernels):
                 require_sound(self._original, result)
                 result = rounded_copy(result, narrow.dtype, contrib_types)
                 stack.callback(result.close)
                 why = "takes minutes to load so many nodes" if is_slow else "cannot compute"
-                notes.append(
+                text = (
                     f"ONNX Runtime {why} in {narrow.dtype} on a CPU: nodes were computed"
                     " in float32, and rounded"
                 )
+                notes.append(Note(NoteKind.INFO, text))
             original, shape = self._original, self._asked.shape
             begin = perf_counter()
             notes += yield from verify(original, result, self._output, shape, self._hint)
@@ -1051,7 +1051,7 @@ def verified(
         else:
             checked = yield from verifier.check(result)
         outcome = yield from verifier.figures(result, checked, advice=lambda _: hint or "")
-        return outcome, checked.notes
+        return outcome, texts(checked.notes)
 
 
 def _useless_reference(verdict: Verdict) -> str:

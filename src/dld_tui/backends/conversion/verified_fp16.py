@@ -20,6 +20,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.notes import texts
 from dld_tui.core.params import to_json
 from dld_tui.core.text import clip, visible
 from dld_tui.core.trials import (
@@ -79,7 +80,8 @@ def convert(
         else:
             best = yield from repair.attempt(_Float32Parts())
         half, kept, checked = best.model, best.kept, best.checked
-        if not half.nodes and not kept.nodes:
+        unchanged = not half.nodes and not kept.nodes
+        if unchanged:
             checked.verdict, checked.skipped = None, f"nothing was converted to {narrow.dtype}"
         verified = yield from verifier.figures(
             half.document, checked, kept.nodes, own_advice(narrow)
@@ -87,11 +89,11 @@ def convert(
         ends = [f"{visible(name)} stays float32: {why}" for name, why in kept.borders.items()]
         result = partial(
             OwnHalfModel, values=verified.values, latency_ms=verified.latency_ms,
-            nodes=half.nodes, casts=half.casts, weights=half.weights,
+            unchanged=unchanged, nodes=half.nodes, casts=half.casts, weights=half.weights,
             kept=dict(half.kept.most_common()), inlined=half.inlined, losses=half.losses,
             to=narrow.dtype, library="own", range_check=request.range_check,
         )  # fmt: skip
-        notes = [*half.notes, *ends, *repair.notes, *checked.notes]
+        notes = [*half.notes, *ends, *repair.notes, *texts(checked.notes)]
         yield from write_result(document, half.document, request.output, result, notes)
 
 

@@ -29,8 +29,8 @@ from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import CounterSpec, Sample
-from dld_tui.core.report.records import Note
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.text import clip, visible
@@ -320,7 +320,9 @@ class BoardWatch:
         try:
             self._lock = ClockLock(BOARD)
         except UnavailableError as error:
-            self._notes.append(Note(f"{error.message[0].upper()}{error.message[1:]}.", "warning"))
+            self._notes.append(
+                Note(NoteKind.WARNING, f"{error.message[0].upper()}{error.message[1:]}.")
+            )
         return self._lock is not None
 
     def _ask_on(self) -> None:
@@ -381,7 +383,7 @@ class BoardWatch:
         slowed = self.throttling() or []
         for cause in [name for name in slowed if name.split(" (")[0] not in self._told]:
             self._told.add(cause.split(" (")[0])
-            yield Log(f"The board slows down: {cause}", "warning")
+            yield Log(f"The board slows down: {cause}", NoteKind.WARNING)
 
     def _live(self) -> list[_Track]:
         return [track for track in self._tracks if track.samples and not track.problem]
@@ -404,7 +406,7 @@ class BoardWatch:
         if self._lock is not None:
             self._lock.release()
             if self._lock.problem:
-                self._notes.append(Note(f"The clocks: {self._lock.problem}.", "warning"))
+                self._notes.append(Note(NoteKind.WARNING, f"The clocks: {self._lock.problem}."))
             self._lock = None
 
     def write(self, writer: ReportWriter, origin_ns: int | None) -> None:
@@ -421,7 +423,7 @@ class BoardWatch:
         if origin_ns is None:
             origin_ns = self._window[0] if self._window is not None else time.time_ns()
         for note in [*self._notes, *self._remarks()]:
-            writer.note(note.text, note.level)
+            writer.note(note.text, note.kind)
         for track in self._tracks:
             if track.sensor.kind in ("events", "state"):
                 continue
@@ -490,16 +492,21 @@ class BoardWatch:
     def _remarks(self) -> Iterator[Note]:
         if not self._tracks:
             yield Note(
-                "No sensor of the board is visible: its sysfs is missing, as in a container."
+                NoteKind.INFO,
+                "No sensor of the board is visible: its sysfs is missing, as in a container.",
             )
         if self._board.power_mode() is None:
-            yield Note("The power mode is not known: nvpmodel does not report it.")
+            yield Note(NoteKind.INFO, "The power mode is not known: nvpmodel does not report it.")
         slowed = self.throttling()
         if slowed:
-            yield Note(f"The board slowed down during the run: {', '.join(slowed)}.", "warning")
+            yield Note(
+                NoteKind.WARNING, f"The board slowed down during the run: {', '.join(slowed)}."
+            )
         for track in self._tracks:
             if track.problem and track.samples:  # without any, its row says so
-                yield Note(f"Sensor {track.sensor.spec.title} stopped: {track.problem}.")
+                yield Note(
+                    NoteKind.INFO, f"Sensor {track.sensor.spec.title} stopped: {track.problem}."
+                )
 
 
 def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:

@@ -27,6 +27,7 @@ from dld_tui.backends.machine.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Metric
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import (
     HARDWARE_ROWS,
     ActivityLog,
@@ -43,8 +44,8 @@ from dld_tui.core.report.gpu_kernels import (
     join_passes,
     plan_sampling,
 )
-from dld_tui.core.report.records import CounterSource, Note
-from dld_tui.core.report.statistics import KERNELS_ALONE, median
+from dld_tui.core.report.records import CounterSource, PassState
+from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON, Facts
 
@@ -393,20 +394,24 @@ def attribution_notes(attributed: AttributedWork, log: ActivityLog, by_layer: bo
         by_layer: Whether the passes have layers.
     """
     if not attributed.kernels.count:
-        return [Note("The GPU ran no kernel in the passes that were recorded.", "warning")]
+        return [Note(NoteKind.WARNING, "The GPU ran no kernel in the passes that were recorded.")]
     notes = []
     share = attributed.given_percent
     if not by_layer:
-        notes.append(Note("Kernels are shown by stream: which layer launched them is unknown."))
+        notes.append(
+            Note(
+                NoteKind.INFO, "Kernels are shown by stream: which layer launched them is unknown."
+            )
+        )
     elif share is not None and share < _WHOLE_PERCENT:
         between = f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
-        notes.append(Note(f"{between} layers and belongs to none."))
+        notes.append(Note(NoteKind.INFO, f"{between} layers and belongs to none."))
     if abs(attributed.missing_us) > 1:
         text = f"The kernels' times do not add up: {attributed.missing_us:.1f} us are missing."
-        notes.append(Note(text, "warning"))
+        notes.append(Note(NoteKind.WARNING, text))
     if log.dropped:
         text = f"{log.dropped:,} records of the GPU were lost or unreadable."
-        notes.append(Note(text, "warning"))
+        notes.append(Note(NoteKind.WARNING, text))
     return notes
 
 
@@ -418,7 +423,7 @@ def join_notes(joined: JoinedWork, profiled: bool) -> list[Note]:
         profiled: Whether there was a profiled run with calls recorded.
     """
     if not joined.passes:
-        return [Note("The GPU ran no kernel in the passes without profiling.", "warning")]
+        return [Note(NoteKind.WARNING, "The GPU ran no kernel in the passes without profiling.")]
     if joined.joined == joined.passes:
         return []
     which = f"{joined.passes - joined.joined:,} of {joined.passes:,} passes without profiling"
@@ -429,7 +434,7 @@ def join_notes(joined: JoinedWork, profiled: bool) -> list[Note]:
             " only the gaps are longer."
         )
     text = f"In {which}, kernels cannot be joined to layers: {joined.problem}.{more}"
-    return [Note(text, "warning" if profiled else "info")]
+    return [Note(NoteKind.WARNING if profiled else NoteKind.INFO, text)]
 
 
 COUNTER_SOURCES = ("auto", "hardware", "gpm", "nvml", "sysfs", "off")
@@ -510,7 +515,7 @@ class GpuCapture:
             self._lock = ClockLock(bus_id or self._plan.device)
         except UnavailableError as error:
             self.environment["gpu_clocks_locked"] = False
-            self._note(f"{error.message[0].upper()}{error.message[1:]}.", "warning")
+            self._note(f"{error.message[0].upper()}{error.message[1:]}.", NoteKind.WARNING)
         else:
             self.environment["gpu_clocks_locked"] = self._lock.mhz or True
 
@@ -646,7 +651,7 @@ class GpuCapture:
         for pass_ in passes:
             start_us = (pass_.start_ns - origin_ns) / 1000
             took_us = (pass_.end_ns - pass_.start_ns) / 1000
-            writer.add_pass(pass_.index, start_us, took_us, KERNELS_ALONE)
+            writer.add_pass(pass_.index, start_us, took_us, PassState.KERNELS_ALONE)
         if False in self._logs:
             for index, events in join_passes(self._logs[False], passes, None).events.items():
                 writer.add_gpu_events(index, events)
@@ -720,10 +725,10 @@ class GpuCapture:
         writer.add_environment(during_passes(self._states))
         if self._slowdowns:
             reasons = ", ".join(sorted(self._slowdowns))
-            self._note(f"The GPU slowed down during the run: {reasons}.", "warning")
+            self._note(f"The GPU slowed down during the run: {reasons}.", NoteKind.WARNING)
             self._slowdowns.clear()
         for note in self.notes:
-            writer.note(note.text, note.level)
+            writer.note(note.text, note.kind)
         self.notes.clear()
 
     def close(self) -> None:
@@ -741,7 +746,7 @@ class GpuCapture:
         if self._lock is not None:
             self._lock.release()
             if self._lock.problem:
-                self._note(f"The clocks: {self._lock.problem}.", "warning")
+                self._note(f"The clocks: {self._lock.problem}.", NoteKind.WARNING)
             self._lock = None
 
     def _meter(self, sources: Iterable[str]) -> tuple[Meter | None, str]:
@@ -758,8 +763,8 @@ class GpuCapture:
                 problem = _with_hint(error)
         return None, problem
 
-    def _note(self, text: str, level: str = "info") -> None:
-        self.notes.append(Note(text, level))
+    def _note(self, text: str, kind: NoteKind = NoteKind.INFO) -> None:
+        self.notes.append(Note(kind, text))
 
 
 def _with_hint(error: DldError) -> str:

@@ -17,6 +17,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.report.latency import StopCondition, TimeCalls, measure, settle
+from dld_tui.core.tune.result import Closeness
 
 _WARM = 1
 _LEAST_CALLS, _LEAST_UP_TO_S = 3, 2.0
@@ -164,7 +165,7 @@ def accuracy(
     outputs: Sequence[Values],
     tolerances: Tolerances,
     criteria: AccuracyCriteria | None,
-) -> tuple[str, str]:
+) -> tuple[str, Closeness]:
     """Compare outputs with those of a reference.
 
     Args:
@@ -174,12 +175,12 @@ def accuracy(
         criteria: What counts beside them; None where somebody gave tolerances.
 
     Returns:
-        What is wrong, empty where nothing is, and the worst figure for people.
+        What is wrong, empty where nothing is, and the worst figure.
     """  # fmt: skip
     worst: TensorError | None = None
     for mine, theirs in zip(reference, outputs, strict=True):
         if len(mine) != len(theirs):
-            return f"it has {len(theirs)} outputs, not {len(mine)}", ""
+            return f"it has {len(theirs)} outputs, not {len(mine)}", Closeness()
         for (name, expected), actual in zip(mine.items(), theirs.values(), strict=True):
             for left, right in _arrays(expected, actual):
                 tolerance = tolerances.of(name)
@@ -189,14 +190,14 @@ def accuracy(
                     row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
                     problem = criteria.judged(row).problem
                 if problem:
-                    return f"output {name}: {problem}", ""
+                    return f"output {name}: {problem}", Closeness()
                 if worst is None or error.noise > worst.noise:
                     worst = error
     if worst is None or worst.is_equal:
-        return "", "the same"
+        return "", Closeness("the same", identical=True)
     if worst.snr_db is None:
-        return "", f"off by {worst.max_abs:.2g}" if worst.max_abs is not None else ""
-    return "", f"SNR {worst.snr_db:.0f} dB"
+        return "", Closeness("" if worst.max_abs is None else f"off by {worst.max_abs:.2g}")
+    return "", Closeness(f"SNR {worst.snr_db:.0f} dB")
 
 
 def _arrays(first: Any, second: Any) -> list[tuple[Any, Any]]:

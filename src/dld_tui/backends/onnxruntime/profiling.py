@@ -49,6 +49,7 @@ from dld_tui.core.machine.environment import (
     peak_memory,
 )
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
@@ -62,7 +63,6 @@ from dld_tui.core.report.latency import (
     settle,
     turn_s,
 )
-from dld_tui.core.report.records import Note
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
@@ -121,10 +121,10 @@ def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
     if on_cpu:
         named = fmt.listed([*map(_label, on_cpu)], _LISTED)
         text = f"{len(on_cpu):,} of {len(kernels):,} nodes ran on the CPU: {named}."
-        notes.append(Note(text, "warning"))
+        notes.append(Note(NoteKind.WARNING, text))
     if copies:
         noun = "node copies" if copies == 1 else "nodes copy"
-        notes.append(Note(f"{copies:,} {noun} between the CPU and the device.", "warning"))
+        notes.append(Note(NoteKind.WARNING, f"{copies:,} {noun} between the CPU and the device."))
     return notes
 
 
@@ -144,7 +144,7 @@ def copies_note(copies: Copies, on_host: Sequence[str]) -> Note:
     if on_host:
         names = ", ".join(clip(visible(name), _NAME_CELLS) for name in on_host[:_LISTED])
         text += f" Inputs that stay in the memory of the CPU: {names}."
-    return Note(text)
+    return Note(NoteKind.INFO, text)
 
 
 _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
@@ -327,7 +327,7 @@ class ProfilingRun:
         if passes:
             if self._plan.layer_passes and passes < self._plan.layer_passes:
                 text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"
-                yield Log(text, "warning")
+                yield Log(text, NoteKind.WARNING)
             with self._layer_session():
                 yield from self._run_layers(passes)
         yield from self._end()
@@ -454,7 +454,7 @@ class ProfilingRun:
                 copies = self._bound[0].time_copies()
             self._report.set_fact("copies", asdict(copies))
             note = copies_note(copies, self._bound[0].on_host)
-            self._report.note(note.text, note.level)
+            self._report.note(note.text, note.kind)
         self._report.add_environment(watch.facts())
 
     def _record_gpu(self, session: Session) -> Iterator[Event]:
@@ -574,7 +574,7 @@ class ProfilingRun:
                 peaks=peaks,
             )
         for note in fallback_notes(summary.kernels, self._plan.session.providers[0]):
-            self._report.note(note.text, note.level)
+            self._report.note(note.text, note.kind)
         if self._gpu is not None:
             unordered = _UNORDERED if self._plan.session.parallel else ""
             self._gpu.write_layers(self._report, origin_ns, spans, unordered)
@@ -599,11 +599,11 @@ class ProfilingRun:
             remarks = save_optimized_model(self._plan.model, settings, target, size)
         except ActivityError as error:
             text = f"The optimised model was not saved: {error.message}."
-            self._report.note(text, "warning")
-            yield Log(text, "warning")
+            self._report.note(text, NoteKind.WARNING)
+            yield Log(text, NoteKind.WARNING)
         else:
             for remark in remarks:
-                yield Log(remark, "warning")
+                yield Log(remark, NoteKind.WARNING)
             self.optimized_path = target
             self._report.set_fact("optimized_model", str(target.absolute()))
 

@@ -157,6 +157,9 @@ _GPU_FAULTS = (
     "GPU is lost",
 )
 """Messages of CUDA that ONNX Runtime passes on when the device fails during a run."""
+_NO_MEMORY = ("llocate memory", "bad_alloc")
+_UNKNOWN_OPERATOR = ("No Op registered", "not a registered function/op")
+_NO_KERNEL = "Could not find an implementation"
 _PREFIX = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : "
     r"|Load model from .*? failed: ?"
@@ -252,13 +255,13 @@ def _short(text: str, limit: int = 300) -> str:
 
 
 def _hint(text: str) -> str | None:
-    if "llocate memory" in text or "bad_alloc" in text:
+    if any(sign in text for sign in _NO_MEMORY):
         return "It needs more memory than is available"
     if any(sign in text for sign in _GPU_FAULTS):
         return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
-    if "No Op registered" in text or "not a registered function/op" in text:
+    if any(sign in text for sign in _UNKNOWN_OPERATOR):
         return "The operator is not part of ONNX Runtime; it may need a custom operator library"
-    if "Could not find an implementation" in text:
+    if _NO_KERNEL in text:
         return "This provider has no kernel for these types"
     return None
 

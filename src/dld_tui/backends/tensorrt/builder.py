@@ -12,6 +12,7 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.start_up import Stage
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.facts import LibraryFacts
@@ -401,7 +403,15 @@ _PERIOD_S = 0.1
 _STOP_S = 60.0
 """How long a build may take from one step to the next when it is asked to stop."""
 _CHUNK = 16 << 20
-_BUILDING = "Building the engine"
+
+
+class BuildStage(Enum):
+    """A step of a build, as people see it."""
+
+    STARTING = "Starting TensorRT"
+    PARSING = "Parsing the model"
+    CONFIGURING = "Configuring the build"
+    BUILDING = "Building the engine"
 
 
 @dataclass
@@ -495,9 +505,9 @@ class _Build:
         self._queue: queue.SimpleQueue[Log | None] = queue.SimpleQueue()
         self._phases = Phases()
         self._stage = ""
-        self._began: list[tuple[str, float]] = []
+        self._began: list[tuple[BuildStage, float]] = []
         """The stages, and when each began."""
-        self._enter("Starting TensorRT")
+        self._enter(BuildStage.STARTING)
         self._host: trt.IHostMemory | None = None
         self.selection: Selection | None = None
         self.prepare: Callable[[Network], None] | None = None
@@ -532,8 +542,8 @@ class _Build:
         self._built.tail = list(self._log.tail)
         return self._built
 
-    def _enter(self, stage: str) -> None:
-        self._stage = stage
+    def _enter(self, stage: BuildStage) -> None:
+        self._stage = stage.value
         self._began.append((stage, monotonic()))
 
     def _stages(self, began: float) -> list[Stage]:
@@ -541,11 +551,11 @@ class _Build:
         ended = began + self._built.seconds
         begins = [began, *(at for _, at in self._began[1:]), ended]
         times = [
-            (name, end - begin)
-            for (name, _), begin, end in zip(self._began, begins, begins[1:], strict=False)
+            (stage.value, end - begin)
+            for (stage, _), begin, end in zip(self._began, begins, begins[1:], strict=False)
         ]
         phases = self._phases.durations()
-        if times[-1][0] == _BUILDING and phases:
+        if self._began[-1][0] is BuildStage.BUILDING and phases:
             rest = times[-1][1] - sum(took for _, took in phases)
             if rest >= 0:
                 times[-1:] = [*phases, ("Building, outside these phases", rest)]
@@ -610,13 +620,13 @@ class _Build:
         with self._on_device() as cuda:
             builder = self._builder(logger)
             load_plugins(builder, settings, library.facts)
-            self._enter("Parsing the model")
+            self._enter(BuildStage.PARSING)
             network = parse(builder, path, self._document, settings, library, log)
             if not network.strong:
                 set_precisions(network, wanted, settings)
             if self.prepare is not None:
                 self.prepare(network)
-            self._enter("Configuring the build")
+            self._enter(BuildStage.CONFIGURING)
             config = configure(builder, network, settings, self._profiles, library)
             calibrator = self._calibrator(config, network, cuda)
             selection = self.selection or selection_for(settings)
@@ -627,9 +637,9 @@ class _Build:
             if "IBuilderConfig.progress_monitor" in library.facts.has:
                 config.progress_monitor = monitor_of(self._phases)
             for remark in network.remarks:
-                log.note(remark, "warning")
+                log.note(remark, NoteKind.WARNING)
             self._built.remarks += network.remarks
-            self._enter(_BUILDING)
+            self._enter(BuildStage.BUILDING)
             if not self._phases.stopped.is_set():
                 host = builder.build_serialized_network(network.network, config)
                 if selection is not None:
@@ -639,7 +649,7 @@ class _Build:
             if timing is not None and self._host is not None:
                 problem = tactics.save(timing, config, settings, library)
                 if problem:
-                    log.note(problem, "warning")
+                    log.note(problem, NoteKind.WARNING)
                     self._built.remarks.append(problem)
                 self._built.timing_cache = dict(timing.facts())
 

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Log, Phase, Progress
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ else:
     from dld_tui.backends.tensorrt.library import trt
 
 _LEVELS = {
-    "INTERNAL_ERROR": ("F", "error"),
-    "ERROR": ("E", "error"),
-    "WARNING": ("W", "warning"),
-    "INFO": ("I", "info"),
-    "VERBOSE": ("V", "debug"),
+    "INTERNAL_ERROR": ("F", NoteKind.ERROR),
+    "ERROR": ("E", NoteKind.ERROR),
+    "WARNING": ("W", NoteKind.WARNING),
+    "INFO": ("I", NoteKind.INFO),
+    "VERBOSE": ("V", NoteKind.DEBUG),
 }
 """Severity to the letter that trtexec prints and the level of an event."""
 _BANNER = re.compile(
@@ -61,7 +62,7 @@ class BuildLog:
         self._say = say
         self._verbose = verbose
         self._lock = threading.Lock()
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._seen: Counter[tuple[NoteKind, str]] = Counter()
         self._written = 0
         self._file = self._open(path)
 
@@ -78,10 +79,10 @@ class BuildLog:
 
     def take(self, severity: str, text: str) -> None:
         """Take one message; `severity` is a name of ``ILogger.Severity``."""
-        letter, level = _LEVELS.get(severity, ("I", "info"))
+        letter, level = _LEVELS.get(severity, ("I", NoteKind.INFO))
         with self._lock:
             self._write(f"[{letter}] {text}\n")
-            if level == "debug" and not self._verbose:
+            if level is NoteKind.DEBUG and not self._verbose:
                 return
             self._count(level, text)
             line = " ".join(text[:_LONGEST].split())
@@ -103,16 +104,16 @@ class BuildLog:
         with self._lock:
             self._write(f"[V] {text}\n")
 
-    def note(self, text: str, level: str = "info") -> None:
+    def note(self, text: str, kind: NoteKind = NoteKind.INFO) -> None:
         """Say something of our own, and keep it in the file."""
         with self._lock:
             self._write(f"[dld] {text}\n")
-        self._say(Log(visible(text), level))
+        self._say(Log(visible(text), kind))
 
-    def _count(self, level: str, text: str) -> None:
-        if level == "error":
+    def _count(self, level: NoteKind, text: str) -> None:
+        if level is NoteKind.ERROR:
             self.errors.append(text)
-        elif level == "warning":
+        elif level is NoteKind.WARNING:
             self.warnings += 1
 
     def _write(self, line: str) -> None:

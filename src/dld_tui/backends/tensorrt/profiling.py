@@ -34,10 +34,11 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import StopCondition, measure
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
@@ -377,7 +378,9 @@ def write_layers(
         start_us, took_us = (pass_.start_ns - origin_ns) / 1000, pass_.duration_ns / 1000
         same = [name for name, _ in pass_.layers] == names
         odd += not same
-        writer.add_pass(index, start_us, took_us, "measured" if same else "incomplete")
+        writer.add_pass(
+            index, start_us, took_us, PassState.MEASURED if same else PassState.INCOMPLETE
+        )
         at = start_us
         samples: list[tuple[int, float, float, float, int | str]] = []
         for number, (_, ms) in zip(numbers, pass_.layers, strict=False):
@@ -393,7 +396,7 @@ def write_layers(
     for note in rows.notes:
         writer.note(note)
     if odd:
-        writer.note(f"{odd:,} of the passes ran other layers and are not counted", "warning")
+        writer.note(f"{odd:,} of the passes ran other layers and are not counted", NoteKind.WARNING)
     return spans
 
 
@@ -408,10 +411,10 @@ def write_phases(writer: ReportWriter, times: PassTimes, transfers: bool) -> Non
     compute, enqueue = median(times.compute), median(times.enqueue)
     text = f"enqueueing takes {enqueue:.3f} ms (median), the GPU {compute:.3f} ms"
     if enqueue > LAUNCH_BOUND * compute:
-        writer.note(f"Launch-bound: {text}; a CUDA graph would help", "warning")
+        writer.note(f"Launch-bound: {text}; a CUDA graph would help", NoteKind.WARNING)
     copies = max(median(times.h2d), median(times.d2h))
     if transfers and copies >= compute:
-        writer.note(f"Copying takes {copies:.3f} ms, longer than the GPU works", "warning")
+        writer.note(f"Copying takes {copies:.3f} ms, longer than the GPU works", NoteKind.WARNING)
 
 
 def save_set(
@@ -519,7 +522,7 @@ class ProfilingRun:
         self._values: Values = {}
         self._shapes: dict[str, Shape] = {}
         self._writer: ReportWriter | None = None
-        self._notes: list[tuple[str, str]] = []
+        self._notes: list[Note] = []
         self._profile = 0
         self._load_ms = 0.0
         self._graph_used = False
@@ -612,8 +615,8 @@ class ProfilingRun:
         self._load_ms = 1000 * (time.perf_counter() - begin)
         return engine
 
-    def _note(self, text: str, level: str = "info") -> None:
-        self._notes.append((text, level))
+    def _note(self, text: str, kind: NoteKind = NoteKind.INFO) -> None:
+        self._notes.append(Note(kind, text))
 
     def _open(self, cuda: Cuda, engine: Engine, count: int) -> None:
         for _ in range(count):
@@ -656,8 +659,8 @@ class ProfilingRun:
             self._graph_used = True
         except ActivityError as error:
             text = f"The passes ran without a CUDA graph: {error.message}"
-            self._note(text, "warning")
-            yield Log(text, "warning")
+            self._note(text, NoteKind.WARNING)
+            yield Log(text, NoteKind.WARNING)
 
     def _measure_memory(self, engine: Engine) -> None:
         memory = {
@@ -743,6 +746,6 @@ class ProfilingRun:
             self._writer.set_fact(COMMAND, plan.command)
             if plan.guess is not None and plan.guess.shapes == self._shapes:
                 self._writer.set_fact(INPUTS, plan.guess.facts)
-            for text, level in self._notes:
-                self._writer.note(text, level)
+            for note in self._notes:
+                self._writer.note(note.text, note.kind)
         return self._writer

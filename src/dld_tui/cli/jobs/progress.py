@@ -21,12 +21,13 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Event, Log, Progress, RateMeter
 from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import settings_of
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5
 """Seconds before a rate is meaningful."""
-_LOUD = ("warning", "error")
+_LOUD = (NoteKind.WARNING, NoteKind.ERROR)
 _RAW = re.compile(r".{0,40}\[[VIWEF]:onnxruntime:[^,\]]*, (?P<place>[^\]]+)\] (?P<text>.*)")
 """A line of ONNX Runtime's log: time, level, logger, source location, text."""
 _RAW_WIDTH = 200
@@ -78,7 +79,7 @@ class ProgressReporter:
         return f"  {fmt.size(int(rate))}/s  {left:.0f} s left"
 
     def _is_wanted(self, log: Log) -> bool:
-        return log.level in _LOUD or (self.live and log.level != "debug")
+        return log.level in _LOUD or (self.live and log.level is not NoteKind.DEBUG)
 
     def _show(self, text: str) -> None:
         if text == self._shown:

@@ -39,7 +39,7 @@ from dld_tui.core.conversion.result import (
     TensorsResult,
     VerifiedResult,
     preview_lines,
-    report_lines,
+    report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
@@ -80,8 +80,8 @@ def show_conversion(result: ConversionResult, as_json: bool) -> int:
     if as_json:
         write_json(result)
     else:
-        for line in report_lines(result):
-            write(line)
+        for note in report_notes(result):
+            write(note.text)
         write(f"written to {visible(str(result.path))}")
     is_wrong = isinstance(result, VerifiedResult) and result.values.is_wrong
     return ExitStatus.FOUND if is_wrong else ExitStatus.DONE

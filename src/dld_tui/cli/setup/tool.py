@@ -14,6 +14,7 @@ from dld_tui.cli.output import narrate, require_free, write, write_json, write_t
 from dld_tui.cli.table import CommandInfo
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Log
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import (
@@ -134,9 +135,9 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
         require_free(output, force)
 
     def heard(event: Event) -> None:
-        if not isinstance(event, Log) or event.level == "debug":
+        if not isinstance(event, Log) or event.level is NoteKind.DEBUG:
             return
-        if event.level == "info":
+        if event.level is NoteKind.INFO:
             if not as_json:
                 write(visible(event.text))
         else:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of, names_of
@@ -26,7 +26,7 @@ from dld_tui.core.checks.signatures import (
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope, Tensor
 from dld_tui.core.document.node import attribute_type
-from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT
+from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
 from dld_tui.core.document.types.value_types import (
     Dims,
     shown,
@@ -35,11 +35,12 @@ from dld_tui.core.document.types.value_types import (
     type_of_value,
     value_type_of,
 )
+from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, element_bits
+from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, ExternalDataError, element_bits
 from dld_tui.core.files.proto_fields import tag_of, text_of
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import TextEnum, plain_domain
 
 # --- the model as a whole -------------------------------------------------------------------------
 
@@ -226,7 +227,12 @@ _BYTES: dict[int, int] = {
     if number not in _NARROW and (bits := element_bits(number)) is not None
 }
 """Bytes of an element, for the types whose elements are whole bytes."""
-_RULES = (("no data", "tensor-without-data"), ("External data", "external-data"))
+_DATA = "tensor-data"
+_RULES: Mapping[type[DldError], str] = {
+    NoDataError: "tensor-without-data",
+    ExternalDataError: "external-data",
+}
+"""Rules about data of tensors, by error; ``tensor-data`` for others."""
 
 
 def check_tensor(proto: onnx.TensorProto, scope: Scope, name: str) -> list[Finding]:
@@ -295,11 +301,12 @@ def _problems(
         if unknown:
             text = f"{subject}: unknown external_data key {name_of(unknown[0])} is ignored"
             findings.append(make_finding("external-keys", text, scope, node, value=value))
-    problem = tensor.problem
-    if problem is not None:
-        rule = next((rule for text, rule in _RULES if text in problem), "tensor-data")
-        level: Level | None = "warning" if "has both" in problem else None  # readers take one
-        text = f"{subject}: {problem}"
+    error = tensor.error
+    if error is not None:
+        rule = next((rule for kind, rule in _RULES.items() if isinstance(error, kind)), _DATA)
+        is_readable = isinstance(error, AmbiguousDataError)  # readers take one
+        level: Level | None = "warning" if is_readable else None
+        text = f"{subject}: {error.message}"
         findings.append(make_finding(rule, text, scope, node, value=value, level=level))
     return findings
 
@@ -505,10 +512,25 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
 # --- types and shapes ---------------------------------------------------------------------------
 
 
+class _Source(TextEnum):
+    """What declares the type of a value."""
+
+    VALUE_INFO = "value_info"
+    INPUT = "the graph input"
+    OUTPUT = "the graph output"
+    INITIALIZER = "the initializer"
+    INFERENCE = "shape inference"
+
+
+_SOURCES = {"value_info": _Source.VALUE_INFO, "input": _Source.INPUT, "output": _Source.OUTPUT}
+_Declared: TypeAlias = "tuple[_Source, str, Dims | None]"
+"""What declares a value, with its type, empty if it is none, and its shape."""
+
+
 def _check_value_types(
     findings: list[Finding], state: ScopeState, name: str, records: dict[str, list[Any]]
 ) -> None:
-    declared: list[tuple[str, str, Dims | None]] = []
+    declared: list[_Declared] = []
     for list_name in _TYPED_LISTS:
         for record in records.get(list_name, ()):
             kind = type_of_proto(record.type)
@@ -517,14 +539,15 @@ def _check_value_types(
             if list_name != "value_info":
                 _check_declared(findings, state, name, list_name, record, kind is None)
             _check_dims(findings, state, name, dims)
-            where = "value_info" if list_name == "value_info" else f"the graph {list_name}"
-            declared.append((where, kind or "", dims))
+            declared.append((_SOURCES[list_name], kind or "", dims))
     for proto in records.get("initializer", ()):
-        declared.append(("the initializer", tensor_type(proto.data_type) or "", tuple(proto.dims)))
+        declared.append(
+            (_Source.INITIALIZER, tensor_type(proto.data_type) or "", tuple(proto.dims))
+        )
     inferred = state.scope.inferred.get(name)
     if inferred is not None and declared and not state.scope.is_stale(name):
         dims = None if inferred.container else inferred.dims
-        declared.append(("shape inference", type_of_value(inferred) or "", dims))
+        declared.append((_Source.INFERENCE, type_of_value(inferred) or "", dims))
     _compare_with_declared(findings, state, name, declared)
     if records.get("value_info") and not state.defines(name) and name not in state.outputs:
         text = f"value_info describes {name_of(name)}, which is not in the graph"
@@ -582,12 +605,12 @@ def _compare_with_declared(
     findings: list[Finding],
     state: ScopeState,
     name: str,
-    declared: list[tuple[str, str, Dims | None]],
+    declared: list[_Declared],
 ) -> None:
     """Compare all declarations of a value with the first one."""
-    sources = {label for label, _, _ in declared}
-    repair = _forget(name) if "value_info" in sources and len(sources) > 1 else None
-    if repair is None and {"the graph output", "shape inference"} <= sources:
+    sources = {source for source, _, _ in declared}
+    repair = _forget(name) if _Source.VALUE_INFO in sources and len(sources) > 1 else None
+    if repair is None and {_Source.OUTPUT, _Source.INFERENCE} <= sources:
         repair = _TAKE_INFERRED
     first = next((entry for entry in declared if entry[1]), None)
     for label, kind, _ in declared:
@@ -611,7 +634,7 @@ def _compare_with_declared(
                 f" {_dims(dims)} in {label}"
             )
             # Runtimes go by what operators make, and refuse only what does not fit the weights.
-            level: Level = "error" if "the initializer" in sources else "warning"
+            level: Level = "error" if _Source.INITIALIZER in sources else "warning"
             if state.is_constant(name):
                 level = "info"  # the shape is that of its data, whatever else is declared
             findings.append(

@@ -65,7 +65,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, median, summarise
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, median, summarise
 from dld_tui.core.settings.paths import distinct_names
 from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.text import clip, visible
@@ -622,15 +622,15 @@ class Comparison:
         return there / here if here and there else None
 
     @cached_property
-    def latency_source(self) -> str:
-        """What `end_to_end` is of: ``latency loop``, or ``profiled passes`` when one lacks it."""
+    def latency_source(self) -> LatencySource:
+        """What `end_to_end` is of: of profiled passes when one lacks a loop."""
         has_loops = all(subject.latencies_ms for subject in self.subjects)
-        return "latency loop" if has_loops else "profiled passes"
+        return LatencySource.LOOP if has_loops else LatencySource.PROFILED
 
     @cached_property
     def end_to_end(self) -> Row:
         """Median latency, of the same source in all reports."""
-        loop = self.latency_source == "latency loop"
+        loop = self.latency_source is LatencySource.LOOP
         sides = [side_of(s.latencies_ms if loop else s.profiled_ms) for s in self.subjects]
         return self._single("end to end", sides)
 

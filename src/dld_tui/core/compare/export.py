@@ -14,7 +14,7 @@ from dld_tui.core.compare.rows import half_width, margin, ratio_text, signed
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.report.layer_table import precision_style
-from dld_tui.core.report.statistics import percentile_of, summarise
+from dld_tui.core.report.statistics import LatencySource, percentile_of, summarise
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.tables.table import BAR, FLAG, MS, NOTE, PERCENT, RATIO, Column, Table, Unit
@@ -307,7 +307,7 @@ def _report(index: int, subject: Comparable, on_gpu: bool) -> JSON:
     backend = subject.facts.get("backend")
     at = percentile_of(backend if isinstance(backend, str) else "")
     latency = summarise(subject.latencies_ms, percentile_at=at) or summarise(
-        subject.profiled_ms, "profiled passes", at
+        subject.profiled_ms, LatencySource.PROFILED, at
     )
     return {
         "label": label(index),

@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
@@ -54,12 +54,12 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import TextEnum
 
 if TYPE_CHECKING:
     from dld_tui.core.report.latency import Turn
     from dld_tui.core.report.pass_times import FloatArray
 
-Verdict: TypeAlias = Literal["slower", "faster", "no difference"]
 LEVEL_PERCENT = 95.0
 LEAST_RUNS = 6
 """With fewer even the whole range is no interval of this level."""
@@ -359,6 +359,16 @@ def is_clear(ratios: Sequence[float], within_percent: float = WITHIN_PERCENT) ->
     return half <= math.log1p(within_percent / 100) or abs(middle) > _CLEAR * half
 
 
+class Verdict(TextEnum):
+    """Whether a new version takes another time."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    NO_DIFFERENCE = "no difference"
+    UNDECIDED = "undecided"
+    """There were too few runs."""
+
+
 @dataclass(frozen=True)
 class GateRow:
     """One comparison."""
@@ -374,6 +384,11 @@ class GateRow:
     high_percent: float
     """The interval of `change_percent`."""
     verdict: Verdict
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether the new one certainly takes less time."""
+        return self.verdict is Verdict.FASTER
 
     @property
     def text(self) -> str:
@@ -419,9 +434,9 @@ class GateResult:
     """Of each."""
     tolerance_percent: float
     """A new version may be slower by so much."""
-    verdict: Verdict | Literal["undecided"]
+    verdict: Verdict
     end_to_end: GateRow | None
-    """None where the verdict is ``undecided``."""
+    """None where the verdict is undecided."""
     nodes: tuple[GateRow, ...]
     """Those that changed, the largest difference in milliseconds first."""
     nodes_compared: int
@@ -444,7 +459,7 @@ class GateResult:
     @property
     def is_regression(self) -> bool:
         """Whether the new version is slower than it may be."""
-        return self.verdict == "slower"
+        return self.verdict is Verdict.SLOWER
 
     @property
     def is_undecided(self) -> bool:
@@ -469,7 +484,10 @@ class GateResult:
             wide = f"; {visible(self.stopped)}"
         elif self.within_percent is not None:
             wide = f"; ±{self.within_percent:g} % was not reached in this time"
-        elif self.verdict == "no difference" and row.high_percent > allowed_percent + _WIDE_PERCENT:
+        elif (
+            self.verdict is Verdict.NO_DIFFERENCE
+            and row.high_percent > allowed_percent + _WIDE_PERCENT
+        ):
             wide = f"; up to {row.high_percent:.0f} % slower is possible: more runs tell"
         of, waited = "", ""
         if self.waited_percent is not None:
@@ -507,11 +525,11 @@ def judge(
         raise UsageError("a run took no time that can be measured")
     figures = np.asarray(new) / np.asarray(base) if ratios is None else np.asarray(ratios)
     low, change, high = (100 * math.expm1(bound) for bound in _interval(np.log(figures)))
-    verdict: Verdict = "no difference"
+    verdict = Verdict.NO_DIFFERENCE
     if low > tolerance_percent:
-        verdict = "slower"
+        verdict = Verdict.SLOWER
     elif high < -tolerance_percent:
-        verdict = "faster"
+        verdict = Verdict.FASTER
     before, after = (float(statistics.median(side)) for side in (base, new))
     return GateRow(key, before, after, change, low, high, verdict)
 
@@ -550,7 +568,8 @@ def gate_result(
     if len(pairs) < LEAST_RUNS:
         base_ms, new_ms = (tuple(run.ms for run in runs) for runs in _sides(pairs))
         return GateResult(
-            base, new, len(pairs), tolerance_percent, "undecided", None, (), 0, base_ms, new_ms,
+            base, new, len(pairs), tolerance_percent, Verdict.UNDECIDED, None, (), 0,
+            base_ms, new_ms,
             tuple(pair.ratio for pair in pairs), within_percent,
             stopped=stopped or f"{len(pairs)} of at least {LEAST_RUNS} pairs of runs",
         )  # fmt: skip
@@ -625,7 +644,7 @@ def _node_rows(
         )
         if holds and abs(change_ms) > step_ms
     ]  # fmt: skip
-    rows = [row for row in rows if row.verdict != "no difference"]
+    rows = [row for row in rows if row.verdict is not Verdict.NO_DIFFERENCE]
     rows.sort(key=lambda row: -abs(row.new_ms - row.base_ms))
     changes_ms = [row.new_ms - row.base_ms for row in rows] + [node.change_ms for node in lone]
     least_ms = _SIDE_EFFECT * max(map(abs, changes_ms), default=0.0)
@@ -722,7 +741,7 @@ def junit(result: GateResult) -> str:
         failure = ElementTree.SubElement(whole, "failure", message=result.line, type="slower")
         failure.text = "\n".join(f"{visible(row.key)}: {row.text}" for row in rows)
     if undecided:
-        ElementTree.SubElement(whole, "error", message=result.line, type="undecided")
+        ElementTree.SubElement(whole, "error", message=result.line, type=result.verdict.value)
     ElementTree.SubElement(whole, "system-out").text = result.line
     for row in rows:
         case = ElementTree.SubElement(

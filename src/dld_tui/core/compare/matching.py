@@ -20,6 +20,7 @@ import numpy as np
 
 from dld_tui.core.compare.records import Comparable, Interval
 from dld_tui.core.conversion.quantization_plan import UNNAMED
+from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.records import Layer, NodeLink
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 CONVERSIONS = frozenset(
     {
         "ReorderInput", "ReorderOutput", "MemcpyToHost", "MemcpyFromHost", "Reformat",
-        "Reformatting CopyNode", "Cast", "Transpose",
+        "Cast", "Transpose",
     }
 )  # fmt: skip
 """Layers that a backend inserts to change layout, type or device of a tensor."""
@@ -62,7 +63,8 @@ class Match:
 
 def is_conversion(layer: Layer) -> bool:
     """Return whether a layer only converts a tensor, without a node in the model."""
-    return layer.type in CONVERSIONS and all(link.op_type != layer.type for link in layer.nodes)
+    is_one = layer.type in CONVERSIONS or is_copy_name(layer.type)
+    return is_one and all(link.op_type != layer.type for link in layer.nodes)
 
 
 def match_layers(subjects: Sequence[Comparable], same_model: bool = True) -> list[Match]:

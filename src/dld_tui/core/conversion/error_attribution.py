@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.conversion.accuracy_criteria import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
-from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of
+from dld_tui.core.document.casting import (
+    Cast,
+    CastPlan,
+    FreshNames,
+    Relink,
+    Unchangeable,
+    changes_of,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.nodes import carry_out
 from dld_tui.core.document.node import Node
@@ -243,7 +250,7 @@ def _plan_node(
     narrow: str,
 ) -> None:
     changes = changes_of(node, "fp32")
-    if isinstance(changes, str):
+    if isinstance(changes, Unchangeable):
         return
     scope, inputs, outputs = node.scope, list(node.inputs), list(node.outputs)
     for index, before in changes.inputs:

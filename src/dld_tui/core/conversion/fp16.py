@@ -30,9 +30,11 @@ from dld_tui.core.conversion.copies import (
 from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.document.casting import (
     Cast,
+    CastBar,
     CastPlan,
     FreshNames,
     Relink,
+    Unchangeable,
     changes_of,
     plan_casts,
     type_text_of,
@@ -565,9 +567,9 @@ def _why_kept(
 ) -> str | None:
     """Return why a node keeps its type: empty when it has none to change, None when it does not."""
     changes = changes_of(node, narrow.precision)
-    if isinstance(changes, str):
-        is_plain = "has no floating point" in changes or "a constant has" in changes
-        return "" if is_plain or "only holds" in changes else f"{node.op_type}: {changes}"
+    if isinstance(changes, Unchangeable):
+        is_plain = changes.bar is not CastBar.OTHER
+        return "" if is_plain else f"{node.op_type}: {changes.text}"
     if node.op_type == "Cast" or not (changes.inputs or changes.outputs):
         return ""
     if names or node.op_type in blocked:

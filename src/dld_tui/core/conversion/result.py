@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import optional
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
@@ -27,6 +28,7 @@ from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.tensorrt.retyping import CastFigures, CastLoss
 from dld_tui.core.text import clip, shortened, visible
 
@@ -159,6 +161,8 @@ class VerifiedResult(ConversionResult):
     values: ComparedValues | NotCompared
     latency_ms: Latencies | None
     """None where they were not measured."""
+    unchanged: bool = optional(False)
+    """The conversion found nothing to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -527,9 +531,10 @@ _LISTED_LINES = 5
 """The most weights out of range that are named without ``--range-check``."""
 
 
-def report_lines(result: ConversionResult) -> list[str]:
-    """Return lines on what a conversion did, the most important first. Fit for a terminal."""
-    lines = conversion_lines(result) if isinstance(result, ConvertedOpset) else []
+def report_notes(result: ConversionResult) -> list[Note]:
+    """Return what a conversion did, the most important first. Fit for a terminal."""
+    notes = conversion_notes(result) if isinstance(result, ConvertedOpset) else []
+    lines: list[str] = []
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)
@@ -541,7 +546,7 @@ def report_lines(result: ConversionResult) -> list[str]:
         lines += _half_lines(result)
     elif isinstance(result, PrecisionModel):
         lines += loss_lines(result.losses)
-    return lines
+    return [*notes, *plain_notes(lines)]
 
 
 def preview_lines(result: Preview) -> list[str]:
@@ -558,8 +563,8 @@ def note_lines(notes: Sequence[str]) -> list[str]:
     return [f"note: {visible(note)}" for note in notes]
 
 
-def conversion_lines(changes: OpsetChanges | ConvertedOpset) -> list[str]:
-    """Return lines on a change of opset; the first is a summary. Fit for a terminal."""
+def conversion_notes(changes: OpsetChanges | ConvertedOpset) -> list[Note]:
+    """Return notes on a change of opset; the first is a summary. Fit for a terminal."""
     counts: dict[str, Mapping[str, int]] = {
         "changed": changes.changed, "added": changes.added, "removed": changes.removed
     }  # fmt: skip
@@ -575,8 +580,8 @@ def conversion_lines(changes: OpsetChanges | ConvertedOpset) -> list[str]:
         ]
     if changes.initializers:
         lines.append(f"  added    {fmt.plural(changes.initializers, 'initializer')}")
-    lines += [f"  not converted: {visible(note)}" for note in changes.unconverted]
-    return lines
+    left = (f"  not converted: {visible(note)}" for note in changes.unconverted)
+    return [*plain_notes(lines), *(Note(NoteKind.WARNING, text) for text in left)]
 
 
 def _dimension_lines(result: ResizedModel) -> Iterator[str]:

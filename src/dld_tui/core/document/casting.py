@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import onnx
@@ -202,8 +203,8 @@ class _Planner:
 
     def _changes(self, node: Node, precision: str) -> Changes | None:
         changes = changes_of(node, precision)
-        if isinstance(changes, str):
-            self._plan.refused.append(Refusal(node, precision, changes))
+        if isinstance(changes, Unchangeable):
+            self._plan.refused.append(Refusal(node, precision, changes.text))
             return None
         if changes.note and changes.note not in self._plan.notes:
             self._plan.notes.append(changes.note)
@@ -268,30 +269,53 @@ class Changes:
     note: str = ""
 
 
+class CastBar(Enum):
+    """What keeps a node from a precision."""
+
+    HOLDS_NODES = "its subgraphs have nodes of their own"
+    CONSTANT = "a constant"
+    NO_SUCH_INPUT = "no input of the kind"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Unchangeable:
+    """Why no precision can be given to a node."""
+
+    bar: CastBar
+    text: str
+
+
+def _barred(text: str) -> Unchangeable:
+    return Unchangeable(CastBar.OTHER, text)
+
+
 _CONTAINER_OPERATORS = frozenset([
     "SequenceConstruct", "SequenceInsert", "SplitToSequence", "Optional", "OptionalGetElement",
 ])  # fmt: skip
 """Operators with tensors on one side and what holds them on the other: Cast takes tensors only."""
 
 
-def changes_of(node: Node, precision: str) -> Changes | str:
+def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
     """Return which inputs and outputs of a node change for a precision, or why none can."""
     schema = schema_of(node)
     if node.children:
-        return "it only holds other nodes: set those in its bodies"
+        return Unchangeable(
+            CastBar.HOLDS_NODES, "it only holds other nodes: set those in its bodies"
+        )
     if function_of(node) is not None:
-        return "it calls a local function: inline it, or set the nodes in it"
+        return _barred("it calls a local function: inline it, or set the nodes in it")
     if schema is None:
-        return "its operator is unknown"
+        return _barred("its operator is unknown")
     dtype = DTYPES.get(precision)
     group = _FLOATS if dtype in _FLOATS else _INTEGERS
     bound = _bound(node, schema, group)
-    if isinstance(bound, str):
+    if isinstance(bound, Unchangeable):
         return bound
     if not bound or dtype is None:
         return _why_none(node, precision)
     if not schema.domain and schema.name in _CONTAINER_OPERATORS:
-        return "what sequences and optionals hold keeps its type"
+        return _barred("what sequences and optionals hold keeps its type")
     wanted = type_text_of(dtype)
     unable = [name for name, formal in _formals(node, schema)
               if name in bound and wanted not in formal.types]  # fmt: skip
@@ -301,7 +325,7 @@ def changes_of(node: Node, precision: str) -> Changes | str:
         if newest is None or any(
             wanted not in formal.types for name, formal in _formals(node, newest) if name in unable
         ):
-            return f"{schema.name} does not take {dtype}"
+            return _barred(f"{schema.name} does not take {dtype}")
         note = (
             f"{schema.name} takes {dtype} from opset {newest.since_version} on only: the copy is"
             " for TensorRT, other programs may refuse it"
@@ -345,7 +369,9 @@ def _actual(node: Node, schema: OperatorSchema) -> Iterator[tuple[Formal | None,
         yield formal, (dtype_of(text) or text) if text else ""
 
 
-def _bound(node: Node, schema: OperatorSchema, group: tuple[str, ...]) -> dict[str, str] | str:
+def _bound(
+    node: Node, schema: OperatorSchema, group: tuple[str, ...]
+) -> dict[str, str] | Unchangeable:
     """Return the type names of a signature that stand for types of a group, with these."""
     bound: dict[str, str] = {}
     unknown: dict[str, str] = {}
@@ -358,19 +384,21 @@ def _bound(node: Node, schema: OperatorSchema, group: tuple[str, ...]) -> dict[s
             unknown.setdefault(formal.type_name, name)
     for type_name, value in unknown.items():
         if type_name in bound or not bound:
-            return f"the type of its input {value!r} is not known"
+            return _barred(f"the type of its input {value!r} is not known")
     return bound
 
 
-def _why_none(node: Node, precision: str) -> str:
+def _why_none(node: Node, precision: str) -> Unchangeable:
     if precision in _SCALED:
-        return f"{precision} needs a scale: quantize the model (QuantizeLinear, DequantizeLinear)"
+        scaled = "quantize the model (QuantizeLinear, DequantizeLinear)"
+        return _barred(f"{precision} needs a scale: {scaled}")
     if precision not in DTYPES:
-        return f"no cast can make a layer run in {precision}"
+        return _barred(f"no cast can make a layer run in {precision}")
     if node.op_type == "Constant":
-        return "a constant has the type that its users need: set those"
+        text = "a constant has the type that its users need: set those"
+        return Unchangeable(CastBar.CONSTANT, text)
     kind = "floating point" if DTYPES[precision] in _FLOATS else "integer"
-    return f"it has no {kind} inputs"
+    return Unchangeable(CastBar.NO_SUCH_INPUT, f"it has no {kind} inputs")
 
 
 def _bits(dtype: str) -> int:
@@ -396,8 +424,8 @@ def plan_rounding(document: Document, precisions: Mapping[Node, str]) -> CastPla
     changes_by_node: dict[Node, Changes] = {}
     for node, precision in precisions.items():
         changes = changes_of(node, precision)
-        if isinstance(changes, str):
-            plan.refused.append(Refusal(node, precision, changes))
+        if isinstance(changes, Unchangeable):
+            plan.refused.append(Refusal(node, precision, changes.text))
             continue
         changes_by_node[node] = changes
         for index, _ in changes.outputs:
@@ -470,7 +498,7 @@ def add_switches(
     changes_by_node: dict[Node, Changes] = {}
     for node, precision in precisions.items():
         changes = changes_of(node, precision)
-        if not isinstance(changes, str) and (changes.inputs or changes.outputs):
+        if not isinstance(changes, Unchangeable) and (changes.inputs or changes.outputs):
             changes_by_node[node] = changes
     transaction = Transaction("add_switches", {})
     for scope in dict.fromkeys(node.scope for node in changes_by_node):

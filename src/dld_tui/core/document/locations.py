@@ -117,6 +117,7 @@ _SUMMARY = "Inference error(s):"
 _CONSEQUENCE = "expected to have type but instead is null"
 """Of a node with an input that nothing makes, or whose own node is in error."""
 _CONTEXT = "==> Context:"
+_DECLARED = "existing shape differ"
 _LONGEST = 400
 """Characters of a message; the texts of onnx may hold a whole model."""
 
@@ -131,6 +132,8 @@ class LocatedMessage:
     """The place of the scope; None when no node is named."""
     index: int | None = None
     """The node's position there."""
+    is_of_declared_shape: bool = False
+    """It is about a declared shape that differs from the inferred one."""
 
 
 def label_number(name: str) -> int | None:
@@ -240,9 +243,10 @@ class Labels:
         shown_text = visible(" ".join(_KIND.sub("", shown_text).split()))
         message = clip(shown_text, _LONGEST, keep="start")
         if number is None or number >= len(self._nodes):
-            return LocatedMessage(message)
+            return LocatedMessage(message, is_of_declared_shape=_DECLARED in text)
         place, index, _, op_type = self._nodes[number]
-        return LocatedMessage(f"{visible(op_type)}: {message}", place, index)
+        text = f"{visible(op_type)}: {message}"
+        return LocatedMessage(text, place, index, _DECLARED in text)
 
     def _shown(self, number: int) -> str:
         if number >= len(self._nodes):

@@ -19,6 +19,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.operators.registry import CONTRIB_DOMAIN
+from dld_tui.core.types import TextEnum
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 _PACKED = {2, 4, 8}
@@ -207,16 +208,21 @@ class StoredRows:
         return values
 
 
-WEIGHT_VIEWS = ("levels", "scales", "zero points", "dequantized")
-"""What can be shown of a weight in few bits, each of the shape of the levels."""
+class WeightPart(TextEnum):
+    """What can be shown of a weight in few bits, each of the shape of the levels."""
+
+    LEVELS = "levels"
+    SCALES = "scales"
+    ZERO_POINTS = "zero points"
+    DEQUANTIZED = "dequantized"
 
 
 @dataclass(frozen=True)
 class WeightView:
-    """One of :data:`WEIGHT_VIEWS` of a weight, read as a tensor is."""
+    """A part of a weight, read as a tensor is."""
 
     weight: BlockedWeight
-    name: str
+    part: WeightPart
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -226,7 +232,7 @@ class WeightView:
     @property
     def dtype(self) -> str:
         """What the values are shown as."""
-        if self.name != "levels":
+        if self.part is not WeightPart.LEVELS:
             return "float32"
         return "uint8" if self.weight.packed else self.weight.levels.dtype
 
@@ -242,11 +248,11 @@ class WeightView:
         first, last = start // width, max(-(-stop // width), start // width + 1)
         stored = self.weight.load(first, last)
         readers = {
-            "levels": stored.levels_in,
-            "scales": stored.scales_in,
-            "zero points": stored.zeros_in,
-            "dequantized": stored.window,
-        }[self.name]()
+            WeightPart.LEVELS: stored.levels_in,
+            WeightPart.SCALES: stored.scales_in,
+            WeightPart.ZERO_POINTS: stored.zeros_in,
+            WeightPart.DEQUANTIZED: stored.window,
+        }[self.part]()
         rows = (last - first, *self.shape[1:]) if self.shape else ()
         return np.broadcast_to(readers, rows).reshape(-1)[
             start - first * width : stop - first * width

@@ -63,6 +63,14 @@ def _np_dtype(proto: onnx.TensorProto) -> np.dtype[Any]:
     return tensor_dtype_to_np_dtype(proto.data_type)
 
 
+class NoDataError(InputError):
+    """A tensor has no values, as in a model without weights."""
+
+
+class AmbiguousDataError(InputError):
+    """A tensor has values in several fields."""
+
+
 class Tensor:
     """A read-only view of a TensorProto of a document: edits go through :meth:`Document.apply`."""
 
@@ -152,10 +160,16 @@ class Tensor:
     @property
     def problem(self) -> str | None:
         """Why the values cannot be read, or None. Opens external data, reads no payload."""
+        error = self.error
+        return None if error is None else error.message
+
+    @property
+    def error(self) -> DldError | None:
+        """The same as an error of a class that tells what is wrong."""
         try:
             self._payload()
         except DldError as error:
-            return error.message
+            return error
         return None
 
     def payload(self) -> Blob | bytes:
@@ -195,11 +209,11 @@ class Tensor:
             return "raw_data", self._external()
         fields = self.fields
         if len(fields) > 1:
-            raise InputError(f"has both {fields[0]} and {fields[1]}", where=where)
+            raise AmbiguousDataError(f"has both {fields[0]} and {fields[1]}", where=where)
         if not fields:
             if self.element_count == 0:
                 return "raw_data", b""
-            raise InputError("has no data (weightless model?)", where=where)
+            raise NoDataError("has no data (weightless model?)", where=where)
         field = fields[0]
         data = self._field_payload(field)
         if self._in_chunks(field):

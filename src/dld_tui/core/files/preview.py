@@ -250,12 +250,20 @@ def _of_engine(path: str) -> Preview:
 
 def ago(seconds: float) -> str:
     """Return how long ago something was, e.g. ``3 h ago``."""
-    if seconds < 60:
-        return "just now"
+    return f"{age_text(seconds)} ago" if seconds >= _NOW_S else "just now"
+
+
+def age_text(seconds: float) -> str:
+    """Return an age for a narrow column, e.g. ``3 h``."""
+    if seconds < _NOW_S:
+        return "now"
     for unit_s, unit in ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h")):
         if seconds >= unit_s:
-            return f"{int(seconds // unit_s)} {unit} ago"
-    return f"{int(seconds // 60)} min ago"
+            return f"{int(seconds // unit_s)} {unit}"
+    return f"{int(seconds // 60)} min"
+
+
+_NOW_S = 60
 
 
 # --- previews in a child process ------------------------------------------------------------------

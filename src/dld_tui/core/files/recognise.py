@@ -28,6 +28,9 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
+_GIT_LFS = "version https://git-lfs"
+
+
 R = TypeVar("R", covariant=True)
 
 
@@ -297,7 +300,7 @@ def _as_text(head: bytes) -> str | None:
 
 
 def _kind_of_text(text: str, where: str) -> FileKind:
-    if text.startswith("version https://git-lfs"):
+    if text.startswith(_GIT_LFS):
         raise InputError(
             "This is a Git LFS pointer, not the file itself", where=where, hint="Run: git lfs pull"
         )

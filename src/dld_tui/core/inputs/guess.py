@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -65,12 +66,62 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-GIVEN = "given"
-"""The reason of a size that the user gave."""
-FOLLOWS = "follows from what is given"
-"""The reason of a size that follows from a shape given for another input."""
 _MOST_LINES = 6
-_NAMED = "its name "
+
+
+class SizeSource(Enum):
+    """Where the size of a dimension is from."""
+
+    MODEL = "fixed"
+    GIVEN = "given"
+    """By the user."""
+    FOLLOWS = "follows from what is given"
+    """From a shape given for another input."""
+    NAME = "name"
+    """Guessed by the name of the dimension."""
+    GUESS = "guess"
+    """Guessed by anything else."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a dimension has its size."""
+
+    source: SizeSource
+    role: str = ""
+    """What is guessed that it is."""
+    why: str = ""
+    """The name of the dimension, or what else it is guessed by. Untrusted text."""
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether the size is neither fixed by the model nor given."""
+        return self.source in (SizeSource.NAME, SizeSource.GUESS)
+
+    @property
+    def text(self) -> str:
+        """As results have it; empty for a dimension that the model fixes."""
+        if self.is_guess:
+            return f"{self.role}: {self.basis}"
+        return "" if self.source is SizeSource.MODEL else self.source.value
+
+    @property
+    def basis(self) -> str:
+        """What a size is guessed by."""
+        return f"its name {self.why}" if self.source is SizeSource.NAME else self.why
+
+
+_FIXED = Reason(SizeSource.MODEL)
+_GIVEN = Reason(SizeSource.GIVEN)
+_FOLLOWS = Reason(SizeSource.FOLLOWS)
+
+
+def _by_name(role: str, name: str) -> Reason:
+    return Reason(SizeSource.NAME, role, name)
+
+
+def _by(role: str, why: str) -> Reason:
+    return Reason(SizeSource.GUESS, role, why)
 
 
 @dataclass(frozen=True)
@@ -81,8 +132,8 @@ class InputGuess:
     """Untrusted text."""
     dtype: str
     shape: Shape
-    reasons: tuple[str, ...]
-    """Why each dimension has its size; empty for one that the model fixes. Untrusted text."""
+    reasons: tuple[Reason, ...]
+    """Why each dimension has its size."""
     fill: Fill
     """Its values."""
     free: tuple[str, ...] = ()
@@ -93,12 +144,12 @@ class InputGuess:
     @property
     def is_guessed(self) -> bool:
         """Whether a dimension is neither fixed by the model nor given."""
-        return any(reason not in ("", GIVEN, FOLLOWS) for reason in self.reasons)
+        return any(reason.is_guess for reason in self.reasons)
 
     @property
     def follows(self) -> bool:
         """Whether its free dimensions follow from shapes given for other inputs."""
-        return not self.is_guessed and FOLLOWS in self.reasons
+        return not self.is_guessed and _FOLLOWS in self.reasons
 
     @property
     def option(self) -> str:
@@ -108,17 +159,18 @@ class InputGuess:
     @property
     def why(self) -> str:
         """The reasons of the guessed dimensions, each once. For people."""
-        by_size: dict[tuple[str, int], list[str]] = {}
+        by_size: dict[tuple[str, int], list[Reason]] = {}
         for size, reason in zip(self.shape, self.reasons, strict=True):
-            if reason not in ("", GIVEN, FOLLOWS):
-                role, _, why = reason.partition(": ")
-                whys = by_size.setdefault((role, size), [])
-                whys += [why] if why not in whys else []
+            if reason.is_guess:
+                reasons = by_size.setdefault((reason.role, size), [])
+                reasons += [reason] if reason not in reasons else []
         parts = []
-        for (role, size), whys in by_size.items():
-            names = [why.removeprefix(_NAMED) for why in whys]
-            is_named = len(whys) > 1 and all(why.startswith(_NAMED) for why in whys)
-            why = f"the names {', '.join(names)}" if is_named else ", ".join(whys)
+        for (role, size), reasons in by_size.items():
+            is_named = all(reason.source is SizeSource.NAME for reason in reasons)
+            if is_named and len(reasons) > 1:
+                why = f"the names {', '.join(reason.why for reason in reasons)}"
+            else:
+                why = ", ".join(reason.basis for reason in reasons)
             parts.append(f"{role} {size} by {why}")
         return visible(", ".join(parts))
 
@@ -126,15 +178,22 @@ class InputGuess:
     def text(self) -> str:
         """The input for people, as ``x → 1x3x640x640 (height and width 640 by the name x)``."""
         named = shortened(self.name)
-        how = f"guessed: {self.why}" if self.is_guessed else FOLLOWS if self.follows else GIVEN
-        is_told = self.is_guessed or self.follows or GIVEN in self.reasons
+        how = (
+            f"guessed: {self.why}"
+            if self.is_guessed
+            else _FOLLOWS.text
+            if self.follows
+            else _GIVEN.text
+        )
+        is_told = self.is_guessed or self.follows or _GIVEN in self.reasons
         return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"
 
     @property
     def facts(self) -> GuessedInput:
         """The input as results and reports have it."""
         return GuessedInput(
-            self.name, self.dtype, tuple(self.shape), self.reasons, self.is_guessed, self.why,
+            self.name, self.dtype, tuple(self.shape),
+            tuple(reason.text for reason in self.reasons), self.is_guessed, self.why,
             self.fill.text, self.fill.reason,
         )  # fmt: skip
 
@@ -238,7 +297,7 @@ def _without_guess(spec: InputSpec) -> InputGuess:
     """Return an input that is no tensor: an optional is fed with a tensor, others with nothing."""
     shape = tuple(dim if isinstance(dim, int) else 1 for dim in spec.dims or ())
     container = "" if spec.container == "optional" else spec.container
-    reasons = ("",) * len(shape)
+    reasons = (_FIXED,) * len(shape)
     return InputGuess(spec.name, spec.dtype, shape, reasons, Fill("none", ""), (), container)
 
 
@@ -312,7 +371,7 @@ class Variable:
 
     key: str
     role: Role
-    reason: str
+    reason: Reason
     size: int = 0
     given: bool = False
 
@@ -383,7 +442,7 @@ class FreeSizes:
         """By symbol, or by input and axis where a dimension has no name."""
         self.sums: dict[str, list[Sum]] = {}
         """The size of each dimension, by input."""
-        self.why: dict[tuple[str, int], str] = {}
+        self.why: dict[tuple[str, int], Reason] = {}
         """Why a dimension is a sum, by input and axis."""
         self._in_place = {name for name, pair in self.caches.items() if pair.in_place}
         # The role of a length that a mask shares with such a cache is that of the cache.
@@ -439,27 +498,28 @@ class FreeSizes:
 
     def _variable(self, key: str, spec: InputSpec, axis: int, name: str) -> str:
         role = named_role(name, self._traits) if name else None
-        reason = f"{role.name}: its name {name}" if role is not None and name else ""
+        reason = _by_name(role.name, name) if role is not None and name else _FIXED
         if role is FRAMES and len(spec.dims or ()) == 5:
             role = VIDEO
         if role is FRAMES and is_token_ids(spec):  # [B, T]
-            role, reason = TOKENS, f"{TOKENS.name}: the name {spec.name}"
+            role, reason = TOKENS, _by(TOKENS.name, f"the name {spec.name}")
         is_spectrum = bool(SPECTRUM_WORDS & set(words_of(spec.name)))
         if role is CONTEXT and is_spectrum:  # what the encoder takes, not what it makes
             role = WINDOW
-            reason = f"{role.name}: its name {name}"
+            reason = _by_name(role.name, name)
         if spec.name in self._rankless:
             role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
-            reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
+            why = "trial, as the model does not say how many dimensions it has"
+            reason = _by(role.name, why)
         elif role is None or self._is_vague(role, spec, axis):
             placed, why = placed_role(spec, axis, self._traits)
             paired = self._cache_axis(spec, axis)
             if paired is not None:
                 placed, why = paired
-            if role is not None and role.name == placed.name:
-                why = f"its name {name}"
+            is_so_named = role is not None and role.name == placed.name
             if role is None or role.name != SIDE.name or placed.name in (SIDE.name, LINE.name):
-                role, reason = placed, f"{placed.name}: {why}"
+                role = placed
+                reason = _by_name(role.name, name) if is_so_named else _by(role.name, why)
         if key not in self.variables:
             self.variables[key] = Variable(key, role, reason)
         return key
@@ -510,7 +570,7 @@ class FreeSizes:
         """Add a variable for how much of a cache is filled; return whether there is one."""
         if not self._in_place or any(v.role is PAST for v in self.variables.values()):
             return False
-        reason = f"{PAST.name}: an empty cache"
+        reason = _by(PAST.name, "an empty cache")
         self.variables[_FILLED] = Variable(_FILLED, PAST, reason)
         return True
 
@@ -565,7 +625,7 @@ class FreeSizes:
                         old.constant += now.constant * factor
                         for name, n in {**now.factors, **pair}.items():
                             old.factors[name] = old.factors.get(name, 0) + n * factor
-                        self.why[spec.name, axis] = "total length: past and present together"
+                        self.why[spec.name, axis] = _by("total length", "past and present together")
         used = {key for sums in self.sums.values() for total in sums for key in total.factors}
         self.variables = {key: v for key, v in self.variables.items() if key in used}
         if not now.factors:  # one token after the other
@@ -665,7 +725,7 @@ class FreeSizes:
     def _set(self, key: str, size: int) -> None:
         variable = self.variables[key]
         if not variable.given:
-            variable.size, variable.given, variable.reason = size, True, GIVEN
+            variable.size, variable.given, variable.reason = size, True, _GIVEN
 
     def value(self, total: Sum, without: str = "") -> int:
         """Return a sum with the present sizes; the term of one variable may be left out."""
@@ -934,7 +994,7 @@ class _Search:
         node = now.demands.first_refusing(0)
         for variable in group:
             if node is not None and variable.size != options[best]:
-                variable.reason = f"{variable.role.name}: {_refusal(node, variable.size)}"
+                variable.reason = _by(variable.role.name, _refusal(node, variable.size))
             variable.size = options[best]
         return True
 
@@ -992,11 +1052,11 @@ class _Search:
         propagation = self._run(assigned, 1)
         old = self._sizes()
         shapes: dict[str, Shape] = {}
-        reasons: dict[str, tuple[str, ...]] = {}
+        reasons: dict[str, tuple[Reason, ...]] = {}
         for spec in self._specs:
             if spec.dims is None:
                 shapes[spec.name] = self._given.get(spec.name, ())
-                reasons[spec.name] = (GIVEN,) * len(shapes[spec.name])
+                reasons[spec.name] = (_GIVEN,) * len(shapes[spec.name])
                 continue
             sums = self._sums[spec.name]
             shapes[spec.name] = tuple(
@@ -1058,21 +1118,21 @@ class _Search:
         total: Sum,
         assigned: Mapping[str, int],
         old: Mapping[str, int],
-    ) -> str:
+    ) -> Reason:
         if not total.factors:
-            return ""
+            return _FIXED
         if spec.name in self._given:
-            return GIVEN
+            return _GIVEN
         if all(self._variables[key].given for key in total.factors):
-            return FOLLOWS
+            return _FOLLOWS
         if (spec.name, axis) in self._lengths.why:
             return self._lengths.why[spec.name, axis]
         if len(total.factors) > 1:
-            return f"sum: its name {spec.dims[axis] if spec.dims is not None else ''}"
+            return _by_name("sum", str(spec.dims[axis]) if spec.dims is not None else "")
         key = next(iter(total.factors))
         variable = self._variables[key]
         if assigned[key] != old[key]:
-            return f"{variable.role.name}: trial, after {old[key]}"
+            return _by(variable.role.name, f"trial, after {old[key]}")
         return variable.reason
 
 

@@ -13,6 +13,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+_POWER_MODE = "power mode"
+"""In what nvpmodel says."""
+
 _SECTION = re.compile(r"<\s*(\w+)\b([^>]*)>?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ATTRIBUTE = re.compile(r"(\w+)\s*=\s*\"?([^\s\">]+)")
@@ -168,7 +171,7 @@ def present_mode(printed: str) -> tuple[str, int | None] | None:
     name, number = "", None
     for line in printed.splitlines():
         key, colon, value = line.partition(":")
-        if colon and "power mode" in key.lower():
+        if colon and _POWER_MODE in key.lower():
             name = value.strip()
         elif name and number is None and _NUMBER.fullmatch(line.strip()):
             number = int(line)

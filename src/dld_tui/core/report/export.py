@@ -228,7 +228,7 @@ def report_page(report: Report) -> str:
             "What to look at",
             paragraphs(
                 [
-                    *((n.text, n.level) for n in notes_of(report)),
+                    *((n.text, n.kind) for n in notes_of(report)),
                     *((line, "info") for line in coverage_lines(report)),
                 ]
             ),
@@ -497,7 +497,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "settings": report.settings,
         "environment": report.environment,
         "problems": list(report.problems),
-        "notes": [{"level": note.level, "text": note.text} for note in report.notes],
+        "notes": [{"level": note.kind.value, "text": note.text} for note in report.notes],
     }
     if by is not None:
         document["by"] = by

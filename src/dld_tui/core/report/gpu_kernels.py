@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
-from dld_tui.core.report.statistics import median
+from dld_tui.core.report.statistics import LatencySource, median
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -762,7 +762,7 @@ def gpu_summary(report: Report) -> GpuSummary | None:
         return None
     passes = report.kernel_passes or report.counted_passes
     latency = report.latency
-    bare = latency is not None and latency.source == "latency loop"
+    bare = latency is not None and latency.source is LatencySource.LOOP
     return summarise_gpu(
         ((report.gpu_events(pass_.index), pass_.duration_us) for pass_ in _some(passes, report)),
         report.median_pass,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.operators.categories import category_of, onnx_operators
 from dld_tui.core.report.records import Group, Layer, NodeLink
+from dld_tui.core.types import TextEnum
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
@@ -269,19 +270,32 @@ def name_scope(link: NodeLink) -> str:
     return " › ".join(parts) or NO_SCOPE
 
 
-DLA = "DLA"
+class DlaKind(TextEnum):
+    """The types of layers that TensorRT does not name for a deep learning accelerator."""
+
+    PART = "DLA"
+    TRANSFER = "DLA transfer"
+    WAIT = "DLA wait"
+
+
 MYELIN = "Myelin"
-DLA_TRANSFER = "DLA transfer"
-DLA_WAIT = "DLA wait"
 _FORMS = (
     (re.compile(r"Reformatting CopyNode|\breformatter \d+$|copy$"), "Reformat"),
-    (re.compile(r"^data to nvm$| (?:to|from) nvm$"), DLA_TRANSFER),
-    (re.compile(r" (?:copy )?finish$"), DLA_WAIT),
-    (re.compile(r"^\{(?!ForeignNode\[)[^{}\[\]]*\}$"), DLA),
+    (re.compile(r"^data to nvm$| (?:to|from) nvm$"), DlaKind.TRANSFER),
+    (re.compile(r" (?:copy )?finish$"), DlaKind.WAIT),
+    (re.compile(r"^\{(?!ForeignNode\[)[^{}\[\]]*\}$"), DlaKind.PART),
     (re.compile(r"^\{ForeignNode\["), "ForeignNode"),
     (re.compile(r"^\[trainStation", re.IGNORECASE), "TrainStation"),
     (re.compile(r"^__my[le]"), MYELIN),
 )
+_INSERTED_COPY = re.compile(r"Reformatting CopyNode|reformatter")
+
+
+def is_copy_name(name: str) -> bool:
+    """Return whether TensorRT named a layer that it inserted to copy a tensor for another one."""
+    return _INSERTED_COPY.search(name) is not None
+
+
 _COMPILED = re.compile(r"_myl\d+(?:_\d+)*$")
 """The suffix of a node that Myelin computes on its own."""
 _SEPARATORS = re.compile(r" \+ | \|\| |[(){}\[\],;|]")

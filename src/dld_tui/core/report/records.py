@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, TextEnum
 
 Dims: TypeAlias = "tuple[int | str | None, ...] | None"
 """A shape; None when it is unknown."""
@@ -16,7 +16,29 @@ Confidence: TypeAlias = Literal["tensor", "name", "rule", "none"]
 """How a layer was matched to ONNX nodes: by the tensors that it produces, by an exact name, by a
 naming rule of the backend, or not at all."""
 
-PassState: TypeAlias = Literal["measured", "warm-up", "incomplete", "kernels alone"]
+
+class Program(TextEnum):
+    """A program that measures, as reports name it; its version follows."""
+
+    ONNX_RUNTIME = "ONNX Runtime"
+    TENSORRT = "TensorRT"
+
+
+def program_of(backend: str) -> Program | None:
+    """Return the program that a report names; None for others."""
+    return next((program for program in Program if backend.startswith(program.value)), None)
+
+
+class PassState(TextEnum):
+    """What a pass is for."""
+
+    MEASURED = "measured"
+    WARM_UP = "warm-up"
+    INCOMPLETE = "incomplete"
+    KERNELS_ALONE = "kernels alone"
+    """Only kernels were recorded, at true speed."""
+
+
 """Statistics of layers use measured passes only, or incomplete ones where there are no others.
 Passes with ``kernels alone`` ran without layer profiling, with the work of the GPU recorded: the
 timeline of the GPU is read from these."""
@@ -175,7 +197,7 @@ class ReportPass:
     start_us: float
     """On the report's clock; 0 is where the recording of passes began."""
     duration_us: float
-    state: PassState = "measured"
+    state: PassState = PassState.MEASURED
     counter_start_us: float | None = None
     """On the clock of the counters; None when that is the report's."""
 
@@ -211,15 +233,6 @@ class Track:
     kind: str
     """``thread`` or ``stream``; readers skip other kinds."""
     name: str
-
-
-@dataclass(frozen=True)
-class Note:
-    """A remark of the run, for display."""
-
-    text: str
-    level: str = "info"
-    """``info`` or ``warning``."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, reader_of, recognise
 from dld_tui.core.files.source import Source
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import (
@@ -57,7 +58,6 @@ from dld_tui.core.report.records import (
     Group,
     Layer,
     NodeLink,
-    Note,
     PassEvent,
     PassState,
     ReportPass,
@@ -86,7 +86,7 @@ from dld_tui.core.report.schema import (
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
     GPU_TIMES,
-    KERNELS_ALONE,
+    LatencySource,
     LatencySummary,
     collect,
     counted_passes,
@@ -111,7 +111,6 @@ Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
 """Runs SQL and returns its rows one by one: there may be millions."""
 
 _CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
-_STATES: tuple[PassState, ...] = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
 
 LAYERS_ONLY = "layers_only"
 """The fact of a report that is true when a pass is only the sum of its layers: other programs'
@@ -130,8 +129,8 @@ def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
 def read_notes(query: Query) -> tuple[Note, ...]:
     """Return the remarks of the run, in order."""
     rows = query("SELECT text, level FROM notes ORDER BY id")
-    levels = ("info", "warning")
-    return tuple(Note(text_of(text, "note"), one_of(w, levels, "info")) for text, w in rows)
+    kinds = (NoteKind.INFO, NoteKind.WARNING)
+    return tuple(Note(one_of(w, kinds, NoteKind.INFO), text_of(text, "note")) for text, w in rows)
 
 
 def read_tracks(query: Query) -> tuple[Track, ...]:
@@ -158,7 +157,7 @@ def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
             whole_of(index, "pass"),
             number_or_nan(start, "start"),
             number_or_nan(duration, "duration"),
-            one_of(state, _STATES, "incomplete"),
+            one_of(state, [*PassState], PassState.INCOMPLETE),
             optional_number(counter_start, "start of the counters"),
         )
         for index, start, duration, state, counter_start in rows
@@ -542,8 +541,10 @@ class Report:
         self.gpu_passes = self._read_gpu_passes(states)
         self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
         self.latencies = self._sound_latencies(read_latencies(self._query))
-        self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
-        self.kernel_passes = tuple(pass_ for pass_ in self.passes if pass_.state == KERNELS_ALONE)
+        self.latency = self._summary(self.latencies, LatencySource.LOOP) or self.profiled_latency
+        self.kernel_passes = tuple(
+            pass_ for pass_ in self.passes if pass_.state is PassState.KERNELS_ALONE
+        )
         drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
         ordered = sorted((pass_.duration_us, pass_.index) for pass_ in drawn)
         self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
@@ -745,7 +746,7 @@ class Report:
         if self.facts.get(LAYERS_ONLY) or self.has_phases:
             return None
         durations = (pass_.duration_us / 1000 for pass_ in self.counted_passes)
-        return self._summary(durations, "profiled passes")
+        return self._summary(durations, LatencySource.PROFILED)
 
     @property
     def has_phases(self) -> bool:
@@ -759,7 +760,7 @@ class Report:
             return PHASES
         return LAYER_MEANS if self.facts.get(LAYERS_ONLY) else Wording()
 
-    def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
+    def _summary(self, values: Iterable[float], source: LatencySource) -> LatencySummary | None:
         return summarise(values, source, percentile_of(self.backend))
 
     def pass_events(self, index: int) -> list[PassEvent]:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, TypeAlias, TypeGuard, TypeVar
@@ -350,8 +350,8 @@ def insertion(table: str) -> str:
 
 def column_names(table: str, version: int = VERSION) -> list[str]:
     """Return the names of a table's columns in a report of a version, in order."""
-    parts = TABLES[table].split(", PRIMARY KEY (")[0].split(",")
-    names = [part.split()[0] for part in parts]
+    words = (part.split()[0] for part in TABLES[table].split(","))
+    names = [*takewhile(lambda word: word != "PRIMARY", words)]
     return [name for name in names if _ADDED.get(f"{table}.{name}", 1) <= version]
 
 

@@ -20,7 +20,8 @@ from dataclasses import astuple, dataclass, field, fields
 from functools import lru_cache
 from typing import TypeAlias
 
-from dld_tui.core.report.records import PassState
+from dld_tui.core.report.records import PassState, Program, program_of
+from dld_tui.core.types import TextEnum
 
 PERCENTILES = (90, 95, 99)
 METHOD = "linear interpolation (Hyndman-Fan type 7)"
@@ -31,6 +32,14 @@ Percentile: TypeAlias = "Callable[[Sequence[float], float], float]"
 TRUSTED_COV_PERCENT = 2.5
 """Above this coefficient of variation, a run is too noisy to compare: clocks are not locked, or the
 machine is shared."""
+
+
+class LatencySource(TextEnum):
+    """What a latency was measured with."""
+
+    LOOP = "latency loop"
+    PROFILED = "profiled passes"
+    """Only those were measured: profiling makes a run slower."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,7 @@ class LatencySummary:
     p99: float
     throughput: float
     """Sequential inferences per second, 1000 / `mean`; 0 when the mean is 0."""
-    source: str = "latency loop"
-    """``latency loop``, or ``profiled passes`` when only those were measured: profiling makes a run
-    slower."""
+    source: LatencySource = LatencySource.LOOP
     percentiles: str = METHOD
     """How p90, p95 and p99 are defined."""
 
@@ -80,7 +87,7 @@ def _single(value: float) -> float:
 
 def percentile_of(backend: str) -> Percentile:
     """Return the definition of percentiles that goes with a backend, as a report names it."""
-    return trtexec_percentile if backend.startswith("TensorRT") else percentile
+    return trtexec_percentile if program_of(backend) is Program.TENSORRT else percentile
 
 
 @lru_cache(maxsize=256)
@@ -117,7 +124,7 @@ def is_valid_time(time: float) -> bool:
 
 def summarise(
     values: Iterable[float],
-    source: str = "latency loop",
+    source: LatencySource = LatencySource.LOOP,
     percentile_at: Percentile = percentile,
 ) -> LatencySummary | None:
     """Return the summary of latencies in milliseconds; None without any.
@@ -162,8 +169,6 @@ ATTRIBUTED_PASSES = (
 )
 """The passes with kernels that are attributed to layers."""
 
-KERNELS_ALONE: PassState = "kernels alone"
-
 
 @dataclass
 class LayerTimes:
@@ -188,8 +193,8 @@ class LayerStatistics:
 
 def counted_passes(states: Mapping[int, PassState]) -> set[int]:
     """Return the passes that statistics use: the measured ones, else the incomplete ones."""
-    for state in ("measured", "incomplete", "warm-up"):
-        chosen = {index for index, pass_state in states.items() if pass_state == state}
+    for state in (PassState.MEASURED, PassState.INCOMPLETE, PassState.WARM_UP):
+        chosen = {index for index, pass_state in states.items() if pass_state is state}
         if chosen:
             return chosen
     return set()
@@ -205,7 +210,8 @@ def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> se
         states: Of all passes.
         attributed: Those of `ATTRIBUTED_PASSES`.
     """
-    at_true_speed = {index for index in attributed if states.get(index) == KERNELS_ALONE}
+    alone = PassState.KERNELS_ALONE
+    at_true_speed = {index for index in attributed if states.get(index) is alone}
     return at_true_speed or counted_passes(states)
 
 

@@ -47,6 +47,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.files.attributes import take_over
 from dld_tui.core.files.writer import not_kept, put_in_place
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
 from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
@@ -163,7 +164,7 @@ class ReportWriter:
             rows = [(as_text(name), as_json(value)) for name, value in values.items()]
             writer._extend(table, rows)
         for remark in not_kept(target, lost):
-            writer.note(remark, "warning")
+            writer.note(remark, NoteKind.WARNING)
         writer.flush()
         return writer
 
@@ -197,10 +198,14 @@ class ReportWriter:
         return index
 
     def add_pass(
-        self, index: int, start_us: float, duration_us: float, state: PassState = "measured"
+        self, index: int, start_us: float, duration_us: float, state: PassState = PassState.MEASURED
     ) -> None:
-        """Add a profiled pass; its samples count in statistics only when this was called."""
-        self._pass_rows[index] = (float(start_us), float(duration_us), state)
+        """Add a profiled pass; its samples count in statistics only when this was called.
+
+        Raises:
+            ValueError: `state` is the word of none.
+        """
+        self._pass_rows[index] = (float(start_us), float(duration_us), PassState(state))
         self._write_pass(index)
 
     def add_samples(
@@ -285,9 +290,9 @@ class ReportWriter:
         """Whether something can be added: it was neither finished nor aborted."""
         return self._open
 
-    def note(self, text: str, level: str = "info") -> None:
-        """Add a remark for people; `level` is ``info`` or ``warning``."""
-        self._extend("notes", [(self._notes, level, as_text(text))])
+    def note(self, text: str, kind: NoteKind = NoteKind.INFO) -> None:
+        """Add a note of a kind that says how loud it is."""
+        self._extend("notes", [(self._notes, kind.value, as_text(text))])
         self._notes += 1
 
     def flush(self) -> None:
@@ -333,7 +338,7 @@ class ReportWriter:
             return None
         try:
             if reason:
-                self.note(reason, level="warning")
+                self.note(reason, kind=NoteKind.WARNING)
             self._summarise()
         finally:
             self._close()

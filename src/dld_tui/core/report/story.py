@@ -23,8 +23,9 @@ from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
+from dld_tui.core.report.records import Program, program_of
 from dld_tui.core.report.schema import COMMAND
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import RULES_OF, measured_gains
@@ -74,7 +75,7 @@ def _latency(report: Report) -> list[str]:
         spread = f": some took up to {fmt.milliseconds(latency.max)} ms"
     provider = report.execution_provider.removesuffix("ExecutionProvider")
     place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
-    profiled = "" if latency.source == "latency loop" else " with profiling on"
+    profiled = "" if latency.source is LatencySource.LOOP else " with profiling on"
     text = f"{fmt.milliseconds(latency.median)} ms a pass{fed}{profiled} ({rate}{spread}){place}."
     return [text]
 
@@ -243,7 +244,7 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
     """Return the activity and its settings that try a step and say whether it helped."""
     if not step.changes:
         values = {name: value for name, value in report.settings.items() if name != "output"}
-        is_engine = report.backend.startswith("TensorRT")
+        is_engine = program_of(report.backend) is Program.TENSORRT
         activity = "profile_tensorrt" if is_engine else "profile_onnxruntime"
         return activity, {**values, "model": str(model)}
     known = report.settings
@@ -332,7 +333,7 @@ change that makes it."""
 
 def _fusions(report: Report) -> Iterator[Step]:
     """Yield operators that ONNX Runtime's own optimizer left unfused."""
-    if not report.backend.startswith("ONNX Runtime"):
+    if program_of(report.backend) is not Program.ONNX_RUNTIME:
         return
     inner, around = _between_products(report.layers)
     share, layers = _share(report, lambda layer: layer.index in inner)

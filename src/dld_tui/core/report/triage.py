@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, with_costs
 from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.pass_times import MIN_PASSES, places
-from dld_tui.core.report.records import Layer, Note
+from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary, summarise
+from dld_tui.core.report.statistics import (
+    TRUSTED_COV_PERCENT,
+    LatencySource,
+    LatencySummary,
+    summarise,
+)
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
@@ -262,8 +268,8 @@ def notes_of(report: Report) -> list[Note]:
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
     if report.by_pass is not None and report.by_pass.total_ms is not None:
         doubts += _scatter_lines(report, report.by_pass.total_ms)
-    hints = [Note(line) for line in (*order_lines(report), *precision_lines(report))]
-    return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
+    hints = [Note(NoteKind.INFO, line) for line in (*order_lines(report), *precision_lines(report))]
+    return [*(Note(NoteKind.WARNING, line) for line in doubts), *hints, *report.notes]
 
 
 def left_line(report: Report) -> str:
@@ -286,7 +292,7 @@ def _latency_line(report: Report) -> str:
         f" min {ms(latency.min)}, max {ms(latency.max)};"
         f" {latency.throughput:,.1f} inferences/s over {fmt.plural(latency.count, *_whole(report))}"
     )
-    return line if latency.source == "latency loop" else f"{line}, with profiling on"
+    return line if latency.source is LatencySource.LOOP else f"{line}, with profiling on"
 
 
 def _whole(report: Report) -> tuple[str, str]:
@@ -317,7 +323,7 @@ def _trust_lines(report: Report) -> list[str]:
 
 def _variation_cause(report: Report, latency: LatencySummary) -> str:
     passes = [pass_.duration_us / 1000 for pass_ in report.counted_passes]
-    values = report.latencies if latency.source == "latency loop" else passes
+    values = report.latencies if latency.source is LatencySource.LOOP else passes
     rest = summarise(values[1:])
     if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
         return f"the first pass took {fmt.milliseconds(values[0])} ms, as a warm-up does"
@@ -326,7 +332,7 @@ def _variation_cause(report: Report, latency: LatencySummary) -> str:
 
 def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
     profiled = report.profiled_latency
-    if profiled is None or latency.source != "latency loop" or latency.median <= 0:
+    if profiled is None or latency.source is not LatencySource.LOOP or latency.median <= 0:
         return []
     slower = 100 * (profiled.median / latency.median - 1)
     if slower <= _SLOWED_PERCENT:
@@ -476,7 +482,7 @@ def _sum_lines(report: Report) -> list[str]:
     linked = any(layer.nodes for layer in report.layers)
     if linked and joined is not None and joined < _JOINED_PERCENT:
         advice = "; save the optimised model with the run to join more"
-        of_onnxruntime = report.backend.startswith("ONNX Runtime")
+        of_onnxruntime = program_of(report.backend) is Program.ONNX_RUNTIME
         lines.append(
             f"{fmt.percent(joined)} % of layer time is joined to ONNX nodes"
             f"{advice if of_onnxruntime else ''}."

@@ -240,7 +240,7 @@ class RouteSearch:
     @property
     def is_faster(self) -> bool:
         """Whether a route is certainly faster than the default."""
-        return self.confirmed is not None and self.confirmed.verdict == "faster"
+        return self.confirmed is not None and self.confirmed.is_faster
 
 
 def fastest(trials: Iterable[RouteTrial]) -> RouteTrial | None:

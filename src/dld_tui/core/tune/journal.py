@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dld_tui.core.settings.paths import ensure
+from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Journal:
         self, folder: Path, lock: int | None = None, *, is_temporary: bool = False
     ) -> None:
         self._folder, self._lock, self._is_temporary = folder, lock, is_temporary
-        self._made: dict[str, str] = {}
+        self._made: dict[str, Exclusion | None] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
         self._is_cut = False
         """Whether the last line has no end."""
@@ -84,7 +85,8 @@ class Journal:
             ):
                 data = json.loads(line)
                 if "made" in data:
-                    self._made[str(data["made"])] = str(data["problem"])
+                    text, state = str(data["problem"]), CandidateState(data["state"])
+                    self._made[str(data["made"])] = Exclusion(state, text) if text else None
                     continue
                 figures = {str(key): float(value) for key, value in data["ms"].items()}
                 if all(0 < ms < math.inf for ms in figures.values()):
@@ -100,18 +102,20 @@ class Journal:
             ensure(self._folder)
         return self._folder / f"{change}.onnx"
 
-    def made(self, change: str) -> str | None:
-        """Return why the model of a change does not count; None when it has to be made.
+    def is_made(self, change: str) -> bool:
+        """Return whether the model of a change need not be made again."""
+        counts = self.exclusion(change) is None
+        return change in self._made and not (counts and not self.model(change).is_file())
 
-        Empty where it counts.
-        """
-        problem = self._made.get(change)
-        return None if problem == "" and not self.model(change).is_file() else problem
+    def exclusion(self, change: str) -> Exclusion | None:
+        """Return why the model of a change does not count; None where it does."""
+        return self._made.get(change)
 
-    def add_made(self, change: str, problem: str) -> None:
-        """Keep what came of a conversion."""
-        self._made[change] = problem
-        self._add({"made": change, "problem": problem})
+    def add_made(self, change: str, excluded: Exclusion | None) -> None:
+        """Keep what came of a conversion: why it does not count, or None."""
+        self._made[change] = excluded
+        text, state = ("", "") if excluded is None else (excluded.text, excluded.state.value)
+        self._add({"made": change, "problem": text, "state": state})
 
     def rounds(self, stage: str, keys: Sequence[str]) -> list[dict[str, float]]:
         """Return the rounds of a race between the same set-ups, in order."""

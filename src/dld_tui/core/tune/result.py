@@ -22,11 +22,48 @@ from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import Setup, reasons_of
 from dld_tui.core.tune.gain import GainRow
 from dld_tui.core.tune.race import Race
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, TextEnum
 
-TIME_UP = "the budget was spent"
-NOTHING = "there is nothing to change"
-_SAME = "the same"
+
+class CandidateState(TextEnum):
+    """What became of a candidate, as tables and JSON say it."""
+
+    UNKNOWN = ""
+    IN_RACE = "in the race"
+    """Until its end."""
+    SLOWER = "slower"
+    """Stopped early."""
+    BEST = "best"
+    FAILED = "failed"
+    NOT_TRIED = "not tried"
+    """There was no time for it."""
+    NO_CHANGE = "no change"
+    """The conversion changes nothing."""
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Why a candidate does not count."""
+
+    state: CandidateState
+    text: str
+    """Safe for a terminal."""
+
+
+def no_time(until: str) -> Exclusion:
+    """Return that the budget was spent."""
+    return Exclusion(CandidateState.NOT_TRIED, f"the budget was spent {until}")
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How close outputs are to those of the original model."""
+
+    text: str = ""
+    identical: bool = False
+
+
+NOTHING = Exclusion(CandidateState.NO_CHANGE, "there is nothing to change")
 
 
 @dataclass(frozen=True)
@@ -42,20 +79,20 @@ class Candidate:
     ratio: float | None = None
     """Its latency divided by that of the original model in the same rounds."""
     rounds: int = 0
-    state: str = ""
-    """``in the race`` until its end, ``slower`` and stopped early, ``best``, ``failed``,
-    ``not tried``, or ``no change`` if the conversion changes nothing."""
+    state: CandidateState = CandidateState.UNKNOWN
     problem: str = ""
     """Why it was excluded. Safe for a terminal."""
     accuracy: str = ""
     """How close its outputs are to those of the original model."""
+    identical: bool = False
+    """Its outputs are those of the original model."""
 
 
 def candidates(
     setups: Mapping[str, Setup],
     races: Sequence[Race],
-    problems: Mapping[str, str],
-    near: Mapping[str, str],
+    problems: Mapping[str, Exclusion],
+    near: Mapping[str, Closeness],
     best: str,
 ) -> tuple[Candidate, ...]:
     """Return all candidates, with ratios to the original model also for later races.
@@ -84,18 +121,32 @@ def candidates(
     for key, setup in setups.items():
         own = [race for race in races if race.figures.get(key)]
         figures = own[-1].figures[key] if own else []
-        state = "in the race" if own and key in own[-1].running else "slower" if own else ""
-        if key in problems:
-            untried = {TIME_UP: "not tried", NOTHING: "no change"}
-            state = next((text for why, text in untried.items() if problems[key].startswith(why)),
-                         "failed")  # fmt: skip
+        excluded = problems.get(key)
+        if excluded is not None:
+            state = excluded.state
         elif key == best:
-            state = "best"
+            state = CandidateState.BEST
+        elif own:
+            runs = key in own[-1].running
+            state = CandidateState.IN_RACE if runs else CandidateState.SLOWER
+        else:
+            state = CandidateState.UNKNOWN
         ms = statistics.median(figures) if figures else None
         rounds = sum(len(race.figures[key]) for race in own)
-        problem, figure = problems.get(key, ""), near.get(key, "")
+        problem = "" if excluded is None else excluded.text
+        close = near.get(key, Closeness())
         found.append(
-            Candidate(key, setup.title, ms, ratios.get(key), rounds, state, problem, figure)
+            Candidate(
+                key,
+                setup.title,
+                ms,
+                ratios.get(key),
+                rounds,
+                state,
+                problem,
+                close.text,
+                close.identical,
+            )
         )
     return tuple(found)
 
@@ -153,7 +204,7 @@ class TuneResult:
     @property
     def is_faster(self) -> bool:
         """Whether a candidate is measurably faster."""
-        return self.confirmed is not None and self.confirmed.verdict == "faster"
+        return self.confirmed is not None and self.confirmed.is_faster
 
     @property
     def winner(self) -> Candidate | None:
@@ -229,8 +280,9 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         reasons = "; ".join(reasons_of(result.best.split("+")))
         because = [f"{reasons[0].upper()}{reasons[1:]}."] if reasons else []
         parts.append(("Why", " ".join([*because, *result.why])))
-        if result.winner is not None and (near_by := result.winner.accuracy):
-            outputs = "identical to" if near_by == _SAME else f"{visible(near_by)} against"
+        winner = result.winner
+        if winner is not None and winner.accuracy:
+            outputs = "identical to" if winner.identical else f"{visible(winner.accuracy)} against"
             parts.append(("Results", f"{outputs} the outputs of the original model"))
         if result.model is not None:
             parts.append(("Model", visible(near(result.model))))

@@ -24,7 +24,7 @@ from dld_tui.activities import registry
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
-from dld_tui.core.files.preview import Preview, ago
+from dld_tui.core.files.preview import Preview, age_text, ago
 from dld_tui.core.settings.paths import cache_dir, ensure, short
 from dld_tui.core.settings.state import RecentFile
 from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
@@ -510,7 +510,7 @@ def files_table(files: Sequence[FoundFile], folder: str) -> Table[FoundFile]:
     now = time.time()
 
     def age(file: FoundFile) -> str:
-        return ago(now - file.modified).removesuffix(" ago").replace("just now", "now")
+        return age_text(now - file.modified)
 
     return Table(
         (

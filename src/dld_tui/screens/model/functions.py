@@ -92,6 +92,10 @@ def names_dialog(edit: Edit, function: Scope, name: str, title: str, message: st
     return FieldsDialog(title, message, fields, accept)
 
 
+_OUTSIDE, _INSIDE = "inputs", "constants"
+"""What weights of nodes become in a function."""
+
+
 def make_dialog(
     edit: Edit, scope: Scope, nodes: Sequence[str], name: str, domain: str
 ) -> FieldsDialog:
@@ -107,7 +111,7 @@ def make_dialog(
 
     def accept(texts: list[str]) -> None:
         edit("make_function", scope=list(scope.path), nodes=list(nodes), name=texts[0].strip(),
-             domain=texts[1].strip(), constants=texts[2] == "constants inside")  # fmt: skip
+             domain=texts[1].strip(), constants=texts[2] == _INSIDE)  # fmt: skip
 
     return FieldsDialog(
         "Make function",
@@ -115,7 +119,7 @@ def make_dialog(
         [
             FieldSpec("name", name),
             FieldSpec("domain", domain),
-            FieldSpec("weights", choices=("inputs", "constants inside")),
+            FieldSpec("weights", choices=(_OUTSIDE, _INSIDE)),
         ],
         accept,
     )

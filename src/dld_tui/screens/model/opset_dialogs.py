@@ -11,6 +11,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import OpsetImport, opset_imports
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.operators.listing import domain_title
 from dld_tui.core.operators.registry import (
     importable_version,
@@ -72,17 +73,18 @@ class ConversionDialog(Dialog[bool]):
     TITLE_TEXT = "Converted"
     KEYS = "Enter open the result  Esc close"
 
-    def __init__(self, lines: Sequence[str], name: str) -> None:
-        """Show lines; `name` is the file's, untrusted text."""
+    def __init__(self, notes: Sequence[Note], name: str) -> None:
+        """Show notes; `name` is the file's, untrusted text."""
         super().__init__()
-        self.lines = lines
+        self.notes = notes
         self.name_of_file = name
 
     def body(self) -> Iterable[Widget]:
         rows: list[list[Piece]] = []
-        for number, line in enumerate(self.lines):
-            style = "strong" if number == 0 else "warn" if "not converted" in line else ""
-            rows += [[(row, style)] for row in wrap(line, self.text_width - 1)]
+        for number, note in enumerate(self.notes):
+            warns = note.kind is NoteKind.WARNING
+            style = "strong" if number == 0 else "warn" if warns else ""
+            rows += [[(row, style)] for row in wrap(note.text, self.text_width - 1)]
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
@@ -116,9 +118,9 @@ class AppliedDialog(ConversionDialog):
     TITLE_TEXT = "Applied"
     KEYS = "u undo  Esc close"
 
-    def __init__(self, lines: Sequence[str], title: str) -> None:
-        """Show lines; `title` is that of the edit in the history."""
-        super().__init__(lines, "")
+    def __init__(self, notes: Sequence[Note], title: str) -> None:
+        """Show notes; `title` is that of the edit in the history."""
+        super().__init__(notes, "")
         self.title_of_edit = title
 
     def end(self) -> list[Piece]:
@@ -140,8 +142,8 @@ class PreviewDialog(ConversionDialog):
     TITLE_TEXT = "Casts for the layers' precisions"
     KEYS = "Enter write a copy  Esc close"
 
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(lines, "")
+    def __init__(self, notes: list[Note]) -> None:
+        super().__init__(notes, "")
 
 
 class ListDialog(ConversionDialog):
@@ -150,9 +152,9 @@ class ListDialog(ConversionDialog):
     TITLE_TEXT = "Would be quantized"
     KEYS = "Esc close"
 
-    def __init__(self, lines: list[str], end: str) -> None:
-        """Show lines; `end` stands below them."""
-        super().__init__(lines, "")
+    def __init__(self, notes: list[Note], end: str) -> None:
+        """Show notes; `end` stands below them."""
+        super().__init__(notes, "")
         self._end = end
 
     def end(self) -> list[Piece]:

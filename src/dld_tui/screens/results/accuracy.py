@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -60,11 +61,18 @@ if TYPE_CHECKING:
     from dld_tui.widgets.shell.page import Page
 
 
-_FILTERS: Mapping[str, Callable[[Row], bool]] = {
-    "all tensors": lambda row: True,
-    "only what differs": lambda row: bool(row.problem),
-    "only outputs": lambda row: row.is_output,
-}
+class Filter(Enum):
+    """Which tensors are shown."""
+
+    ALL = "all tensors"
+    DIFFERENT = "only what differs"
+    OUTPUTS = "only outputs"
+
+    def shows(self, row: Row) -> bool:
+        """Return whether a tensor passes."""
+        if self is Filter.DIFFERENT:
+            return bool(row.problem)
+        return self is Filter.ALL or row.is_output
 
 
 class AccuracyScreen(ListPage[Row]):
@@ -97,7 +105,7 @@ class AccuracyScreen(ListPage[Row]):
         other = Path(result.other.model).name
         is_state = other.startswith(path.name)  # as edited, say
         self.tab_title = f"accuracy of {other if is_state else path.name}"
-        self.filter = "all tensors"
+        self.filter = Filter.ALL
         self.by_order = False
 
     @classmethod
@@ -146,11 +154,11 @@ class AccuracyScreen(ListPage[Row]):
     def table(self) -> Table[Row]:
         """Return the tensors that pass the filter, in the order that was chosen."""
         rows = self.errors.rows if self.by_order else self.errors.worst()
-        shown = [row for row in rows if _FILTERS[self.filter](row)]
+        shown = [row for row in rows if self.filter.shows(row)]
         order = "in order" if self.by_order else "largest errors first"
         title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
         keys = "{accuracy.filter} filter  {table.sort} sort"
-        self.view.frame.show(title, self.filter if self.filter != "all tensors" else keys)
+        self.view.frame.show(title, keys if self.filter is Filter.ALL else self.filter.value)
         return accuracy_table(shown, "screen")
 
     def facts(self) -> set[str]:
@@ -188,8 +196,8 @@ class AccuracyScreen(ListPage[Row]):
             self.subject.show_node([], row.node)
 
     def action_filter(self) -> None:
-        names = list(_FILTERS)
-        self.filter = names[(names.index(self.filter) + 1) % len(names)]
+        filters = [*Filter]
+        self.filter = filters[(filters.index(self.filter) + 1) % len(filters)]
         self.show_rows()
 
     def action_in_order(self) -> None:
@@ -201,8 +209,8 @@ class AccuracyScreen(ListPage[Row]):
         first = self.errors.first
         if first is None:
             return
-        if not _FILTERS[self.filter](first):
-            self.filter = "all tensors"
+        if not self.filter.shows(first):
+            self.filter = Filter.ALL
             self.show_rows()
         self.view.go_to_key(first.name)
 

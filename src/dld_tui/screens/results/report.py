@@ -21,11 +21,12 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.notes import Note
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, with_costs
 from dld_tui.core.report.layer_table import shared_names, short_provider
-from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.records import Group, Layer, PassState
 from dld_tui.core.report.report import Report, open_report, times_by_node
 from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import notes_of
@@ -41,7 +42,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows
 from dld_tui.widgets.results.layers import LayerPane, column_title
 from dld_tui.widgets.results.report_views import (
-    Advice,
     ChartPane,
     EnvironmentView,
     SummaryView,
@@ -124,7 +124,7 @@ class Loaded:
     """A report with what takes time to find out."""
 
     report: Report
-    advice: tuple[Advice, ...]
+    notes: tuple[Note, ...]
     timeline: Timeline
     """Of the median pass; empty when there is none."""
     types: tuple[Group, ...]
@@ -165,7 +165,7 @@ def complete(report: Report) -> Loaded:
     median = report.median_pass
     return Loaded(
         report,
-        tuple(Advice(note.text, note.level) for note in notes_of(report)),
+        tuple(notes_of(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
         tuple(group_layers(with_costs(report.layers), "type", report.cost_by_pass)),
         report.model_problem(),
@@ -251,7 +251,7 @@ class ReportScreen(Panes):
         self.set_class(report.has_gpu_events or bool(report.counters), "-gpu")
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
-        self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu, loaded.story)
+        self.query_one(SummaryView).set_report(report, loaded.notes, loaded.gpu, loaded.story)
         sum_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
         self.query_one(LayerPane).set_layers(
             report.layers, sum_ms, report.by_pass, report.gpu_by_pass, report.wording
@@ -300,7 +300,9 @@ class ReportScreen(Panes):
             (candidate for candidate in report.passes if candidate.index == index), None
         )
         state = (
-            "" if shown_pass is None or shown_pass.state == "measured" else f" · {shown_pass.state}"
+            ""
+            if shown_pass is None or shown_pass.state is PassState.MEASURED
+            else f" · {shown_pass.state}"
         )
         length = fmt.milliseconds(timeline.total_us / 1000)
         return f"Timeline{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{state}"

@@ -18,8 +18,8 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Change
 from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.packed_weights import (
-    WEIGHT_VIEWS,
     BlockedWeight,
+    WeightPart,
     WeightView,
     weight_views,
 )
@@ -117,7 +117,7 @@ class TensorScreen(Page):
         """Whether the statistics are shown; by the room there is when None."""
         self._reading: Event | None = None
         self._shown: Tensor | None = None
-        self._face = ""
+        self._face: WeightPart | None = None
         """One of FACES, what is shown of a weight in few bits; empty for what is stored."""
         self._weight: BlockedWeight | None = None
 
@@ -615,7 +615,7 @@ class TensorScreen(Page):
         )
 
     def action_next_face(self) -> None:
-        kinds = ["", *WEIGHT_VIEWS]
+        kinds = [None, *WeightPart]
         self._face = kinds[(kinds.index(self._face) + 1) % len(kinds)]
         self.show_tensor()
 

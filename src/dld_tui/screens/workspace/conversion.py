@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
+from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import settings_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -96,57 +97,57 @@ class ApplyConversion(Controller):
     """Takes results in."""
 
     history: History
-    _applied: list[tuple[Transaction, Sequence[str]]] = field(default_factory=list)
+    _applied: list[tuple[Transaction, Sequence[Note]]] = field(default_factory=list)
     """The edits that applied results, and their reports."""
 
-    def apply(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
+    def apply(self, result: Result, notes: Sequence[Note], *, is_current: bool) -> None:
         """Put a result in the place of the model, and show what was done.
 
         Where the model is no longer the one that the job saw, the result goes to a file.
 
         Args:
             result: What the job made.
-            lines: What it did, fit for a terminal.
+            notes: What it did, fit for a terminal.
             is_current: Whether the model is still as the job saw it.
         """
         if not is_current or self.document.is_held:  # else a page edits on a thread
-            self._when_free(lambda: self._put_aside(result, lines))
+            self._when_free(lambda: self._put_aside(result, notes))
             return
         version = self.model.version
 
         def apply() -> None:
             if version != self.model.version:
-                self._put_aside(result, lines)
+                self._put_aside(result, notes)
                 return
 
             def step() -> Transaction:
                 transaction = self.document.apply(
                     "replace_model", model=result.model, title=result.title
                 )
-                self._applied.append((transaction, lines))
+                self._applied.append((transaction, notes))
                 return transaction
 
             self.history.change(f"Applying: {result.title}", [step], large=True, done=told)
 
         def told() -> None:
-            self._tell(lines, result.title)
+            self._tell(notes, result.title)
 
         self._when_free(apply)
 
     def show_again(self, transaction: Transaction) -> None:
         """Show what a conversion did when it was made again."""
-        for applied, lines in self._applied:
+        for applied, notes in self._applied:
             if applied is transaction:
-                self._tell(lines, transaction.title)
+                self._tell(notes, transaction.title)
 
-    def _tell(self, lines: Sequence[str], title: str) -> None:
+    def _tell(self, notes: Sequence[Note], title: str) -> None:
         from dld_tui.screens.model.opset_dialogs import AppliedDialog
 
         def answered(undo: bool | None) -> None:
             if undo:
                 self.history.undo()
 
-        self.ask(AppliedDialog(lines, title), answered)
+        self.ask(AppliedDialog(notes, title), answered)
 
     def _when_free(self, action: Callable[[], None]) -> None:
         """Do something once no work on a thread holds the model."""
@@ -155,7 +156,7 @@ class ApplyConversion(Controller):
         else:
             self.page.set_timer(_AGAIN_S, lambda: self._when_free(action))
 
-    def _put_aside(self, result: Result, lines: Sequence[str]) -> None:
+    def _put_aside(self, result: Result, notes: Sequence[Note]) -> None:
         from dld_tui.screens.model.opset_dialogs import ConversionDialog
 
         written: list[Path] = []
@@ -172,7 +173,7 @@ class ApplyConversion(Controller):
                 if wanted:
                     host(self.page).open_path(written[0])
 
-            dialog = ConversionDialog([_EDITED, *lines], written[0].name)
+            dialog = ConversionDialog([*plain_notes([_EDITED]), *notes], written[0].name)
             self.ask(dialog, answered)
 
         self.work.run(f"Writing {clip(visible(result.aside.name), 40)}", task, ended)
@@ -270,7 +271,7 @@ class Conversion(Controller):
                 yield {**values, "model": str(view), **written}
 
         def done(outcome: ConversionResult | Preview, is_current: bool) -> None:
-            lines = result_lines(outcome)
+            notes = result_notes(outcome)
             points = (
                 outcome.points if isinstance(outcome, QuantizedModel | QuantizationPoints) else None
             )
@@ -284,16 +285,15 @@ class Conversion(Controller):
                 self._ask_about_wrong(activity, values, result, outcome, is_current=is_current)
                 return
             if result is not None:
-                self.apply_conversion.apply(result, lines, is_current=is_current)
+                self.apply_conversion.apply(result, notes, is_current=is_current)
                 return
             if not is_current:
-                lines.append(
-                    "The model was edited meanwhile: this result does not include those edits."
-                )
+                text = "The model was edited meanwhile: this result does not include those edits."
+                notes.append(Note(NoteKind.WARNING, text))
             if target is None:
-                self._show_preview(activity, lines, is_coloured=bool(points))
+                self._show_preview(activity, notes, is_coloured=bool(points))
             else:
-                self._show_modified(lines, target)
+                self._show_modified(notes, target)
 
         self.jobs.run_beside(activities.find(activity).title, activity, request, done)
 
@@ -340,7 +340,7 @@ class Conversion(Controller):
             if answer == "repair":
                 self._modify(activity, {**values, **best, "repair": True}, applies=True)
             elif answer == "apply":
-                self.apply_conversion.apply(result, result_lines(outcome), is_current=is_current)
+                self.apply_conversion.apply(result, result_notes(outcome), is_current=is_current)
 
         # The advice names options of the command line; here the choices below stand for them.
         values_found = outcome.values
@@ -350,28 +350,28 @@ class Conversion(Controller):
         dialog = ChoiceDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
-    def _show_modified(self, lines: list[str], target: Path) -> None:
+    def _show_modified(self, notes: list[Note], target: Path) -> None:
         from dld_tui.screens.model.opset_dialogs import ConversionDialog
 
         def answered(wanted: bool | None) -> None:
             if wanted:
                 host(self.page).open_path(target)
 
-        self.ask(ConversionDialog(lines, target.name), answered)
+        self.ask(ConversionDialog(notes, target.name), answered)
 
-    def _show_preview(self, activity: str, lines: list[str], *, is_coloured: bool) -> None:
+    def _show_preview(self, activity: str, notes: list[Note], *, is_coloured: bool) -> None:
         from dld_tui.screens.model.opset_dialogs import ListDialog, PreviewDialog
 
         if not _modification(activity).preview:
             where = hint("{graph.overlay} in the graph colours them: quantized")
-            self.ask(ListDialog(lines, where if is_coloured else ""))
+            self.ask(ListDialog(notes, where if is_coloured else ""))
             return
 
         def answered(wanted: bool | None) -> None:
             if wanted:
                 self.ask_settings(activity, {})
 
-        self.ask(PreviewDialog(lines), answered)
+        self.ask(PreviewDialog(notes), answered)
 
     # --- opset ----------------------------------------------------------------------------------
 
@@ -401,17 +401,17 @@ def _modification(activity: str) -> Modification:
     return modification
 
 
-def result_lines(result: ConversionResult | Preview) -> list[str]:
+def result_notes(result: ConversionResult | Preview) -> list[Note]:
     """Return what a conversion did, or would do. Fit for a terminal."""
     from dld_tui.core.conversion.result import (
         ConversionResult,
         PrecisionModel,
         preview_lines,
-        report_lines,
+        report_notes,
     )
 
     if not isinstance(result, ConversionResult):
-        return preview_lines(result) or ["nothing is lost"]
-    lines = [*result.lines] if isinstance(result, PrecisionModel) else []
-    lines += report_lines(result)
-    return lines + [visible(remark) for remark in result.remarks]
+        return plain_notes(preview_lines(result) or ["nothing is lost"])
+    lines = result.lines if isinstance(result, PrecisionModel) else []
+    remarks = map(visible, result.remarks)
+    return [*plain_notes(lines), *report_notes(result), *plain_notes(remarks)]

@@ -67,7 +67,7 @@ class Layout:
         """Take over what was remembered; what makes no sense is left out."""
         shares = data.get("shares")
         for name, value in shares.items() if isinstance(shares, dict) else ():
-            if name in DEFAULT_SHARES and isinstance(value, float) and 0 < value < 1:
+            if name in self.shares and isinstance(value, float) and 0 < value < 1:
                 self.shares[name] = value
         order = data.get("order")
         if isinstance(order, list) and sorted(map(str, order)) == sorted(_ORDER):

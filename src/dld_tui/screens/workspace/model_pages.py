@@ -14,8 +14,7 @@ from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.screens.workspace.state import DOC_STRING
-from dld_tui.widgets.parameters.descriptions import ParameterRow
+from dld_tui.widgets.parameters.descriptions import DOC_STRING, ParameterRow
 from dld_tui.widgets.parameters.pane import Parameters
 
 if TYPE_CHECKING:

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel, all_nodes
-from dld_tui.widgets.parameters.descriptions import ParameterRow
+from dld_tui.widgets.parameters.descriptions import DOC_STRING, ParameterRow
 from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.document import Change, Document, Node, Scope, Transaction
     from dld_tui.widgets.parameters.descriptions import Terminal
-
-_MODEL_FACTS = ("IR version", "producer")
-"""Rows about the model that the metadata page edits."""
-DOC_STRING = "doc_string"
 
 
 class Target(Enum):
@@ -118,9 +114,9 @@ class Cursor:
         kind, name = row.key[:2]
         if kind == "metadata":
             return str(name)
-        if kind == "fact" and name in _MODEL_FACTS:
+        if kind == "field":
             return ""
-        return DOC_STRING if kind == DOC_STRING or row.key == ("section", "Doc string") else None
+        return DOC_STRING if kind == DOC_STRING or row.key == ("section", DOC_STRING) else None
 
     @property
     def target(self) -> Target | None:

@@ -393,9 +393,12 @@ async def _download(machine: Machine, requirements: Sequence[str], folder: Path)
         raise _not_found(printed.decode("utf-8", "replace"), requirements)
 
 
+_NO_PIP = "No module named pip"
+
+
 def _not_found(printed: str, requirements: Sequence[str]) -> UnavailableError:
     names = ", ".join(requirements)
-    if "No module named pip" in printed:
+    if _NO_PIP in printed:
         return UnavailableError(
             f"{names}: the target cannot download them, and the Python here has no pip to do it",
             hint=f"{sys.executable} -m ensurepip",

@@ -17,7 +17,7 @@ HOST_KEY = "host key"
 AUTHENTICATION = "authentication"
 STAGES = (RESOLVE, CONNECT, HOST_KEY, AUTHENTICATION)
 """The steps of a connection, in their order."""
-TOO_MANY = "many authentication"
+_TOO_MANY = "many authentication"
 """Of what OpenSSH says when more keys were offered than it takes."""
 
 
@@ -53,6 +53,11 @@ class ConnectionLostError(LinkError):
         super().__init__(CONNECT, message, where=where)
 
 
+def offered_too_many(error: BaseException) -> bool:
+    """Return whether a server ended the authentication after too many keys."""
+    return _TOO_MANY in str(error)
+
+
 def from_network(
     error: BaseException, where: str, host: str, stage: str, words: str = ""
 ) -> LinkError:
@@ -85,7 +90,7 @@ def from_network(
         hint = "One of both sides is old; see KexAlgorithms and Ciphers in man ssh_config"
         message = f"no common encryption algorithm: {error.reason}"
         return LinkError(HOST_KEY, message, where=where, hint=hint)
-    if isinstance(error, asyncssh.DisconnectError) and TOO_MANY in error.reason:
+    if isinstance(error, asyncssh.DisconnectError) and offered_too_many(error):
         hint = "An agent may hold many keys: choose one with --auth key --key FILE"
         message = f"the server ended the authentication: {error.reason}"
         return LinkError(AUTHENTICATION, message, where=where, hint=hint)

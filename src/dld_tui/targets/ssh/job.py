@@ -40,6 +40,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import RequestData, Setting, companion_files
 from dld_tui.core.report.schema import moved_paths
 from dld_tui.core.settings.paths import unused
@@ -371,7 +372,7 @@ class SshJob(Job):
 
     def _tell_lost(self, error: LinkError, wait: float) -> None:
         text = f"{error.message}: the job continues there; the next attempt is in {wait:g} s"
-        self._say(Log(text, "warning"))
+        self._say(Log(text, NoteKind.WARNING))
 
     async def _look_again(self, failed: Failed, needs: Needs) -> None:
         if failed.status == int(UnavailableError.status) and needs.modules:
@@ -409,7 +410,9 @@ class SshJob(Job):
             work = with_retries(lambda: self._tell(word), self._setup.retries, self._tell_lost)
             await loop.within(_STOP_S, work)
         await asyncio.sleep(_STOP_S)
-        self._say(Log(f"{self._target} does not answer: the job may continue there", "warning"))
+        self._say(
+            Log(f"{self._target} does not answer: the job may continue there", NoteKind.WARNING)
+        )
         if self._task is not None:
             self._task.cancel()
 
@@ -449,7 +452,7 @@ class SshJob(Job):
     def _say_notes(self) -> None:
         notes, self._amount.notes[:] = list(self._amount.notes), []
         for note in notes:
-            self._say(Log(note, "warning"))
+            self._say(Log(note, NoteKind.WARNING))
 
 
 _MOST_FILES = 100_000

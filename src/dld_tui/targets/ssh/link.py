@@ -41,11 +41,11 @@ from dld_tui.targets.ssh.errors import (
     CONNECT,
     HOST_KEY,
     RESOLVE,
-    TOO_MANY,
     ConnectionLostError,
     LinkError,
     from_network,
     not_permitted,
+    offered_too_many,
 )
 from dld_tui.targets.ssh.known_hosts import KeyFiles, locked_keys, new_key, public_data, trust
 from dld_tui.targets.ssh.loop import in_thread, within
@@ -71,9 +71,10 @@ _LOGIN_S = 300.0
 # Without a handler Python would write the warnings of a library to the terminal.
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 logging.getLogger("asyncssh").propagate = False
+_BROKEN_PIPE = "raised exception."
 # asyncio warns of each packet to a machine that is gone; that it is gone is said by ours.
 logging.getLogger("asyncio").addFilter(
-    lambda record: not record.getMessage().endswith("raised exception.")
+    lambda record: not record.getMessage().endswith(_BROKEN_PIPE)
 )
 
 
@@ -284,7 +285,7 @@ class Link:
             except asyncssh.PermissionDenied:
                 raise self._not_permitted(hop, client) from None
             except (asyncssh.Error, OSError, ValueError, asyncio.TimeoutError) as error:
-                if hop.auth == "key" and TOO_MANY in str(error):
+                if hop.auth == "key" and offered_too_many(error):
                     raise self._not_permitted(hop, client) from None
                 words = self._proxy.last_words() if self._proxy else ""
                 raise from_network(error, self._at(hop), hop.host, client.stage, words) from None
@@ -362,7 +363,7 @@ class Link:
         takes_keys = "publickey" in client.methods or not client.methods
         if not takes_keys and hop.auth in ("key", "agent"):
             return f"It takes no keys: {edit} --auth password"
-        if not takes_keys or ("the password" in client.tried and not client.files):
+        if not takes_keys or (client.tried_password and not client.files):
             return "Check the user and the password"
         if client.files:
             key = short(client.files[0])
@@ -525,6 +526,8 @@ class Client(asyncssh.SSHClient):
         self.shown_key: asyncssh.SSHKey | None = None
         """The host key that is not among the known ones."""
         self.tried: list[str] = []
+        """The methods that were refused, for people."""
+        self.tried_password = False
         self.notes: list[str] = []
         self.methods: list[str] = []
         self.given: dict[str, str] = {}
@@ -732,6 +735,7 @@ class Client(asyncssh.SSHClient):
             self.notes.append("no answer was given")
             return None
         self.tried.append("the password")
+        self.tried_password = True
         self.given[name] = known
         return known
 

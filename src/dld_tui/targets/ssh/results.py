@@ -18,6 +18,7 @@ from dld_tui.core.errors import ActivityError, DldError, InputError, Unavailable
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.preview import ago
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.schema import moved_paths, relocate
 from dld_tui.core.settings import paths
 from dld_tui.core.tables.table import NOTE, Column, Table
@@ -166,7 +167,7 @@ async def fetch(
             try:
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
             except InputError as error:
-                say(Log(str(error), "warning"))
+                say(Log(str(error), NoteKind.WARNING))
         elif output.needed and len(stored.outputs) == 1:
             raise ActivityError(
                 "the job has ended without writing it", where=str(path),
@@ -195,10 +196,10 @@ async def fetch_what_is_there(
                 say(Log(f"what it wrote until then is in {output.path}"))
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
         except InputError as error:  # it is here
-            say(Log(str(error), "warning"))
+            say(Log(str(error), NoteKind.WARNING))
         except DldError as error:
             is_whole = False
-            say(Log(str(error), "warning"))
+            say(Log(str(error), NoteKind.WARNING))
     return is_whole
 
 

@@ -129,15 +129,25 @@ class ParameterLines:
         return self.rows[index].text()
 
 
-def section(title: str, count: int | None = None, *, unfolded: bool | None = None) -> ParameterRow:
-    """Return a heading; it folds when `unfolded` is given."""
+DOC_STRING = "doc_string"
+"""The key of the rows of a doc string, and of their heading."""
+
+
+def section(
+    title: str,
+    count: int | None = None,
+    *,
+    unfolded: bool | None = None,
+    key: Hashable = None,
+) -> ParameterRow:
+    """Return a heading; it folds when `unfolded` is given. Its title is its key unless given."""
     return ParameterRow(
-        ("section", title),
+        ("section", key or title),
         title,
         right="" if count is None else f"{count:,}",
         label_style="strong",
         unfolded=unfolded,
-        fold_key=("section", title),
+        fold_key=("section", key or title),
     )
 
 
@@ -564,8 +574,8 @@ class NodeRows:
             yield from metadata_rows(metadata)
         text = self.node.doc_string
         if text:
-            yield section("Doc string")
-            yield from wrapped("doc_string", wrap_text(text, self._width))
+            yield section("Doc string", key=DOC_STRING)
+            yield from wrapped(DOC_STRING, wrap_text(text, self._width))
 
     def _documentation(self) -> Iterator[ParameterRow]:
         heading = section("Documentation", unfolded=self._unfolded(DOCUMENTATION))
@@ -691,14 +701,16 @@ class ScopeRows:
         known = self.scope.named("initializer")
         return tuple(name for name in self.scope.inputs if name not in known)
 
-    def _terminals(self, title: str, names: tuple[str, ...]) -> Iterator[ParameterRow]:
+    def _terminals(
+        self, title: str, names: tuple[str, ...], *, is_input: bool = True
+    ) -> Iterator[ParameterRow]:
         if not names:
             return
         key = ("section", title)
         unfolded = self._unfolded(key, len(names) <= _MANY)
         yield section(title, len(names), unfolded=unfolded if len(names) > 3 else None)
         for index, name in enumerate(names) if unfolded else ():
-            yield self._terminal((title, index), name, is_input=title != "Outputs")
+            yield self._terminal((title, index), name, is_input=is_input)
 
     def _defaulted(self) -> Iterator[ParameterRow]:
         """Yield the inputs that have an initializer: old models list all of their weights."""
@@ -775,9 +787,9 @@ class ScopeRows:
             for domain, version in document.opset_imports.items()
         )
         yield _fact("opset", opsets or f"{fmt.UNKNOWN} none imported")
-        yield _fact("IR version", str(model.ir_version or fmt.UNKNOWN))
+        yield _fact("IR version", str(model.ir_version or fmt.UNKNOWN), field="ir_version")
         producer = f"{text_of(model.producer_name)} {text_of(model.producer_version)}".strip()
-        yield _fact("producer", visible(producer) or fmt.UNKNOWN)
+        yield _fact("producer", visible(producer) or fmt.UNKNOWN, field="producer_name")
         if summary is not None:
             yield _fact("nodes", f"{summary.nodes_total:,} in all scopes")
             yield _fact("weights", summary.parameters_text)
@@ -831,12 +843,14 @@ class ScopeRows:
                 yield from metadata_rows(metadata)
             text = text_of(message.doc_string)
             if text:
-                yield section("Doc string")
-                yield from wrapped("doc_string", wrap_text(text, self._width))
+                yield section("Doc string", key=DOC_STRING)
+                yield from wrapped(DOC_STRING, wrap_text(text, self._width))
 
 
-def _fact(name: str, value: str) -> ParameterRow:
-    return ParameterRow(("fact", name), name, value, keep="start", copied=value)
+def _fact(name: str, value: str, *, field: str = "") -> ParameterRow:
+    """Return a row about the model; `field` is the one that the metadata page edits."""
+    key = ("field", field) if field else ("fact", name)
+    return ParameterRow(key, name, value, keep="start", copied=value)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.pictures.content import Content
+from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
@@ -39,7 +40,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.summary import activations_text, summary_of, weights_text
+from dld_tui.core.tensorrt.plan.summary import summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
@@ -52,7 +53,6 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.results.report_views import (
-    Advice,
     ChartPane,
     LaidOutView,
     advice_lines,
@@ -184,10 +184,14 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
     """Return the figures of the whole engine; in two columns where there are few rows."""
     plan = facts.plan
     summary = summary_of(plan)
+    weights = _bytes_text(
+        summary.weights_bytes, summary.weights_complete, summary.weights_estimated
+    )
+    activations = _bytes_text(summary.activations_bytes, summary.activations_complete)
     rows = [
         ("layers sum to", f"{fmt.milliseconds(plan.total_ms)} ms" if plan.total_ms else ""),
-        ("weights", "" if plan.names_only else _short(weights_text(summary))),
-        ("activations", "" if plan.names_only else _short(activations_text(summary))),
+        ("weights", "" if plan.names_only else weights),
+        ("activations", "" if plan.names_only else activations),
         ("profiled", _passes(plan.passes)),
         ("joined to ONNX", f"{facts.mapped:,} of {len(plan.layers):,}"),
     ]
@@ -202,11 +206,11 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
     return _some(*blocks)
 
 
-def _short(text: str) -> str:
-    """Return an amount for a narrow column: ``≥`` for at least, ``~`` where a part is estimated."""
-    amount, estimated, _ = text.partition(",")
-    shown = amount.replace("at least ", ">")
-    return f"~{shown}" if estimated else shown
+def _bytes_text(known: int, is_complete: bool, estimated: int = 0) -> str:
+    """Return bytes for a narrow column: ``>`` for at least, ``~`` where a part is estimated."""
+    if not known and not is_complete:
+        return fmt.UNKNOWN
+    return f"{'~' if estimated else ''}{'' if is_complete else '>'}{fmt.size(known)}"
 
 
 def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:
@@ -267,10 +271,10 @@ def _findings(facts: PlanFacts, width: int) -> list[Line]:
 
 def _missing(facts: PlanFacts, width: int) -> list[Line]:
     """Return what is missing and how to get it, and what could not be read."""
-    advice = [Advice(text, "warning") for text in facts.plan.notes]
-    advice += [Advice(text) for text in missing(facts.plan)]
+    advice = [Note(NoteKind.WARNING, text) for text in facts.plan.notes]
+    advice += plain_notes(missing(facts.plan))
     if facts.model_problem:
-        advice.append(Advice(facts.model_problem))
+        advice += plain_notes([facts.model_problem])
     lines = advice_lines(advice, width)
     return [[], *lines] if lines else []
 

@@ -15,6 +15,7 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
+from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import GpuSummary
 from dld_tui.core.report.groups import is_launched, with_costs
 from dld_tui.core.report.layer_table import (
@@ -29,7 +30,7 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.measured_facts import measured_facts, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.report.story import Story
 from dld_tui.core.report.triage import factor
 from dld_tui.core.tables.table import MEAN
@@ -94,15 +95,6 @@ _EXPLAINED_PERCENT = 85.0
 _JOINED_PERCENT = 95.0
 _BUSY_PERCENT = 70.0
 """A GPU that works less than this share of the pass waits for something."""
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A line on what to look at first."""
-
-    text: str
-    level: str = "info"
-    """``info`` or ``warning``."""
 
 
 def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
@@ -200,7 +192,7 @@ def median_block(latency: LatencySummary | None) -> Block:
         return block([[("no latency was measured", "dim")]])
     rate = f"{latency.throughput:,.{0 if latency.throughput >= 100 else 1}f} inferences/s"
     figure = figure_block(latency.median, "median", rate)
-    if latency.source == "latency loop":
+    if latency.source is LatencySource.LOOP:
         return figure
     return block([*figure.lines, [(f"of {latency.source}", "warn")]])
 
@@ -313,7 +305,7 @@ def coverage(report: Report, width: int) -> list[Block]:
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
         line.append((" of each pass", "dim"))
         blocks.append(block([line]))
-        if loop is not None and loop.source == "latency loop" and loop.median > 0:
+        if loop is not None and loop.source is LatencySource.LOOP and loop.median > 0:
             more = 100 * (profiled.median / loop.median - 1)
             length = "longer" if more >= 0 else "less"
             line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
@@ -374,14 +366,14 @@ def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
     return lines
 
 
-def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
+def advice_lines(advice: Sequence[Note], width: int) -> list[Line]:
     """Return what to look at first, wrapped to `width` cells."""
     if not advice:
         return []
     shown = glyphs.current()
     lines: list[Line] = []
     for item in advice:
-        warning = item.level == "warning"
+        warning = item.kind is NoteKind.WARNING
         mark, style = (shown.warning, "warn") if warning else (shown.info, "info")
         first = True
         for part in wrap(item.text, max(width - 3, 10)):
@@ -405,7 +397,7 @@ def story_lines(story: Story | None, width: int) -> list[Line]:
 
 def summary_lines(
     report: Report,
-    advice: Sequence[Advice],
+    advice: Sequence[Note],
     width: int,
     gpu: GpuSummary | None = None,
     story: Story | None = None,
@@ -462,7 +454,7 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
     if report.notes:
         lines.append([("Notes", "strong")])
         for note in report.notes:
-            warning = note.level == "warning"
+            warning = note.kind is NoteKind.WARNING
             mark = shown.warning if warning else shown.info
             lines.append([(f" {mark} ", "warn" if warning else "info"), (visible(note.text), "")])
         lines.append([])
@@ -485,16 +477,13 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
             lines.append([(" " + fit(fact.name, width) + "  ", "dim"), (fact.text, style)])
         lines.append([])
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
-    for title, facts in (
-        ("Environment", rest),
-        ("Settings", report.settings),
-        ("Model", report.model),
+    for title, rows in (
+        ("Environment", [(_plain(name), text) for name, text in flat(rest)]),
+        ("Settings", list(flat(report.settings))),
+        ("Model", list(flat(report.model))),
     ):
-        rows = list(flat(facts))
         if not rows:
             continue
-        if title == "Environment":
-            rows = [(_plain(name), text) for name, text in rows]
         width = min(max(len(name) for name, _ in rows), _NAME_CELLS)
         lines.append([(title, "strong")])
         for name, value in rows:
@@ -623,14 +612,14 @@ class SummaryView(LaidOutView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.report: Report | None = None
-        self.advice: Sequence[Advice] = ()
+        self.advice: Sequence[Note] = ()
         self.gpu: GpuSummary | None = None
         self.story: Story | None = None
 
     def set_report(
         self,
         report: Report,
-        advice: Sequence[Advice],
+        advice: Sequence[Note],
         gpu: GpuSummary | None = None,
         story: Story | None = None,
     ) -> None:

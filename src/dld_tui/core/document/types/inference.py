@@ -64,8 +64,6 @@ if TYPE_CHECKING:
 
 TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
-_DECLARED = "existing shape differ"
-"""The remark on a declared shape that differs from the inferred one."""
 _GENERATED = re.compile(r"unk__(\d+)")
 """What onnx calls dimensions that it does not know."""
 _MOST_TOLD = 4
@@ -412,7 +410,7 @@ def _infer_without(
             messages = labels.messages(str(error))
         if not _forget_conflicts(model, messages):
             break
-    messages = [remark for remark in messages if _DECLARED not in remark.message]
+    messages = [remark for remark in messages if not remark.is_of_declared_shape]
     try:  # only the strict way tells its errors, and then nothing else
         return Inference(_inferred(model, held, strict=False), labels, messages)
     except RefusedError as error:
@@ -633,7 +631,7 @@ def _put_back(model: onnx.ModelProto, domains: Mapping[str, str]) -> None:
 def _forget_conflicts(model: onnx.ModelProto, messages: list[LocatedMessage]) -> bool:
     """Leave out declared shapes that are not what nodes make; return whether there were some."""
     wrong = [
-        remark for remark in messages if _DECLARED in remark.message and remark.place is not None
+        remark for remark in messages if remark.is_of_declared_shape and remark.place is not None
     ]
     if not wrong:
         return False

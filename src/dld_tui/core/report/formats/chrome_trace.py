@@ -20,6 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.blobs import SpillFile
 from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import EVENT_LIMIT, Mark, Spans, TraceEvents
 from dld_tui.core.report.layer_table import shapes_text
@@ -130,7 +131,7 @@ class _Importer:
         count = int(again.sum())
         if count:
             events = fmt.plural(count, "event of a GPU is", "events of a GPU are")
-            self._writer.note(f"{events} in the trace twice and counted once", "warning")
+            self._writer.note(f"{events} in the trace twice and counted once", NoteKind.WARNING)
         return counts
 
     def _marks(self, starts: NDArray[np.float64], durations: NDArray[np.float64]) -> list[Mark]:
@@ -142,7 +143,7 @@ class _Importer:
         overlapping = len(self._events.marks) - len(marks)
         if overlapping > 0:
             self._writer.note(
-                f"{fmt.plural(overlapping, 'step')} left out: they overlap others", "warning"
+                f"{fmt.plural(overlapping, 'step')} left out: they overlap others", NoteKind.WARNING
             )
         if not marks:
             marks = [Mark(float(starts.min()), float((starts + durations).max()))]
@@ -216,14 +217,16 @@ def self_times(spans: Spans, chosen: NDArray[np.int64]) -> list[float]:
 
 def _remark(writer: ReportWriter, events: TraceEvents, reader: ArrayReader) -> None:
     if reader.damage.ends_early:
-        writer.note("the trace ends early: the process was killed, or it was cut", "warning")
+        writer.note("the trace ends early: the process was killed, or it was cut", NoteKind.WARNING)
     bad = events.bad + reader.damage.skipped
     if bad:
-        writer.note(f"{fmt.plural(bad, 'event')} could not be read or have no end", "warning")
+        writer.note(
+            f"{fmt.plural(bad, 'event')} could not be read or have no end", NoteKind.WARNING
+        )
     if events.left_out:
         writer.note(
             f"only the first {EVENT_LIMIT:,} events are read, {events.left_out:,} are left out",
-            "warning",
+            NoteKind.WARNING,
         )
     others = sum(events.others.values())
     if others:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer
 from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
@@ -409,10 +410,12 @@ def _write(writer: ReportWriter, export: _Export) -> None:
 
 def _remark(writer: ReportWriter, export: _Export) -> None:
     if export.bad:
-        writer.note(f"{fmt.plural(export.bad, 'row')} without start and end left out", "warning")
+        writer.note(
+            f"{fmt.plural(export.bad, 'row')} without start and end left out", NoteKind.WARNING
+        )
     if export.left_out:
         writer.note(
             f"only the first {EVENT_LIMIT:,} rows of a table are read, {export.left_out:,} are"
             " left out",
-            "warning",
+            NoteKind.WARNING,
         )

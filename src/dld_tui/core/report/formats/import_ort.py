@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core.cost.roofline import kernel_work, node_kind, roofline_details
 from dld_tui.core.cost.sharing import AROUND, SHARED_BY, SharedBy, cost_shares
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
@@ -695,7 +696,7 @@ class _Importer:
             self._add(pass_)
         self._drop_short_passes()
         for warning in self._profile.warnings:
-            self._writer.note(warning, "warning")
+            self._writer.note(warning, NoteKind.WARNING)
         providers = self._providers()
         for provider in providers:
             if provider not in _HOST_PROVIDERS:
@@ -724,9 +725,9 @@ class _Importer:
             times = (event.duration_us, event.self_us, event.thread)
             rows.append((layer, self._start_us + event.start_us, *times))
         state = profile_pass.state
-        if state == "measured":
+        if state is PassState.MEASURED:
             if profile_pass.index < self._warm_up:
-                state = "warm-up"
+                state = PassState.WARM_UP
             else:
                 # Without its events: only its existence matters later.
                 self._measured.append(
@@ -756,12 +757,12 @@ class _Importer:
         whole = max(pass_.top_level for pass_ in self._measured)
         short = [pass_ for pass_ in self._measured if pass_.top_level < whole]
         for pass_ in short:
-            self._add_pass(pass_, "incomplete")
+            self._add_pass(pass_, PassState.INCOMPLETE)
             self._measured.remove(pass_)
         if short:
             self._writer.note(
                 f"passes that ran fewer kernels than the others are left out: {len(short)}",
-                "warning",
+                NoteKind.WARNING,
             )
 
     def _top_level(self, profile_pass: ProfilePass) -> list[Kernel]:

@@ -426,7 +426,7 @@ class OrtProfile:
         self._overlapped = self._overlapped or start < self._last_end
         self._last_end = max(self._last_end, start + duration)
         damaged = bool(self._open_fences) or self._run_is_damaged
-        state: PassState = "incomplete" if damaged else "measured"
+        state = PassState.INCOMPLETE if damaged else PassState.MEASURED
         self._open_fences.clear()
         self._run_is_damaged = False
         return self._pass(mine, start, duration, state)
@@ -434,7 +434,7 @@ class OrtProfile:
     def _unfinished(self) -> ProfilePass:
         start = min(event[1] for event in self._pending)
         end = max(event[1] + event[2] for event in self._pending)
-        profile_pass = self._pass(self._pending, start, end - start, "incomplete")
+        profile_pass = self._pass(self._pending, start, end - start, PassState.INCOMPLETE)
         self._pending = []
         return profile_pass
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.records import PassState
+from dld_tui.core.report.schema import one_of
 from dld_tui.core.types import JSON, Foreign
 
 Span: TypeAlias = "tuple[Hashable, float, float]"
@@ -103,7 +104,7 @@ class Mark(NamedTuple):
 
     start_us: float
     end_us: float
-    state: PassState = "measured"
+    state: PassState = PassState.MEASURED
 
 
 @dataclass
@@ -308,9 +309,7 @@ def _time(value: JSON) -> float | None:
 
 def _state(arguments: JSON) -> PassState:
     state = arguments.get("state") if isinstance(arguments, dict) else None
-    if state == "warm-up":
-        return "warm-up"
-    return "incomplete" if state == "incomplete" else "measured"
+    return one_of(state, [PassState.WARM_UP, PassState.INCOMPLETE], PassState.MEASURED)
 
 
 def _bytes(arguments: JSON) -> float:

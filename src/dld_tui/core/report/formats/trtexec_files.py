@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer
@@ -370,18 +371,18 @@ def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: La
     )
     writer.note("types are guessed from the layers' names")
     if rows.passes == 0:
-        writer.note("the profile is of 0 iterations", "warning")
+        writer.note("the profile is of 0 iterations", NoteKind.WARNING)
     if rows.runs > 1:
-        writer.note(f"the profile is of {rows.runs} runs: the last is shown", "warning")
+        writer.note(f"the profile is of {rows.runs} runs: the last is shown", NoteKind.WARNING)
     for text in last.notes("profile"):
-        writer.note(text, "warning")
+        writer.note(text, NoteKind.WARNING)
     if reader.damage.ends_early:
-        writer.note("the profile ends early: it was cut", "warning")
+        writer.note("the profile ends early: it was cut", NoteKind.WARNING)
     for text in rows.repeated_note():
-        writer.note(text, "warning")
+        writer.note(text, NoteKind.WARNING)
     bad = rows.doubtful + reader.damage.skipped
     if bad:
-        writer.note(f"{fmt.plural(bad, 'row')} without a valid time left out", "warning")
+        writer.note(f"{fmt.plural(bad, 'row')} without a valid time left out", NoteKind.WARNING)
 
 
 _BLOCK = 1000
@@ -493,14 +494,14 @@ def _times_remark(
         enqueue = median(seen.enqueue)
         text = f"enqueueing takes {enqueue:.3f} ms (median), the GPU {compute:.3f} ms"
         if enqueue > _LAUNCH_BOUND * compute:
-            writer.note(f"launch-bound: {text}; a CUDA graph would help", "warning")
+            writer.note(f"launch-bound: {text}; a CUDA graph would help", NoteKind.WARNING)
         else:
             writer.note(text)
     if reader.damage.ends_early:
-        writer.note("the list ends early: it was cut", "warning")
+        writer.note("the list ends early: it was cut", NoteKind.WARNING)
     for text in last.notes("timing file"):
-        writer.note(text, "warning")
+        writer.note(text, NoteKind.WARNING)
     for text in rows.warm_up_notes():
         writer.note(text)
     for text in rows.doubts():
-        writer.note(text, "warning")
+        writer.note(text, NoteKind.WARNING)

@@ -116,6 +116,7 @@ def dtype_of(phrase: str) -> str:
 
 _WIDE = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "thirty-two": 32}
 _VECTOR = re.compile(r"\b(two|four|eight|sixteen|thirty-two) wide channel", re.IGNORECASE)
+_ROW_MAJOR, _CHANNEL_MAJOR = "row major linear", "channel major"
 _MULTIPLE = re.compile(r"channel % (\d{1,3}) == 0")
 
 
@@ -126,7 +127,7 @@ def layout_of(phrase: str) -> str:
     Empty if the phrase contains only a type, as in TensorRT 10.
     """
     small = phrase[:400].lower()
-    if "row major linear" in small or small.startswith("linear"):
+    if _ROW_MAJOR in small or small.startswith("linear"):
         return "LINEAR"
     vector = _VECTOR.search(phrase[:400])
     if vector:
@@ -134,7 +135,7 @@ def layout_of(phrase: str) -> str:
         return f"{deep}{_WIDE[vector[1].lower()]}"
     if "dla" in small:
         return "DLA_HWC4" if "image" in small else "DLA_LINEAR"
-    if "channel major" in small:
+    if _CHANNEL_MAJOR in small:
         multiple = _MULTIPLE.search(phrase[:400])
         return f"HWC{multiple[1]}" if multiple and multiple[1] != "1" else "HWC"
     return ""
@@ -308,7 +309,11 @@ def _blank(text: str, position: int) -> int:
     return position
 
 
+_CUT_STRING = "Unterminated string"
+"""What Python says of a text that ends within a string."""
+
+
 def _described(text: str, error: json.JSONDecodeError) -> str:
-    cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+    cut = error.pos >= len(text.rstrip()) or error.msg.startswith(_CUT_STRING)
     place = f"at line {error.lineno} column {error.colno}"
     return f"JSON ends early {place}" if cut else f"Not JSON: {error.msg} {place}"

@@ -387,19 +387,24 @@ def _of_documents(values: Sequence[JSON], where: str) -> RawPlan:
             nested = _list_of(document)
             layers.extend([document] if nested is None else nested)
         if not any(isinstance(layer, str) or _is_layer(layer) for layer in layers):
-            raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+            raise NoLayersError(where)
         return RawPlan(layers)
     document = values[0] if values else None
     listed = _list_of(document)
     if listed is None:
-        raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+        raise NoLayersError(where)
     if not isinstance(document, dict):
         return RawPlan(listed)
     bindings, profile_count, notes = read_bindings(first(document, *_BINDINGS))
     return RawPlan(listed, bindings, profile_count, notes)
 
 
-NO_LAYERS = "No Layers list: not a TensorRT engine graph"
+class NoLayersError(CorruptFileError):
+    """A file has no list of layers."""
+
+    def __init__(self, where: str) -> None:
+        text = "No Layers list: not a TensorRT engine graph"
+        super().__init__(text, where=where, hint=_HINT)
 
 
 def _list_of(document: JSON) -> list[JSON] | None:

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
+from dld_tui.core.report.groups import DlaKind, is_copy_name
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_of_inferences, gain_of_layers
 from dld_tui.core.tensorrt.plan.json_text import text_of
 from dld_tui.core.tensorrt.plan.layer_work import gemm_dims, is_convolution, is_product
+from dld_tui.core.tensorrt.plan.trtexec_log import is_cuda_graph_option
 
 if TYPE_CHECKING:
     from dld_tui.core.tensorrt.plan.engine_plan import TimingSummary
@@ -179,7 +180,7 @@ def is_reformat(layer: EngineLayer) -> bool:
 
 def is_copy(layer: EngineLayer) -> bool:
     """Return whether TensorRT inserted a layer to copy a tensor for another layer."""
-    return "Reformatting CopyNode" in layer.name or "reformatter" in layer.name
+    return is_copy_name(layer.name)
 
 
 def is_slice(layer: EngineLayer) -> bool:
@@ -593,13 +594,13 @@ def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
     level = "warning" if percent >= LONG_PERCENT else "note"
     hazard = f"This layer takes {fmt.percent(percent)} % of the time of all layers"
     advice = "Start here: a faster type, a smaller shape, or another operator pays most"
-    if layer.kind in (DLA_TRANSFER, DLA_WAIT):
+    if layer.kind in (DlaKind.TRANSFER, DlaKind.WAIT):
         hazard = f"A transfer from or to the DLA takes {fmt.percent(percent)} % of the time"
         advice = (
             "The time that the GPU waits for the DLA is most probably in it, and not in the row of"
             " the DLA's own part: compare with an engine in which the GPU does that part"
         )
-    elif layer.kind == DLA or layer.type == DLA:
+    elif DlaKind.PART in (layer.kind, layer.type):
         hazard = f"A part on the DLA takes {fmt.percent(percent)} % of the time of all layers"
         advice = "Compare with an engine in which the GPU does it (without --useDLACore)"
     elif is_reformat(layer):
@@ -753,7 +754,7 @@ def uses_cuda_graph(plan: EnginePlan) -> bool:
     if not isinstance(options, dict):
         return False
     return any(
-        "cuda graph" in key.lower() and text_of(value).lower().startswith("enabled")
+        is_cuda_graph_option(key) and text_of(value).lower().startswith("enabled")
         for key, value in options.items()
     )
 

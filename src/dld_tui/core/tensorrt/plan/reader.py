@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dld_tui.core import fmt
-from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.machine.collector import collector_paused
@@ -45,7 +45,7 @@ from dld_tui.core.tensorrt.plan.file_set import (
 from dld_tui.core.tensorrt.plan.json_text import objects_of
 from dld_tui.core.tensorrt.plan.layer_work import with_weights
 from dld_tui.core.tensorrt.plan.layers import (
-    NO_LAYERS,
+    NoLayersError,
     RawPlan,
     find_layers,
     fold,
@@ -564,8 +564,8 @@ def open_plan(
     try:
         with collector_paused():  # it would walk over all layers again and again
             return assemble(parts)
-    except CorruptFileError as error:
-        if alone is None or error.message != NO_LAYERS:
+    except NoLayersError as error:
+        if alone is None:
             raise
         raise InputError(
             f"{alone}; its layers are in another file, which does not lie beside it",

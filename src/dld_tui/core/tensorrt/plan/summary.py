@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
+from dld_tui.core.report.groups import DlaKind
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # --- by device: deep learning accelerators and the GPU --------------------------------------------
 
 PART, TRANSFER, WAIT, FELL_BACK, OTHER = "part", "transfer", "wait", "fell back", "GPU's own"
-_ROLES = {DLA: PART, DLA_TRANSFER: TRANSFER, DLA_WAIT: WAIT}
+_ROLES: Mapping[str, str] = {DlaKind.PART: PART, DlaKind.TRANSFER: TRANSFER, DlaKind.WAIT: WAIT}
 _REASONS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -415,9 +415,9 @@ def _timing(plan: EnginePlan) -> Iterator[str]:
         ("latency", timing.latency), ("GPU compute", timing.compute), ("enqueue", timing.enqueue),
         ("H2D", timing.h2d), ("D2H", timing.d2h),
     ):  # fmt: skip
-        if statistics is None or (not statistics.max and title in ("H2D", "D2H")):
+        if statistics is None or (not statistics.max and statistics in (timing.h2d, timing.d2h)):
             continue
-        if title == "latency" and statistics == timing.compute:
+        if statistics is timing.latency and statistics == timing.compute:
             continue  # nothing was copied
         more = [
             f"{name} {fmt.milliseconds(value)}"

@@ -25,6 +25,9 @@ from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON, Foreign
 
+_IS_BOUND, _HAS_TACTIC, _IS_BUILT = "binding for ", "Tactic Name: ", "Engine built in "
+_HAS_PEAK = "Peak memory usage of TRT CPU/GPU memory allocators: "
+
 _BANNER = re.compile(
     r"^&&&& (RUNNING|PASSED|FAILED|WAIVED) (\S+)(?: \[([^\]]*)\])?(?: \[[^\]]*\])* ?#? ?(.*)$"
 )
@@ -123,7 +126,7 @@ class _Reader:
         marks, text = stamp.groups()
         if self._section == "bindings":
             self._section = ""
-        bound = _BOUND.match(text) if "binding for " in text else None
+        bound = _BOUND.match(text) if _IS_BOUND in text else None
         if bound is not None:
             self.log.modes[bound["name"]] = bound["mode"].lower()
             return
@@ -135,7 +138,7 @@ class _Reader:
             self._open(match[1].strip())
         elif "[TRT]" in marks:
             self._section = "layers" if self._section == "layers" else ""
-            tactic = _TACTIC.search(text) if "Tactic Name: " in text else None
+            tactic = _TACTIC.search(text) if _HAS_TACTIC in text else None
             if tactic is not None:
                 self.log.tactics.add(tactic["layer"] or "", tactic["value"], tactic["name"])
                 return
@@ -358,10 +361,10 @@ class _Reader:
         size = _ENGINE_BYTES.search(text)
         if size:
             self.log.facts["engine size"] = f"{size[1]} MiB"
-        if "Peak memory usage of TRT CPU/GPU memory allocators: " in text:
+        if _HAS_PEAK in text:
             peak = _PEAK.search(text)
             self._known("build peak", peak[1] if peak else None, "the peak memory of the build")
-        if text.startswith("Engine built in "):
+        if text.startswith(_IS_BUILT):
             built = _BUILD_TIME.fullmatch(text)
             self._known("build time", built[1] if built else None, "the time of the build")
 
@@ -770,3 +773,11 @@ def _listed(value: JSON, percentiles: tuple[float, ...]) -> TimeStatistics | Non
     named = dict(zip(names, numbers[4:], strict=False))
     at: Callable[[float], float | None] = named.get
     return TimeStatistics(least, greatest, mean, median, p90=at(90), p95=at(95), p99=at(99))
+
+
+_CUDA_GRAPH = "cuda graph"
+
+
+def is_cuda_graph_option(name: str) -> bool:
+    """Return whether an option in trtexec's words is that of CUDA graphs."""
+    return _CUDA_GRAPH in name.lower()
