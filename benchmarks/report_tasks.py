@@ -34,10 +34,11 @@ def report_write(path: str, *sizes: str) -> dict[str, float]:
     from dld_tui.core.report.store import ReportWriter
 
     layers, passes, each, period_us = _sizes(*sizes)
+    Path(path).unlink(missing_ok=True)
     start = time.perf_counter()
     with ReportWriter.create(
         path, network="n", backend="b", execution_provider="CUDA", device="d", model={},
-        settings={}, environment={}, overwrite=True,
+        settings={}, environment={},
     ) as report:  # fmt: skip
         for n in range(layers):
             report.add_layer(Layer(f"/layers.{n // 10}/Conv_{n}", "Conv"))

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dld_tui.core.files import permission
 from dld_tui.core.machine import collector
 from tests.support import fork_server, quick_textual
 
@@ -68,6 +69,18 @@ def pytest_collection_finish() -> None:
     """
     gc.freeze()
     gc.set_threshold(_YOUNG, 10, 10)
+
+
+@pytest.fixture
+def replaces_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tests that are about something else write over files."""
+    monkeypatch.setattr(permission, "may_replace", lambda path: True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test begin as a process that may replace nothing."""
+    monkeypatch.setattr(permission, "_agreed", set())
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,8 @@ from textual.worker import WorkerFailed
 
 from dld_tui.commands import Command, by_id
 from dld_tui.commands.key_names import unknown_and_clashing
-from dld_tui.core.errors import DldError
+from dld_tui.core.errors import DldError, UnavailableError
+from dld_tui.core.files.source import input_error
 from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import secrets
@@ -50,6 +51,7 @@ from dld_tui.widgets.shell.themes import THEMES, KeptStylesheet
 from dld_tui.widgets.tasks import EndedJob, has_gone, on_thread, task
 
 if TYPE_CHECKING:
+    from textual.dom import DOMNode
     from textual.driver import Driver
 
     from dld_tui.core.document.parts.fragment import Fragment
@@ -379,11 +381,14 @@ class DldApp(Tabs, Commands, App[int]):
         *,
         title: str = "",
         target: str | None = None,
+        replaces: Sequence[str] = (),
     ) -> None:
         """Run an activity on a target, this machine by default, and show its progress."""
         from dld_tui.screens.activity.jobs import JobScreen
 
-        self.push_screen(JobScreen(activity, request, on_result, title=title, target=target))
+        self.push_screen(
+            JobScreen(activity, request, on_result, title=title, target=target, replaces=replaces)
+        )
 
     def job_ended(self, job: EndedJob) -> None:
         """Keep what stays of a job; of the oldest nothing does."""
@@ -413,9 +418,22 @@ class DldApp(Tabs, Commands, App[int]):
         """Show an error in a dialog; the traceback of a bug goes to the log too."""
         from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 
-        if not isinstance(error, DldError):
+        known = error if isinstance(error, DldError) else input_error(error, ())
+        if known is None:
             terminal.log("".join(traceback.format_exception(error)))
-        self.push_screen(ErrorDialog(error, title))
+        self.push_screen(ErrorDialog(known or error, title))
+
+    async def _dispatch_action(self, namespace: DOMNode, action_name: str, params: Any) -> bool:
+        """Run a command: what it raises is shown, and never ends the program."""
+        try:
+            return await super()._dispatch_action(namespace, action_name, params)
+        except NoMatches as missing:  # a page that is not filled yet, or not any more
+            terminal.log("".join(traceback.format_exception(missing)))
+            error = UnavailableError("this page is not there yet", hint="Try it again in a moment")
+            self.show_error(error)
+        except Exception as error:  # noqa: BLE001 - the seam of all commands
+            self.show_error(error)
+        return True
 
     def _handle_exception(self, error: Exception) -> None:
         # The one seam for work that failed: a worker's error is shown and the app goes on.

@@ -72,6 +72,7 @@ def test_failures(tmp_path: Path) -> None:
     assert not out.exists()
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A converter that changes what is computed is found out; what cannot be run is not written."""
     path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"

@@ -649,6 +649,7 @@ def test_sums_that_the_processor_cuts_off_are_kept_from_it(tmp_path: Path) -> No
     assert snr == pytest.approx(best, abs=0.5), "what is told is what ONNX Runtime gives"
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_what_is_cut_off_all_the_same_is_said(tmp_path: Path) -> None:
     path, data = cut_off_model(tmp_path)
     how: dict[str, Any] = {"weights": "int8", "activations": "uint8", "repair": True}
@@ -837,6 +838,7 @@ def test_products_behind_operators_that_onnx_does_not_know_are_quantized(tmp_pat
 
 
 @pytest.mark.parametrize("shape", [(2, 4, 4), (4,)])
+@pytest.mark.usefixtures("replaces_all")
 def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
     shape: tuple[int, ...], tmp_path: Path
 ) -> None:

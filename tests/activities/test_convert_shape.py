@@ -115,6 +115,7 @@ def test_a_loop_that_holds_the_size_is_not_written(tmp_path: Path) -> None:
     assert not (tmp_path / "out.onnx").exists()
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_what_is_switched_off_is_not_called_good(tmp_path: Path) -> None:
     for size in ("N", "4"):
         result, _ = convert(tmp_path, FIXED, f"batch={size}", verify=False)
@@ -264,6 +265,7 @@ def _declared(model: onnx.ModelProto) -> list[list[int | str]]:
     return [[dim.dim_param or dim.dim_value for dim in one.tensor_type.shape.dim] for one in inner]
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_sequences_and_optionals_follow_the_dimension(tmp_path: Path) -> None:
     result, model = convert(tmp_path, SEQUENCES, "batch=N")
     assert _declared(model) == [["N", 4], ["N", 4], ["N", 8]]

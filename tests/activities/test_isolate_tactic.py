@@ -174,6 +174,7 @@ def test_a_build_that_fails_with_chosen_tactics_is_said(world: World, version: s
 
 
 @BOTH
+@pytest.mark.usefixtures("replaces_all")
 def test_a_search_that_was_cut_goes_on_where_it_was(world: World, version: str) -> None:
     world.tactics.wrong = {("three", 102)}
     world.tactics.fastest = [{}, {"three": 102, "one": 103, "four": 102}]

@@ -388,6 +388,7 @@ def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_a_configuration_that_is_wrong_is_said_to_be(tmp_path: Path) -> None:
     folder = decoders.folder(tmp_path / "genai")
     path = folder / "genai_config.json"

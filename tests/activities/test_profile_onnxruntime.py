@@ -121,6 +121,7 @@ def test_every_new_report_has_a_name_of_its_own(folder: Path) -> None:
     assert names == ["model.dldprof", "model-2.dldprof", "model-3.dldprof"]
 
 
+@pytest.mark.usefixtures("replaces_all")
 def test_a_named_report_is_replaced(folder: Path) -> None:
     model, output = models.write(folder, models.CHAIN), folder / "r.dldprof"
     for passes in (5, 7):

@@ -20,6 +20,8 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 BODIES = """If (c) <then_branch = yes () => (float[2] t) { [a] a = Neg (v20) [s] t = Sigmoid (a) },
     else_branch = no () => (float[2] e) { [e] e = Abs (v20) }>"""
 LINES = "\n".join(

@@ -144,7 +144,7 @@ def test_a_verdict_that_cannot_be_written_is_printed(
 ) -> None:
     written: list[str] = []
 
-    def write_text(path: Path, text: str, *, overwrite: bool) -> None:
+    def write_text(path: Path, text: str) -> None:
         written.append(path.name)
         if path.suffix == ".md":
             raise SaveError("the disk is full", where=str(path))

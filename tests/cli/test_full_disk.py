@@ -20,6 +20,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import SaveError
+from dld_tui.core.files import permission
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
@@ -62,10 +63,10 @@ def files(disk: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in disk.iterdir() if p.name != "filler"}
 
 
-def report(path: Path, *, overwrite: bool = False) -> ReportWriter:
+def report(path: Path) -> ReportWriter:
     return ReportWriter.create(
         path, network="n", backend="b", execution_provider="CPU", device="d",
-        model={}, settings={}, environment={}, overwrite=overwrite,
+        model={}, settings={}, environment={},
     )  # fmt: skip
 
 
@@ -113,7 +114,8 @@ def test_a_report_that_grows_until_the_disk_is_full(disk: Path) -> None:
     first.add_latencies([1.0])
     first.finish()
     before = files(disk)
-    second = report(disk / "r.dldprof", overwrite=True)
+    permission.agree([disk / "r.dldprof"])
+    second = report(disk / "r.dldprof")
     assert why_it_stops(second).endswith("cannot write the report: database or disk is full")
     assert files(disk)["r.dldprof"] == before["r.dldprof"]
     with Report.open(disk / "r.dldprof") as kept:

@@ -3,13 +3,11 @@ from __future__ import annotations
 import json
 import sys
 from operator import itemgetter
-from pathlib import Path
 
 import pytest
 
 from dld_tui.cli import output
-from dld_tui.cli.output import require_free, write_json, write_table
-from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.cli.output import write_json, write_table
 from dld_tui.core.machine import terminal
 from dld_tui.core.tables.rendering import fitted_lines
 from dld_tui.core.tables.table import Column, Table, Unit
@@ -56,17 +54,6 @@ def test_table_fits_a_terminal_and_keeps_the_end_of_names(
 def test_table_without_rows_is_its_titles(capsys: pytest.CaptureFixture[str]) -> None:
     write_table(Table(COLUMNS, []))
     assert capsys.readouterr().out == "name  ms\n"
-
-
-def test_existing_output_is_refused_without_force(tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    require_free(path, force=False)
-    path.symlink_to(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match=r"the file exists\. Add --force"):
-        require_free(path, force=False)
-    require_free(path, force=True)
-    with pytest.raises(SaveError, match=r"the folder .*no does not exist"):
-        require_free(tmp_path / "no" / "model.onnx", force=True)
 
 
 def test_dumb_terminal_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,8 @@ def drawn(draw: st.DrawFn) -> tuple[list[list[float | None]], list[float], list[
 
 def write(path: Path, passes: list[list[float | None]], between: list[float],
           latencies: list[float]) -> None:  # fmt: skip
-    with start_report(path, overwrite=True) as report:
+    path.unlink(missing_ok=True)
+    with start_report(path) as report:
         report.add_latencies(latencies)
         layers = max(map(len, passes), default=0)
         for index in range(layers):

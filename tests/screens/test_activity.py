@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ class Runs:
         self.calls: list[tuple[str, dict[str, JSON], Any, str | None]] = []
 
     def __call__(
-        self, activity: str, request: dict[str, JSON], on_result: Any, *, title: str, target: str
-    ) -> None:
+        self, activity: str, request: dict[str, JSON], on_result: Any, *, title: str, target: str,
+        replaces: Sequence[str],
+    ) -> None:  # fmt: skip
         self.calls.append((activity, request, on_result, target))
 
 

@@ -15,11 +15,18 @@ import onnx
 import pytest
 
 from dld_tui.app import DldApp
+from dld_tui.core.document import Document
+from dld_tui.core.document.scripting.journal import (
+    crash_journals,
+    discarded_journals,
+    journal_dir,
+)
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog
 from dld_tui.widgets.graph import pane as graph_pane
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import key_queue
 from tests.support import models, report_screen
 from tests.support.report_files import make_report
@@ -154,3 +161,77 @@ async def test_each_press_takes_the_next_overlay_of_a_large_graph(
         await session.until(lambda: session.app.keys.at_rest)
         assert len(names) > 2
         assert colours.overlay.name == names[(at + 2) % len(names)]
+
+
+# --- questions are answered by who has seen them --------------------------------------------------
+
+
+def _crashed(path: Path) -> None:
+    """Leave a journal, as a killed program does."""
+    document = Document.open(path, journaled=True)
+    document.apply("rename_node", scope=[], node="second", name="renamed")
+    (journal,) = journal_dir().glob("*.jsonl")
+    kept = journal.read_bytes()
+    document.close()
+    for discarded in journal_dir().iterdir():
+        discarded.unlink()
+    journal.write_bytes(kept)
+
+
+@pytest.mark.parametrize("keys", [["d"], [" ", "enter"], ["down", "down", "enter"], ["escape"]])
+async def test_keys_while_a_model_opens_do_not_answer_the_recovery_question(
+    chain: Path, keys: list[str]
+) -> None:
+    _crashed(chain)
+    app = DldApp([chain])
+    async with app.run_test() as pilot:
+        type_at(app, *keys)
+        await until(pilot, lambda: isinstance(app.screen, QuestionDialog) and app.keys.at_rest)
+        assert crash_journals(chain)
+        assert app.screen.query_one(LineView).cursor == 0
+        await pilot.press("d")
+        await until(pilot, lambda: not crash_journals(chain))
+        assert discarded_journals(chain)
+
+
+async def test_keys_typed_behind_ctrl_w_do_not_throw_edits_away(chain: Path) -> None:
+    async with opened(chain) as session:
+        app = session.app
+        session.screen.document.apply("rename_node", scope=[], node="second", name="renamed")
+        type_at(app, "ctrl+w", "d", "down", "down", "enter")
+        await session.until(lambda: isinstance(app.screen, QuestionDialog) and app.keys.at_rest)
+        assert app.pages == [session.screen]
+        await session.press("enter")  # the safe answer is the first
+        assert app.pages == [session.screen]
+        type_at(app, "ctrl+q", "d")
+        await session.until(lambda: isinstance(app.screen, QuestionDialog) and app.keys.at_rest)
+        await session.press("enter")
+        assert app.pages == [session.screen]
+        assert app.is_running
+
+
+async def test_keys_typed_before_a_file_is_found_do_not_replace_it(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(chain.parent)
+    other = models.write(chain.parent, models.BRANCHES, "other.onnx")
+    before = other.read_bytes()
+    async with opened(chain) as session:
+        type_at(session.app, *_typed("S<ctrl+u>other.onnx<enter>o"))
+        await session.until(
+            lambda: isinstance(session.app.screen, QuestionDialog) and session.app.keys.at_rest
+        )
+        assert other.read_bytes() == before
+        await session.press("o")
+        await session.until(lambda: other.read_bytes() != before)
+
+
+async def test_an_error_is_not_closed_by_keys_that_were_typed_before_it(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"no model")
+    app = DldApp([bad])
+    async with app.run_test() as pilot:
+        type_at(app, "escape", "enter", "escape")
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and app.keys.at_rest)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ErrorDialog))

@@ -65,7 +65,7 @@ async def test_a_file_that_is_there_is_asked_about(
         await ask(pilot, "")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
         assert target.read_text() == "keep me"
-        await pilot.press("r")
+        await pilot.press("o")
         await until(pilot, lambda: pilot.app.screen is screen)
         await until(pilot, lambda: target.read_text().startswith("<!DOCTYPE"))
 

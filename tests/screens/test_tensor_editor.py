@@ -264,7 +264,7 @@ async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> N
 
 async def test_arrays_go_out_and_come_in(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
-        page._export(tmp_path / "out.npy")
+        page._export(tmp_path / "out.npy", False)
         await session.until((tmp_path / "out.npy").exists)
         await session.until(lambda: not page.edits.is_working)
         assert np.array_equal(np.load(tmp_path / "out.npy"), VOLUME)

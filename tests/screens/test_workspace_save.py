@@ -13,7 +13,11 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.scripting.journal import crash_journals, journal_dir
+from dld_tui.core.document.scripting.journal import (
+    crash_journals,
+    discarded_journals,
+    journal_dir,
+)
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
@@ -64,17 +68,39 @@ async def test_save_as_takes_the_new_name(chain: Path) -> None:
     assert names(chain)[1] == "second"
 
 
+async def save_as(session: Session, path: Path) -> None:
+    await session.press("S")
+    session.app.screen.query_one(Input).value = str(path)
+    await session.press("enter")
+
+
+async def test_save_as_offers_a_name_that_is_free_and_says_what_is_wrong(chain: Path) -> None:
+    chain.with_name(f"{chain.stem}-edited.onnx").touch()
+    async with opened(chain) as session:
+        rename(session)
+        session.screen.document.apply("set_input", scope=[], node="renamed", index=0, value="")
+        await session.until(lambda: session.screen.checks.error_count == 1)
+        before = chain.read_bytes()
+        await session.press("S")
+        offered = Path(session.app.screen.query_one(Input).value)
+        assert offered == chain.with_name(f"{chain.stem}-edited-2.onnx")
+        assert "1errorremains." in flat_text(session.app)
+        await session.press("escape")
+        await save_as(session, chain)  # the model itself
+        assert "exists." in flat_text(session.app)
+        await session.press("enter")
+        assert chain.read_bytes() == before
+
+
 async def test_save_as_over_another_file_asks(chain: Path) -> None:
     other = models.write(chain.parent, models.BRANCHES, "other.onnx")
     before = other.read_bytes()
     async with opened(chain) as session:
-        session.screen.saving._write_to(other, lambda: None)
-        await session.pilot.pause()
+        await save_as(session, other)
         assert "exists." in flat_text(session.app)
-        await session.press("escape")
+        await session.press("enter")  # the safe answer is the first
         assert other.read_bytes() == before
-        session.screen.saving._write_to(other, lambda: None)
-        await session.pilot.pause()
+        await save_as(session, other)
         await session.press("o")
         await session.until(lambda: session.screen.path == other)
     assert other.read_bytes() != before
@@ -235,7 +261,13 @@ async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
         await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
         await session.press("d")
         assert "Add  second" in session.rows
-    assert not crash_journals(chain)
+        assert not crash_journals(chain)
+        assert any("kept for 7 days" in note.message for note in session.app._notifications)
+        session.screen.recovery.restore_discarded()
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("1")
+        await session.until(lambda: "Add  renamed" in session.rows)
+        assert not discarded_journals(chain)
 
 
 async def test_lines_of_a_journal_that_no_longer_fit_are_told(chain: Path) -> None:

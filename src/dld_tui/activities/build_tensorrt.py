@@ -95,7 +95,7 @@ def run(request: Request) -> Iterator[Event]:
         profiles = chosen.ranges
         for remark in chosen.remarks:
             yield Log(remark, NoteKind.WARNING)
-        log = request.log or request.engine_path.with_suffix(".build.log")
+        log = request.log_path
         built = yield from build(library, document, request, profiles, request.engine_path, log)
         yield Progress(0, None, stage="Reading the layers")
         layers, problem = _layer_information(request, library)

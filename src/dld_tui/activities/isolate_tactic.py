@@ -61,6 +61,7 @@ class Request(BuildSettings):
         ),
         kind="output",
         suffix=".tactics",
+        default_path=lambda request: None if request.estimate_only else request.avoid_path,
         spellings=("--write", "-w"),
         metavar="FILE",
     )

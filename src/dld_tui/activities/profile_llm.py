@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from dld_tui.core.report.store import ReportWriter
 
 
+def _default_report(request: Request) -> Path:
+    from dld_tui.core.llm.folder import model_in
+    from dld_tui.core.settings.paths import report_path
+
+    return report_path(None, model_in(request.model))
+
+
 @dataclass(frozen=True)
 class Request:
     """What to run: prompts, tokens, batches."""
@@ -48,7 +55,9 @@ class Request:
         positional=True,
         metavar="MODEL",
     )
-    output: Path | None = like(Profile, "output", beside=("{stem}.prefill.dldprof",))
+    output: Path | None = like(
+        Profile, "output", beside=("{stem}.prefill.dldprof",), default_path=_default_report
+    )
     prompt: str = param(
         "128",
         label="Prompts",
@@ -178,8 +187,8 @@ class _Run:
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
         from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
-        from dld_tui.core.report.latency import report_path
         from dld_tui.core.report.store import ReportWriter
+        from dld_tui.core.settings.paths import report_path
 
         request = self._request
         identity = encode((yield from identify(self._model, self._document)))
@@ -252,7 +261,6 @@ class _Run:
             with contextlib.ExitStack() as stack:
                 writer = ReportWriter.create(
                     path, **about, model=identity, settings=recorded, environment=self._facts,
-                    overwrite=True,
                 )  # fmt: skip
                 stack.callback(board.close)
                 writer.add_environment(watch.facts())
@@ -274,7 +282,7 @@ class _Run:
                     writer.note(f"The layers of prefill are in {prefill.name}.")
                     other = ReportWriter.create(
                         prefill, **about, model=identity, settings=recorded,
-                        environment=self._facts, overwrite=True,
+                        environment=self._facts,
                     )  # fmt: skip
                     yield from self._layers(decoder, settings, shared, feeds,
                                             (batches[0], prompts[-1]), (other, writer))  # fmt: skip

@@ -19,6 +19,7 @@ from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.settings.paths import report_path
 from dld_tui.core.tensorrt.settings import MeasureSettings
 from dld_tui.core.types import JSON
 
@@ -82,6 +83,7 @@ class Request:
         spellings=("--output", "-o"),
         kind="output",
         suffix=".dldprof",
+        default_path=lambda request: report_path(None, request.model),
         metavar="REPORT",
     )
     provider: str = param(
@@ -401,7 +403,6 @@ def plan_of(request: Request) -> Plan:
     from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.machine.jetson import Jetson
     from dld_tui.backends.onnxruntime.profiling import Plan
-    from dld_tui.core.report.latency import report_path
 
     session = request.session_settings()
     settings = to_json(request)

@@ -22,6 +22,7 @@ from dld_tui.core.conversion.reduction import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
+from dld_tui.core.files import permission
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import param, to_json
 from dld_tui.core.text import visible
@@ -154,6 +155,7 @@ def run(request: Request) -> Iterator[Event]:
             contextlib.closing(journal),
             tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder,
         ):
+            permission.agree([folder])
             yield from _Reducing(request, document, nodes, words, journal, Path(folder)).events()
 
 

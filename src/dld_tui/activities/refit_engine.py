@@ -46,6 +46,7 @@ class Request:
         help="Write the refitted engine here. By default ENGINE-refit.engine beside the engine.",
         spellings=("--output", "-o"),
         kind="output",
+        default_path=lambda request: request.target,
         metavar="FILE",
         empty=_refitted,
     )
@@ -93,6 +94,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.log import BuildLog
     from dld_tui.backends.tensorrt.runtime import Engine, refit, refitted_bytes, trusted_bytes
+    from dld_tui.core.files import permission
     from dld_tui.core.files.writer import write_bytes
     from dld_tui.core.tensorrt.trtexec_arguments import device_text
 
@@ -116,5 +118,6 @@ def run(request: Request) -> Iterator[Event]:
         refitted = refitted_bytes(engine)
         del engine
     yield Progress(0, None, stage="Writing the engine")
-    write_bytes(request.target, refitted, overwrite=True)
-    yield Finished(Result(request.target.absolute(), len(refitted), count, library.facts.title))
+    path = permission.place(request.target.absolute())
+    write_bytes(path, refitted)
+    yield Finished(Result(path, len(refitted), count, library.facts.title))

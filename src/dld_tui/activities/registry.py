@@ -10,7 +10,7 @@ Fields hold objects or references, ``module:name``, so that listing activities i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -535,14 +535,21 @@ def load(activity_id: str) -> Activity:
         raise UnavailableError(error.message, where=activity.title) from error
 
 
-def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
+def request_data(
+    activity_id: str, values: Mapping[str, JSON], replaces: Iterable[str] = ()
+) -> RequestData:
     """Return the values of a form as a request for a target.
+
+    Args:
+        activity_id: The activity.
+        values: Those of the form.
+        replaces: See :class:`RequestData`.
 
     Raises:
         UsageError: The activity is unknown, or a value is invalid.
         UnavailableError: The activity cannot be imported here.
     """
-    return to_json(from_json(load(activity_id).request, dict(values)))
+    return to_json(from_json(load(activity_id).request, dict(values)), replaces)
 
 
 def decode_result(activity_id: str, data: JSON) -> Any:

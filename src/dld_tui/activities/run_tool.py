@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
+from dld_tui.core.files import permission
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import param
@@ -126,7 +127,7 @@ def _output_of(tool: Tool, request: Request, model: Path) -> Path:
     if os.path.lexists(output):
         if os.path.realpath(output) == os.path.realpath(model):
             raise UsageError("the output is the model itself", where=str(output))
-        if not request.replace or output.is_dir():
+        if output.is_dir() or not (request.replace or permission.may_replace(output)):
             raise UsageError("the output already exists", where=str(output))
     return output
 
@@ -180,12 +181,10 @@ def _publish(
         path = output.parent / name
         if os.path.lexists(path) and (not replace or path.is_dir()):
             raise SaveError("the tool also wrote this file, which already exists", where=str(path))
-    if not replace and os.path.lexists(output):
-        raise SaveError("another program wrote the output meanwhile", where=str(output))
     remarks: list[str] = []
     try:
         for name in (*others, output.name):
-            remarks += put_in_place(staging / name, output.parent / name)
+            remarks += put_in_place(staging / name, output.parent / name, overwrite=replace)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
     return [output, *(output.parent / name for name in others)], remarks

@@ -18,6 +18,7 @@ from dld_tui.core.events import (
     event_to_line,
     events_of,
 )
+from dld_tui.core.files import permission
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def run_in_process(
     from dld_tui.activities.registry import decode_result
     from dld_tui.backends.processes import run_tool
 
-    line = json.dumps({"activity": activity, "request": dict(settings)})
+    line = json.dumps({
+        "activity": activity, "request": dict(settings), "replaces": permission.agreed(),
+    })  # fmt: skip
     end_file = folder / "end.json"
     end_file.unlink(missing_ok=True)
     arguments = [line, str(end_file)]

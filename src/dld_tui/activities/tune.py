@@ -32,9 +32,11 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress, events_of
+from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import from_json, like, param, to_json
+from dld_tui.core.params import from_json, like, output_path, param, to_json
+from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
 from dld_tui.core.tune.result import (
@@ -139,6 +141,7 @@ class Request:
         spellings=("--output", "-o"),
         kind="output",
         suffix=".tune.json",
+        default_path=lambda request: unused(Path(f"{request.model.stem}.tune.json")),
         beside=(
             "{stem}.onnx", "{stem}.onnx.data", "{stem}.py", "{stem}.before.dldprof",
             "{stem}.after.dldprof",
@@ -965,11 +968,11 @@ class _Tuning:
     def _finished(self, winner: Setup, confirmed: GateRow | None) -> Iterator[Event]:
         from dld_tui.core.codec import encode
         from dld_tui.core.files.writer import write_text
-        from dld_tui.core.settings.paths import unused
         from dld_tui.core.tune.gain import Gain, gain_lines
 
         asked = self._request
-        path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))
+        path = output_path(asked, "output")
+        assert path is not None  # it has a default
         path = path.absolute()
         is_faster = confirmed is not None and confirmed.is_faster
         chosen = winner if is_faster else self._base
@@ -1085,7 +1088,7 @@ class _Tuning:
                     break
             _, gain, kept = min(tried, key=lambda one: one[0])
             for path, target in zip(kept, targets, strict=True):
-                path.replace(target)
+                put_in_place(path, target)
         return gain
 
     def _turned(self, setups: Sequence[Setup], paths: Sequence[Path]) -> Iterator[Event]:

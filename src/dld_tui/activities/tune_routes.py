@@ -20,6 +20,7 @@ from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
@@ -64,6 +65,7 @@ class Request(BuildSettings):
             "route is faster than the default."
         ),
         kind="output",
+        default_path=lambda request: request.engine_path,
         spellings=("--output", "-o", "--save-engine", "--saveEngine"),
         metavar="ENGINE",
     )
@@ -254,6 +256,7 @@ class _Searching:
         self._begin = time.monotonic()
         self._shapes = _shapes(document, request)
         self._folder = _folder(request, library, document, knobs)
+        permission.agree([self._folder])
         self._trials: dict[str, RouteTrial] = {}
         self._kept: dict[str, str] = {}
 
@@ -401,9 +404,10 @@ class _Searching:
         return judge("end to end", *sides)
 
     def _keep(self, route: str) -> Path:
+        from dld_tui.core.files import permission
         from dld_tui.core.files.writer import write_pieces
 
-        path = self._request.engine_path.absolute()
+        path = permission.place(self._request.engine_path.absolute())
         write_pieces(path, [(self._folder / "best.engine").read_bytes()])
         return path
 

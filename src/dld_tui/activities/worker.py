@@ -23,7 +23,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import BinaryIO, NoReturn
 
@@ -40,6 +40,8 @@ from dld_tui.core.events import (
     Started,
     event_to_line,
 )
+from dld_tui.core.files import permission
+from dld_tui.core.files.source import input_error, texts_in
 from dld_tui.core.types import JSON
 
 
@@ -107,8 +109,10 @@ def run_request(
 ) -> Finished | Failed | Cancelled:
     """Run the activity that a request line names; send all its events but the terminal one."""
     name = "the worker"
+    request: Mapping[str, JSON] = {}
     try:
-        name, request = _parse_request(line)
+        name, request, replaces = _parse_request(line)
+        permission.agree(map(str, replaces))
         activity = registry.load(name)
         built = params.from_json(activity.request, request)
         writer.send(Started(name, activity.title))
@@ -119,14 +123,13 @@ def run_request(
         return Failed.from_error(error)
     except MemoryError:
         return Failed("out of memory", name, "Close other programs or use a smaller input")
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return _unexpected(error, name)
-        place = error.filename or "the disk of the model, of the result or of temporary files"
-        return Failed("the disk is full", str(place), "Free some space")
     # The seam: whatever a library raises must reach the user as one event.
     except BaseException as error:  # noqa: BLE001
-        return _unexpected(error, name)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            place = error.filename or "the disk of the model, of the result or of temporary files"
+            return Failed("the disk is full", str(place), "Free some space")
+        known = input_error(error, texts_in(request))
+        return _unexpected(error, name) if known is None else Failed.from_error(known)
 
 
 def _unexpected(error: BaseException, name: str) -> Failed:
@@ -134,19 +137,19 @@ def _unexpected(error: BaseException, name: str) -> Failed:
     return Failed(message, name, "The details show where", traceback.format_exc())
 
 
-def _parse_request(line: bytes) -> tuple[str, Mapping[str, JSON]]:
-    try:
+def _parse_request(line: bytes) -> tuple[str, Mapping[str, JSON], Sequence[str]]:
+    """Return the activity, its request, and the files that it may replace."""
+    name = request = replaces = None
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError, AttributeError):
         data = json.loads(line)
-        name, request = data["activity"], data["request"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        name = request = None
-    if not isinstance(name, str) or not isinstance(request, dict):
+        name, request, replaces = data["activity"], data["request"], data.get("replaces", [])
+    if not isinstance(name, str) or not isinstance(request, dict) or not isinstance(replaces, list):
         raise UsageError(
             "the first line is not a request",
             where="dld worker",
             hint='Send {"activity": "ID", "request": {...}} as one line of JSON',
         )
-    return name, request
+    return name, request, replaces
 
 
 def _drive(

@@ -42,7 +42,7 @@ from dld_tui.core.compare.gate import (
     partners_of,
 )
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import settings_of, to_json, validate
+from dld_tui.core.params import settings_of, to_json, validate, written_files
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.targets import registry as targets
 
@@ -123,7 +123,8 @@ def run_activity(activity_id: str, target: str | None, **settings: Any) -> Any:
     activity = registry.load(activity_id)
     request = activity.request(**_values(activity.request, settings))
     validate(request)
-    with targets.get(target).start(activity_id, to_json(request)) as job:
+    data = to_json(request, map(str, written_files(request)))
+    with targets.get(target).start(activity_id, data) as job:
         return registry.decode_result(activity_id, job.result())
 
 

@@ -37,16 +37,22 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader has gone, as `head` does
         _drop_output()
         return _BROKEN_PIPE
-    except OSError as error:
-        if error.filename is None:
-            _drop_output()
-        where = error.filename or "standard output"
-        text = f"{where}: {error.strerror or error}"
-        return _report(ExitStatus.FAILED, text, as_json and error.filename is not None)
     except MemoryError:
         return _report(ExitStatus.FAILED, "there is not enough memory", as_json)
-    except Exception:  # noqa: BLE001 - the last seam: a bug, told apart from a found problem (1)
+    except Exception as error:  # noqa: BLE001 - the last seam: a bug, told from a found problem (1)
         import traceback
+
+        from dld_tui.core.files.source import input_error
+
+        known = input_error(error, argv)
+        if known is not None:
+            return _report(known.status, str(known), as_json, known)
+        if isinstance(error, OSError):
+            if error.filename is None:
+                _drop_output()
+            where = error.filename or "standard output"
+            text = f"{where}: {error.strerror or error}"
+            return _report(ExitStatus.FAILED, text, as_json and error.filename is not None)
 
         traceback.print_exc()
         text = "this is a bug in dld; please report the lines above"
@@ -129,7 +135,7 @@ def _kept(details: str | None) -> str:
 
     try:
         path = ensure(state_dir()) / "last-error.txt"
-        write_text(path, f"{details.rstrip()}\n")
+        write_text(path, f"{details.rstrip()}\n", overwrite=True)
     except (OSError, DldError):
         return ""  # the line itself says what matters
     return f" (details: {short(path)})"

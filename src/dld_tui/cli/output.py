@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import click
 
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
@@ -65,32 +62,6 @@ def _finite(value: JSON) -> JSON:
 def narrate(text: str) -> None:
     """Write a message to standard error; `text` may be untrusted."""
     click.echo(visible(text), err=True)
-
-
-_ELSEWHERE = "Save to another folder"
-
-
-def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None:
-    """Raise an error if an output exists or its folder is missing or not writable.
-
-    Args:
-        path: The result.
-        force: It may be overwritten.
-        makes_folder: A folder that is not there is made.
-
-    Raises:
-        SaveError: The folder does not exist, or is not writable.
-        UsageError: The file exists and `force` is False, or `path` is a folder.
-    """
-    folder = path.absolute().parent
-    if not makes_folder and not folder.is_dir():
-        raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
-    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-        raise SaveError("the folder is not writable", where=str(path), hint=_ELSEWHERE)
-    if not makes_folder and path.is_dir():
-        raise UsageError("it is a folder", where=str(path), hint="Name a file in it")
-    if not force and os.path.lexists(path):
-        raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
 
 
 def write_table(table: Table[Any]) -> None:

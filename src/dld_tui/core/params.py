@@ -8,15 +8,15 @@ report all come from it.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import re
 import shlex
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,8 +56,11 @@ class Param:
     positional: bool = False
     suffix: str = ""
     """Of an output that is named after the model when it is not given, e.g. ``.dldprof``."""
+    default_path: Callable[[Any], Path | None] | None = None
+    """Where an output goes that the request does not name; a function of the request."""
     beside: tuple[str, ...] = ()
-    """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
+    """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``;
+    ``{root}`` is its name without ``.json``, ``.trt`` and ``.graph``."""
     internal: bool = False
     """Whether only the program sets it: neither forms nor commands have it."""
     empty: str | Callable[[Mapping[str, JSON]], str] = ""
@@ -119,7 +122,7 @@ def settings_of(request: type[Any]) -> tuple[Setting, ...]:
     return _settings_of(typing.cast("Hashable", request))
 
 
-@lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64)
 def _settings_of(request: Any) -> tuple[Setting, ...]:
     hints = typing.get_type_hints(request)
     settings = []
@@ -139,10 +142,44 @@ def _settings_of(request: Any) -> tuple[Setting, ...]:
 
 def companion_files(about: Param, output: Path) -> list[Path]:
     """Return the files that may be written beside an output."""
+    names = {"{stem}": output.stem, "{name}": output.name, "{root}": root_name(output)}
     return [
-        output.with_name(pattern.replace("{stem}", output.stem).replace("{name}", output.name))
+        output.with_name(functools.reduce(lambda text, key: text.replace(key, names[key]), names,
+                                          pattern))
         for pattern in about.beside
-    ]
+    ]  # fmt: skip
+
+
+def root_name(path: Path) -> str:
+    """Return what the names of the files of an engine plan have in common."""
+    return path.name.removesuffix(".json").removesuffix(".trt").removesuffix(".graph")
+
+
+def output_path(request: Any, name: str) -> Path | None:
+    """Return where an output of a request goes: as it says, or by default; None for nowhere."""
+    given: Path | None = getattr(request, name)
+    about = next(s.param for s in settings_of(type(request)) if s.name == name)
+    return given if given is not None or about.default_path is None else about.default_path(request)
+
+
+def written_files(request: Any) -> list[Path]:
+    """Return all files that an activity may write: outputs, named or not, and what is beside them.
+
+    The model is none of them where it is to be replaced, nor is a log without the output that it is
+    of: the next one gets another name.
+    """
+    files: list[Path] = []
+    for setting in settings_of(type(request)):
+        path = output_path(request, setting.name) if setting.param.kind == "output" else None
+        if path is None:
+            continue
+        if getattr(request, "in_place", False) and is_same_file(path, request.model):
+            continue
+        beside = companion_files(setting.param, path)
+        if not os.path.lexists(path):
+            beside = [file for file in beside if file.suffix != ".log"]
+        files += [path, *beside]
+    return list(dict.fromkeys(files))
 
 
 def problem_with(setting: Setting, value: Any) -> str | None:
@@ -154,7 +191,7 @@ def problem_with(setting: Setting, value: Any) -> str | None:
         return f"{value!r}; choose one of {', '.join(about.choices)}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         unit = f" {about.unit}" if about.unit else ""
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return f"{value}; write a number{unit and ' of'}{unit}"
         if about.minimum is not None and value < about.minimum:
             return f"{value}; the least is {about.minimum:g}{unit}"
@@ -270,13 +307,22 @@ class RequestData(dict[str, JSON]):
     """
 
     settings: tuple[Setting, ...] = ()
+    request: Any = None
+    """What it is the data of."""
+    replaces: tuple[str, ...] = ()
+    """The files that may be replaced, which the user has agreed to."""
 
 
-def to_json(request: Any) -> RequestData:
-    """Return the settings of a request as JSON data (paths as strings, tuples as lists)."""
+def to_json(request: Any, replaces: Iterable[str] = ()) -> RequestData:
+    """Return the settings of a request as JSON data (paths as strings, tuples as lists).
+
+    Args:
+        request: The request.
+        replaces: See :class:`RequestData`.
+    """
     settings = settings_of(type(request))
     data = RequestData({s.name: _plain(getattr(request, s.name)) for s in settings})
-    data.settings = settings
+    data.settings, data.request, data.replaces = settings, request, tuple(replaces)
     return data
 
 

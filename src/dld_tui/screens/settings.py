@@ -28,7 +28,7 @@ from dld_tui.core.text import visible
 from dld_tui.screens.base_pages import AboutRow, FormPage, ListPage, labelled
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
@@ -245,9 +245,9 @@ class ToolsScreen(ListPage[Tool]):
             return
         name = tool.name
 
-        choices = [Choice("r", "remove it", "remove")]
+        choices = [Choice("k", "keep it", ""), Choice("r", "remove it", "remove")]
         text = "The program itself stays where it is."
-        question = ChoiceDialog(f"Remove {visible(name)}?", text, choices)
+        question = QuestionDialog(f"Remove {visible(name)}?", text, choices)
         if await self.tasks.ask(question) != "remove":
             return
         try:

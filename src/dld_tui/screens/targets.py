@@ -35,7 +35,7 @@ from dld_tui.screens.home.tabs import DialogAsker
 from dld_tui.styles import STYLES
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
+from dld_tui.widgets.dialogs.dialogs import Choice, Dialog, QuestionDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
@@ -265,8 +265,8 @@ class TargetsScreen(ListPage[Connection]):
             return
         name = connection.name
         there = visible(f"{connection.directory} on {connection.address} is not touched.")
-        choices = [Choice("r", "remove it", "remove")]
-        if await self.tasks.ask(ChoiceDialog(f"Remove {name}?", there, choices)) != "remove":
+        choices = [Choice("k", "keep it", ""), Choice("r", "remove it", "remove")]
+        if await self.tasks.ask(QuestionDialog(f"Remove {name}?", there, choices)) != "remove":
             return
         try:
             saved_targets.remove(name)
@@ -432,8 +432,8 @@ class TargetJobsScreen(ListPage[StoredJob]):
         if job is None:
             return
         text = f"{_title(job)} on {visible(job.target)}; its files there are removed."
-        choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
-        if await self.tasks.ask(ChoiceDialog("Stop the job?", text, choices)) == "stop":
+        choices = [Choice("g", "let it go on", "go"), Choice("s", "stop it", "stop")]
+        if await self.tasks.ask(QuestionDialog("Stop the job?", text, choices)) == "stop":
             screen = self._screen(job)
             screen.runner.cancel()
             self.app.push_screen(screen)

@@ -35,6 +35,7 @@ from dld_tui.core.events import (
     Log,
     event_from_line,
 )
+from dld_tui.core.files import permission
 from dld_tui.core.files.writer import hold_folder, release, sweep
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON
@@ -334,4 +335,8 @@ class LocalTarget:
             UnavailableError: No process can be started.
         """
         command = self._command or worker_command()
-        return ProcessJob(command, {"activity": activity_id, "request": {**request}}, self._delays)
+        replaces = {*permission.agreed(), *getattr(request, "replaces", ())}
+        line: dict[str, JSON] = {"activity": activity_id, "request": {**request}}
+        if replaces:
+            line["replaces"] = sorted(replaces)
+        return ProcessJob(command, line, self._delays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 from typing import Any, TypeVar
@@ -105,19 +105,13 @@ def result_of(
     return result
 
 
-def requests_for(
-    activity_id: str,
-    request: Any,
-    names: Sequence[str],
-    check: Callable[[Path], None] = lambda path: None,
-) -> list[Any]:
+def requests_for(activity_id: str, request: Any, names: Sequence[str]) -> list[Any]:
     """Return the request of each target: ``NAME.dldprof`` becomes ``NAME-TARGET.dldprof``.
 
     Args:
         activity_id: For messages.
         request: For all of them.
         names: Of the targets.
-        check: Called with each path derived from a given one; may refuse it.
 
     Raises:
         UsageError: A target is named twice, or the activity writes no report.
@@ -128,7 +122,7 @@ def requests_for(
     report = next((setting for setting in outputs if setting.param.suffix), None)
     if report is None:
         raise UsageError("only one --target", where=activity_id, hint="It writes no report")
-    return [_for_target(request, name, outputs, report, check) for name in names]
+    return [_for_target(request, name, outputs, report) for name in names]
 
 
 def _for_target(
@@ -136,14 +130,12 @@ def _for_target(
     name: str,
     outputs: Sequence[Setting],
     report: Setting,
-    check: Callable[[Path], None],
 ) -> Any:
     changes = {}
     for setting in outputs:
         given = getattr(request, setting.name)
         if given is not None:
             changes[setting.name] = _named(given, name, setting.param.suffix)
-            check(changes[setting.name])
         elif setting is report:
             changes[setting.name] = unused(Path(f"{_stem(request)}-{name}{report.param.suffix}"))
     return dataclasses.replace(request, **changes)

@@ -16,7 +16,7 @@ from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.document.payloads import payload_dir, sweep
-from dld_tui.core.document.scripting.journal import crash_journals, discard_journal
+from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.document.types.staleness import Staleness
@@ -283,7 +283,7 @@ def test_a_crash_does_not_lose_it(tmp_path: Path) -> None:
         (left,) = crash_journals(path)
         document = Document.open(path)
         assert replay(document, left.lines).refused == []
-        discard_journal(left)
+        forget_journal(left)
         names = [node.name for node in document.main.nodes]
         assert (names[0], names[3], big(document)) == (first, "end", value)
         save(document)

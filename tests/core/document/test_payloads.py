@@ -24,7 +24,7 @@ from dld_tui.core.document.payloads import (
     resolve,
     sweep,
 )
-from dld_tui.core.document.scripting.journal import crash_journals, discard_journal
+from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, EditError, SaveError
@@ -195,7 +195,7 @@ def test_a_journal_with_payloads_is_replayed_after_a_crash(tmp_path: Path, steps
     document = Document.open(path)
     result = replay(document, left.lines)
     assert result.refused == []
-    discard_journal(left)
+    forget_journal(left)
     tensor = document.main.initializer("big")
     assert tensor is not None
     expected = np.arange(50_000, dtype=np.float32)

@@ -17,6 +17,8 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import StagedFile, put_in_place, write_bytes, write_text
 from dld_tui.core.report.store import ReportWriter
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 ACL = "system.posix_acl_access"
 DEFAULT = "system.posix_acl_default"
 NOBODY = 0xFFFFFFFF
@@ -98,7 +100,7 @@ def test_a_replaced_file_keeps_its_list_and_its_attributes(
 def test_a_report_keeps_them_and_is_never_more_open(shared: Path) -> None:
     writer = ReportWriter.create(
         shared, network="n", backend="b", execution_provider="CPU", device="d", model={},
-        settings={}, environment={}, overwrite=True,
+        settings={}, environment={},
     )  # fmt: skip
     assert mode(writer.written_path) == 0o600
     writer.finish()

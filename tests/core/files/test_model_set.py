@@ -15,6 +15,8 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from tests.support.payloads import raw_tensor, typed_tensors, weights, write_model
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 
 class Opened:
     """What a document holds of a file."""

@@ -37,7 +37,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
 
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = pytest.mark.usefixtures("either_way", "replaces_all")
 
 
 def test_writes_a_new_file(tmp_path: Path) -> None:
@@ -129,40 +129,6 @@ def test_hard_links_are_remarked_on(tmp_path: Path) -> None:
     assert "another hard link of it still has the old content" in remark
     assert (tmp_path / "g").read_bytes() == b"old"
     assert write_bytes(tmp_path / "f", b"again") == []
-
-
-def test_an_existing_file_is_refused_unless_wanted(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"old")
-    with pytest.raises(SaveError, match="the file exists"):
-        write_bytes(tmp_path / "f", b"new", overwrite=False)
-    assert (tmp_path / "f").read_bytes() == b"old"
-    write_bytes(tmp_path / "g", b"new", overwrite=False)
-    assert (tmp_path / "g").read_bytes() == b"new"
-    assert names(tmp_path) == ["f", "g"]
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_a_file_made_by_somebody_meanwhile_is_not_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
-    if not links:
-        monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
-
-        def refuse(*_: object, **__: object) -> None:
-            raise PermissionError(errno.EPERM, "no hard links here")
-
-        monkeypatch.setattr(os, "link", refuse)
-
-    def somebody(_: Path) -> None:
-        (tmp_path / "f").write_bytes(b"theirs")
-
-    with pytest.raises(SaveError, match="the file exists"):
-        write_bytes(tmp_path / "f", b"ours", overwrite=False, verify=somebody)
-    assert (tmp_path / "f").read_bytes() == b"theirs"
-    assert names(tmp_path) == ["f"]
-    (tmp_path / "f").unlink()
-    write_bytes(tmp_path / "f", b"ours", overwrite=False)
-    assert (tmp_path / "f").read_bytes() == b"ours"
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
@@ -308,7 +274,7 @@ writer._HAS_UNNAMED = writer._HAS_UNNAMED and bool(sys.argv[2])
 def verify(path):
     print("written", flush=True)
     time.sleep(60)
-write_pieces(sys.argv[1], [bytes(5_000_000)], verify=verify)
+write_pieces(sys.argv[1], [bytes(5_000_000)], overwrite=True, verify=verify)
 """
 
 

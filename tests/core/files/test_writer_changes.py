@@ -30,7 +30,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
 
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = pytest.mark.usefixtures("either_way", "replaces_all")
 
 
 def test_a_file_that_somebody_changed_is_not_replaced(tmp_path: Path) -> None:

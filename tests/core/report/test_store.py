@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
+from dld_tui.core.files import permission
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import store
 from dld_tui.core.report.records import Layer, NodeLink
@@ -69,7 +70,8 @@ def test_existing_file_is_refused_and_kept(path: Path) -> None:
 def test_overwriting_keeps_the_old_report_until_the_new_one_is_finished(path: Path) -> None:
     with start_report(path, network="old") as report:
         report.add_latencies([1.0])
-    writer = start_report(path, network="new", overwrite=True)
+    permission.agree([path])
+    writer = start_report(path, network="new")
     writer.add_latencies([2.0])
     writer.flush()
     assert Report.open(path).network == "old"

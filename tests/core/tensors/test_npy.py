@@ -68,7 +68,7 @@ def test_tensors_of_varints_and_typed_fields(document: Document, tmp_path: Path)
         onnx.helper.make_tensor("a", onnx.TensorProto.INT32, [5], values[:5]),
         onnx.helper.make_tensor("a", onnx.TensorProto.FLOAT, [5000], values),
     ):
-        export_npy(Tensor(proto, document), tmp_path / "x.npy")
+        export_npy(Tensor(proto, document), tmp_path / "x.npy", overwrite=True)
         assert np.array_equal(np.load(tmp_path / "x.npy"), onnx.numpy_helper.to_array(proto))
 
 

@@ -120,7 +120,7 @@ def run(request: Request) -> Iterator[Event]:
         checks = yield from bench.ask("doctor")
     result = SelfTest(tuple(steps), environment(_PACKAGES), checks.checks)
     if request.output is not None:
-        write_text(request.output, json.dumps(encode(result), indent=1), overwrite=True)
+        write_text(request.output, json.dumps(encode(result), indent=1))
     yield Finished(result)
 
 

@@ -40,6 +40,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
+from dld_tui.core.files import permission
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
@@ -531,6 +532,7 @@ class EngineTrials:
         else:
             self._profiles = profiles_from(document, expected.feeds)
         self._folder = tempfile.TemporaryDirectory(prefix="precision-")
+        permission.agree([self._folder.name])
         self._engine = Path(self._folder.name) / "trial.engine"
 
     def close(self) -> None:

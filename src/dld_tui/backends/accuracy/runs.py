@@ -51,6 +51,7 @@ from dld_tui.core.document.types.inference import infer_types, inline_small_data
 from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Progress, events_of
+from dld_tui.core.files import permission
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
@@ -241,6 +242,7 @@ class BuiltRunner:
         self._temporary = tempfile.TemporaryDirectory(prefix="engine-")
         self.folder = Path(self._temporary.name)
         """Where the engine is kept, until the end."""
+        permission.agree([self.folder])
         self._engine = self.folder / "compared.engine"
         self._built: tuple[str, ...] | None = None
 

@@ -18,6 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -69,6 +70,7 @@ class TacticTrials:
         self._profiles = profiles
         self._expected = expected
         self._folder = folder
+        permission.agree([folder])
         self._choosing: _Replay | _Cache = _Replay() if way == REPLAY else _Cache(library, folder)
         self.engine = folder / "trial.engine"
         """The engine of the last build."""

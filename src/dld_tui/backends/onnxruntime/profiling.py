@@ -366,7 +366,6 @@ class ProfilingRun:
                 model=encode(identity),
                 settings={**self._plan.recorded_settings, "input_shapes": self._input_shapes},
                 environment=self._environment,
-                overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
             self._writer.set_fact(COMMAND, self._plan.command)

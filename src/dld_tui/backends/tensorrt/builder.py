@@ -44,6 +44,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.start_up import Stage
@@ -534,6 +535,7 @@ class _Build:
                 raise self._failure()
             yield Progress(0, None, stage="Writing the engine")
             pieces = _Chunks(self._host)
+            self._built.path = permission.place(self._built.path)
             write_pieces(self._built.path, pieces)
             self._built.bytes = len(pieces.view)
         while (event := self._next()) is not None:  # what closing the log says

@@ -235,6 +235,6 @@ def _calibrator(kind: str, feed: _Feed, known: bytes, path: Path | None) -> Any:
             """Keep a new cache."""
             if path is not None and not known:
                 with contextlib.suppress(DldError):
-                    write_bytes(path, bytes(cache))
+                    write_bytes(path, bytes(cache), overwrite=True)
 
     return Calibrator()

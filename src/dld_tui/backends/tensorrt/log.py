@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Log, Phase, Progress
+from dld_tui.core.files import permission
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.text import visible
 
@@ -71,7 +72,8 @@ class BuildLog:
         if path is None:
             return None
         try:
-            return open(path, "w", encoding="utf-8", errors="replace")
+            mode = "w" if permission.may_replace(path) else "x"
+            return open(path, mode, encoding="utf-8", errors="replace")
         except OSError as error:
             raise SaveError(
                 f"the log cannot be written: {error.strerror}", where=str(path)

@@ -35,6 +35,7 @@ from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.notes import Note, NoteKind
+from dld_tui.core.params import root_name
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import StopCondition, measure
@@ -422,19 +423,19 @@ def save_set(
 ) -> list[Path]:
     """Write the engine's layers, and their times and those of the passes beside it.
 
-    The files are what ``dld plan`` and TREx read. Existing ones are replaced.
+    The files are what ``dld plan`` and TREx read.
 
     Raises:
         SaveError: One cannot be written.
     """
-    stem = path.name.removesuffix(".json").removesuffix(".trt").removesuffix(".graph")
+    stem = root_name(path)
     files = {path: information}
     if passes:
         files[path.with_name(f"{stem}.profile.json")] = json.dumps(profile_rows(passes), indent=1)
     if times.compute:
         files[path.with_name(f"{stem}.timing.json")] = json.dumps(times.rows())
     for target, text in files.items():
-        write_text(target, text, overwrite=True)
+        write_text(target, text)
     return list(files)
 
 
@@ -740,7 +741,6 @@ class ProfilingRun:
                 model=plan.model,
                 settings={**plan.recorded_settings, **used},
                 environment=self._environment,
-                overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
             self._writer.set_fact(COMMAND, plan.command)

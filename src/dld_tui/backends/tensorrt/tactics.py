@@ -118,7 +118,7 @@ def save(
                 cache.combine(present, False)
         if settings.timing_cache is None:
             ensure(timing.path.parent)
-        write_pieces(timing.path, [bytes(cache.serialize())])
+        write_pieces(timing.path, [bytes(cache.serialize())], overwrite=True)
     except (OSError, DldError) as error:
         return f"the timing cache cannot be kept: {error}"
     return ""

@@ -12,7 +12,7 @@ from dld_tui.activities.accuracy import Request
 from dld_tui.activities.search_precision import Request as SearchRequest
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import (
     AccuracyReport,
@@ -35,7 +35,8 @@ from dld_tui.core.accuracy.search import (
     not_minimal_text,
 )
 from dld_tui.core.errors import ExitStatus, UsageError
-from dld_tui.core.params import settings_of
+from dld_tui.core.files.permission import require_free
+from dld_tui.core.params import settings_of, written_files
 from dld_tui.core.text import visible
 
 _OWN = {setting.name for setting in settings_of(Request)}
@@ -101,10 +102,9 @@ def _search(
         raise UsageError(f"{option} cannot be used with --search")
     values = {name: value for name, value in values.items() if name in wanted}
     model: Path = values["model"]
-    script: Path | None = values["script"]
-    if script is not None:
-        require_free(script, force)
-    result = run_activity("search_precision", request_from(SearchRequest, values), target)
+    request = request_from(SearchRequest, values)
+    require_free(written_files(request), force)
+    result = run_activity("search_precision", request, target)
     if as_json:
         write_json(result)
     else:

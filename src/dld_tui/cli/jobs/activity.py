@@ -15,12 +15,13 @@ from dld_tui.activities import registry as activities
 from dld_tui.activities.registry import Activity, decode_result
 from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
 from dld_tui.cli.options import PLACE, parameters_of, request_from
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
-from dld_tui.core.params import companion_files, is_same_file, settings_of, to_json, validate
+from dld_tui.core.files.permission import require_free
+from dld_tui.core.params import settings_of, to_json, validate, written_files
 from dld_tui.core.settings.paths import near
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.text import visible
@@ -47,7 +48,9 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         DldError: The error of the first target that failed; reports of the others are written.
     """
     validate(request)
-    requests = requests_for(activity_id, request, names, lambda path: require_free(path, force))
+    requests = requests_for(activity_id, request, names)
+    for own in requests:
+        require_free(written_files(own), force)
     ask_on_terminal()
     places = [targets.get(name) for name in names]
     runs = [
@@ -160,16 +163,7 @@ def activity_command(activity: Activity) -> click.Command:
         if len(target) > 1:
             several: Callable[[Sequence[Path], bool], int] = resolve(about.several)
             return several(run_on_all(activity.id, request, target, force), as_json)
-        for setting in settings_of(activity.request):
-            output = getattr(request, setting.name)
-            if setting.param.kind == "output" and output is not None:
-                is_input = getattr(request, "in_place", False) and is_same_file(
-                    output, request.model
-                )
-                require_free(output, force or is_input)
-                for path in companion_files(setting.param, output):
-                    if not is_input and path.suffix != ".log":  # of a try that failed
-                        require_free(path, force)
+        require_free(written_files(request), force)
         show: Callable[[Any, bool], int | None] = resolve(about.show)
         return show(run_activity(activity.id, request, *target), as_json)
 

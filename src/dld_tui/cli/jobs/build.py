@@ -11,10 +11,11 @@ import click
 from dld_tui.activities.build_tensorrt import Request, Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options
 from dld_tui.cli.options import PLACE, parameters_of, request_from
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, settings_of, to_json, validate
+from dld_tui.core.files.permission import require_free
+from dld_tui.core.params import from_json, settings_of, to_json, validate, written_files
 from dld_tui.core.report.start_up import STAGE_COLUMNS
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.facts import trtexec_version
@@ -52,9 +53,7 @@ def callback(
         else:
             write(visible(text))
         return
-    for output in (request.engine_path, request.layer_info, request.log):
-        if output is not None:
-            require_free(output, force)
+    require_free(written_files(request), force)
     result: Result = run_activity("build_tensorrt", request, target)
     if as_json:
         write_json(result)

@@ -11,6 +11,7 @@ from dld_tui.cli.reports.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
 from dld_tui.core.document.samples import write_demo_models
 from dld_tui.core.errors import SaveError
+from dld_tui.core.files import permission
 from dld_tui.core.settings.paths import cache_dir, ensure
 
 _SECONDS = 1.0
@@ -32,6 +33,7 @@ def command(as_json: bool) -> int | None:
     request = activities.load("profile_onnxruntime").request(
         model=model, output=model.with_suffix(".dldprof"), duration=_SECONDS
     )
+    permission.agree([request.output])  # the program's own file
     if has_terminal():
         narrate(f"profiling {model}")
     report = run_activity("profile_onnxruntime", request).report

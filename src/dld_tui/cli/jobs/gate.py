@@ -14,7 +14,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.time_pair import NOT_SET, pairs_of
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import (
@@ -39,6 +39,7 @@ from dld_tui.core.compare.gate import (
 )
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import require_distinct, write_text
 from dld_tui.core.params import Setting, is_same_file, settings_of, to_json
 from dld_tui.targets import registry
@@ -77,7 +78,7 @@ def _callback(
 ) -> int:
     for path in (markdown_file, junit_file):
         if path is not None:
-            require_free(path, force)
+            require_free([path], force)
             if not commands and any(is_same_file(path, Path(one)) for one in (base, new)):
                 raise UsageError("the verdict would replace a model", where=str(path))
     if markdown_file is not None and junit_file is not None:
@@ -124,7 +125,7 @@ def _callback(
     for path, text in ((markdown_file, markdown), (junit_file, junit)):
         if path is not None:  # after printing the verdict, which a full disk must not lose
             try:
-                write_text(path, text(result), overwrite=True)
+                write_text(path, text(result))
             except DldError as error:
                 problem = problem or error
             else:

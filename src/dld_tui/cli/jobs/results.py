@@ -16,7 +16,7 @@ from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
 from dld_tui.activities.refit_engine import Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.reports.report import print_report, print_tuning
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics import (
@@ -45,9 +45,11 @@ from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
+from dld_tui.core.params import written_files
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
@@ -289,9 +291,7 @@ def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> i
     """Run the command."""
     request: Request = request_from(Request, values)
     if not request.estimate_only:
-        for output in (request.avoid_path, request.output):
-            if output is not None:
-                require_free(output, force)
+        require_free(written_files(request), force)
     result = run_activity("isolate_tactic", request, target)
     if as_json:
         write_json(result)

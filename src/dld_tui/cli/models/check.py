@@ -11,7 +11,7 @@ import click
 
 from dld_tui.activities.check_full import LIMIT_S, Request, Result
 from dld_tui.cli.models.inference import inference_findings
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
 from dld_tui.core.checks.decoders import decoder_findings
@@ -35,6 +35,7 @@ from dld_tui.core.errors import (
     ExitStatus,
     UnavailableError,
 )
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -102,7 +103,7 @@ def command(
     if fix != (output is not None):
         raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
     if output is not None:
-        require_free(output, force)
+        require_free([output], force)
     speed = speed or any(rule in SPEED_RULES for rule in rules)
     folder, config = None, None
     if model.is_dir():

@@ -73,7 +73,7 @@ def write_costs(
     """
     table = cost_table(costs)
     if csv is not None:
-        write_text(csv, csv_of(table), overwrite=True)
+        write_text(csv, csv_of(table))
         narrate(f"wrote {csv}")
     if as_json:
         write_json({**summary.to_json(), "cost": cost_json(costs, summary)})
@@ -90,7 +90,7 @@ def write_memory(
     """Print the memory of a run, with a table of the live tensors at the peak."""
     plan = _planned(document, path, shapes)
     if csv is not None:
-        write_text(csv, csv_of(memory_table(plan)), overwrite=True)
+        write_text(csv, csv_of(memory_table(plan)))
         narrate(f"wrote {csv}")
     if as_json:
         write_json({"path": str(path), **plan_json(plan)})

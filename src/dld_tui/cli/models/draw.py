@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded_content
@@ -114,14 +115,14 @@ def command(model: Path, output: str, **asked: Any) -> None:
     kind = _kind(output, asked)
     to_pipe = output == "-"
     if not to_pipe:
-        require_free(Path(output), asked["force"])
+        require_free([Path(output)], asked["force"])
     elif asked["as_json"]:
         raise UsageError("--json and the picture cannot both go to standard output")
     picture, nodes = _picture(model, kind, asked)
     if to_pipe:
         click.echo(picture.data, nl=False)
         return
-    for remark in write_bytes(output, picture.data, overwrite=asked["force"]):
+    for remark in write_bytes(output, picture.data):
         narrate(f"{output}: {remark}")
     if asked["as_json"]:
         write_json(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.errors import ExitStatus, InputError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import count
 from dld_tui.core.types import JSON
 
@@ -69,7 +70,7 @@ def command(
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
 
-    require_free(output, force)
+    require_free([output], force)
     text, folder = _text(script), script.absolute().parent
     entries = locate_files(parse_script(text, where=str(script)), folder)
     document = Document.open(model)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     from dld_tui.core.document.serialise import save
 
     _require_one(asked)
-    require_free(output, force)
+    require_free([output], force)
     document = Document.open(model)
     try:
         if asked["context"] is not None:

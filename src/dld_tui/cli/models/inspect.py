@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
 from dld_tui.core.codec import encode
@@ -19,6 +19,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import whole_numbers
 from dld_tui.core.tables.table import COUNT, Column, Table
@@ -97,7 +98,7 @@ def command(
         write_budget(model, sizes[0], sizes[1], devices, as_json=as_json)
         return
     if csv is not None:
-        require_free(csv, force)
+        require_free([csv], force)
     if cost or memory:
         _write_counted(model, memory, shapes, csv, as_json)
         return

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from dld_tui.cli.options import parameters_of, request_from
-from dld_tui.cli.output import require_free, write_json
+from dld_tui.cli.output import write_json
 from dld_tui.core.document.new_model import NewModel
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import validate
 
 
@@ -19,7 +20,7 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
 
     request: NewModel = request_from(NewModel, values)
     validate(request)
-    require_free(output, force)
+    require_free([output], force)
     document = new_document(request)
     try:
         save(document, output)

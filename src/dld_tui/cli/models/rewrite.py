@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
@@ -23,6 +23,7 @@ from dld_tui.core.document.rewrite.query import parse_columns, parse_query, show
 from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
 from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
@@ -92,7 +93,7 @@ def command(
         raise UsageError("--preview writes nothing: omit --verify and --script")
     for path in (output, script):
         if path is not None and not preview:
-            require_free(path, force)
+            require_free([path], force)
     text = text_of_rules(wanted)
     with closing(Document.open(model)) as document:
         learn_types(document, model, any(rule.needs_types for rule in wanted))

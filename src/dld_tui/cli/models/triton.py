@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.conversion import triton
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import HEAD, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.text import visible
@@ -60,7 +61,7 @@ def command(
         target = folder / "1" / "model.plan"
         config = _engine_config(model, options)
         _require_free((place, target), model, force)
-        remarks = triton.write_engine(model, target, overwrite=force, link=link)
+        remarks = triton.write_engine(model, target, link=link)
         remarks.append(f"Triton has to have the same TensorRT as the engine: {header.text}")
     else:
         target = folder / "1" / "model.onnx"
@@ -71,7 +72,7 @@ def command(
             )
         config, remarks = _write_model(model, place, target, options, force)
     remarks = [*config.remarks, *remarks]
-    remarks += triton.write_config(config, place, overwrite=force)
+    remarks += triton.write_config(config, place)
     for remark in remarks:
         narrate(f"{target}: {remark}")
     _print(config, place, target, remarks, as_json)
@@ -99,7 +100,7 @@ def _write_model(
             served = triton.describe_model(document)
         config = triton.model_config(served=served, **options)
         _require_free((place, target), model, force)
-        return config, triton.write_model(document, target, overwrite=force)
+        return config, triton.write_model(document, target)
     finally:
         document.close()
 
@@ -107,7 +108,7 @@ def _write_model(
 def _require_free(places: tuple[Path, ...], model: Path, force: bool) -> None:
     for place in places:
         if not (place.exists() and place.samefile(model)):
-            require_free(place, force, makes_folder=True)
+            require_free([place], force, makes_folder=True)
 
 
 def _print(

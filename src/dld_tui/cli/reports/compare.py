@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table, write_wrapped
+from dld_tui.cli.output import narrate, write, write_json, write_table, write_wrapped
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import (
@@ -28,6 +28,7 @@ from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
 
@@ -102,17 +103,17 @@ def command(
         raise UsageError(f"--base {base}: there are {len(reports)} reports")
     for path in (csv, html):
         if path is not None:
-            require_free(path, force)
+            require_free([path], force)
     with ProgressReporter() as reporter:
         document = None if model is None else _open(model)
         subjects = [open_subject(path, reporter.bytes_read, document=document) for path in reports]
     comparison = Comparison(subjects, base - 1)
     rows = sort_rows(comparison.rows(by), sort, comparison.base)
     if csv is not None:
-        write_text(csv, comparison_csv(comparison, rows[: top or None], by), overwrite=force)
+        write_text(csv, comparison_csv(comparison, rows[: top or None], by))
         narrate(f"wrote {csv}")
     if html is not None:
-        write_text(html, comparison_page(comparison), overwrite=force)
+        write_text(html, comparison_page(comparison))
         narrate(f"wrote {html}")
     if as_json:
         write_json(comparison_json(comparison, by, rows[: top or None]))

@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.output import (
-    narrate,
-    require_free,
-    terminal_cells,
-    write,
-    write_json,
-    write_wrapped,
-)
+from dld_tui.cli.output import narrate, terminal_cells, write, write_json, write_wrapped
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.report.layer_table import layer_table
@@ -122,9 +116,9 @@ def command(
     if view and by and view != "summary":
         raise UsageError("--view and --by exclude each other")
     for path in filter(None, (csv, html, xlsx, drawn)):
-        require_free(path, force)
+        require_free([path], force)
     for path in trex_paths(trex).values() if trex else ():
-        require_free(path, force, makes_folder=True)
+        require_free([path], force, makes_folder=True)
     opened = open_plan(
         plan, profile=profile, timing=timing, metadata=metadata, beside=not alone,
         profile_index=profile_index,
@@ -136,23 +130,23 @@ def command(
     mapping = map_plan(opened, document) if needed else {}
     findings = lint(opened, mapping) if needed else []
     if csv is not None and table is not None:
-        _say(csv, write_text(csv, csv_of(table), overwrite=force))
+        _say(csv, write_text(csv, csv_of(table)))
     if html is not None:
         from dld_tui.core.tensorrt.plan.html import write_page
 
-        _say(html, write_page(opened, findings, mapping, html, overwrite=force))
+        _say(html, write_page(opened, findings, mapping, html))
     if xlsx is not None:
         from dld_tui.core.tables.rendering import workbook_bytes
         from dld_tui.core.tensorrt.plan.export import plan_sheets
 
         book = workbook_bytes(plan_sheets(opened, findings))
-        _say(xlsx, write_bytes(xlsx, book, overwrite=force))
+        _say(xlsx, write_bytes(xlsx, book))
     if drawn is not None:
         from dld_tui.core.tensorrt.plan.export import write_plan_model
 
-        _say(drawn, write_plan_model(opened, mapping, drawn, overwrite=force))
+        _say(drawn, write_plan_model(opened, mapping, drawn))
     if trex is not None:
-        for path in write_trex(opened, trex, overwrite=force):
+        for path in write_trex(opened, trex):
             narrate(f"wrote {path}")
     if as_json:
         write_json(plan_json(opened, findings, mapping, table))

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.events import Progress
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import (
     groups_csv,
@@ -74,11 +75,11 @@ def command(
     """
     for path in (csv, html, trace, parquet):
         if path is not None:
-            require_free(path, force)
+            require_free([path], force)
     with _opened(report) as opened:
         if csv is not None:
             text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
-            write_text(csv, text, overwrite=force)
+            write_text(csv, text)
         _export(opened, html, trace, parquet, force)
         _print(opened, by, as_json)
 
@@ -88,19 +89,18 @@ def _export(
 ) -> None:
     remarks: list[str] = []
     if html is not None:
-        remarks += write_html(report, html, overwrite=force)
+        remarks += write_html(report, html)
     if trace is not None:
         with ProgressReporter() as reporter:
             remarks += write_trace(
                 report,
                 trace,
-                overwrite=force,
                 progress=lambda done, total: reporter.event(
                     Progress(done, total, "passes", "writing the trace")
                 ),
             )
     if parquet is not None:
-        remarks += write_parquet(report, parquet, overwrite=force)
+        remarks += write_parquet(report, parquet)
     for remark in remarks:
         narrate(remark)
 

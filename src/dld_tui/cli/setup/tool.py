@@ -10,10 +10,11 @@ import click
 from dld_tui.activities.run_tool import request_for
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import TOOL, parameters_of, request_from
-from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.table import CommandInfo
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Log
+from dld_tui.core.files.permission import require_free
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json
 from dld_tui.core.settings import custom_tools
@@ -132,7 +133,7 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
     if output is None and tool.output and not tool.ask:
         output = unused(output_beside(tool, model))
     if output is not None:
-        require_free(output, force)
+        require_free([output], force)
 
     def heard(event: Event) -> None:
         if not isinstance(event, Log) or event.level is NoteKind.DEBUG:

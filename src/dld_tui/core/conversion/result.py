@@ -29,6 +29,7 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.notes import Note, NoteKind, plain_notes
+from dld_tui.core.params import is_same_file
 from dld_tui.core.tensorrt.retyping import CastFigures, CastLoss
 from dld_tui.core.text import clip, shortened, visible
 
@@ -370,7 +371,9 @@ def write_result(
         skeleton_bytes(after), after.blobs, output, external=after.external, spill=after.spill
     )
     former = named_data_files(output) if output.exists() else []
-    remarks = [*plan.write()]
+    # Only a conversion in place has the file of its model as its output.
+    in_place = before.path is not None and is_same_file(output, before.path)
+    remarks = [*plan.write(overwrite=in_place)]
     remarks += (f"{path.name} is removed: only the former model used it"
                 for path in remove_unused(former, output))  # fmt: skip
     yield Finished(

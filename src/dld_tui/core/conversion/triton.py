@@ -18,6 +18,7 @@ from google.protobuf.text_encoding import CEscape
 from dld_tui.core.document.serialise import save
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.errors import InputError, SaveError, UsageError
+from dld_tui.core.files import permission
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces, write_text
@@ -307,13 +308,12 @@ def _tensors(
     return [f"{title} [\n" + ",\n".join(blocks) + "\n]"]
 
 
-def write_model(document: Document, place: Path, *, overwrite: bool) -> list[str]:
+def write_model(document: Document, place: Path) -> list[str]:
     """Write a model with its data files to a place in a repository and return remarks.
 
     Args:
         document: The model; afterwards it belongs to the file that was written.
         place: ``REPOSITORY/NAME/1/model.onnx``.
-        overwrite: Replace a file that is there.
 
     Raises:
         SaveError: It could not be written.
@@ -321,17 +321,17 @@ def write_model(document: Document, place: Path, *, overwrite: bool) -> list[str
     if document.path is not None and _is_same(document.path, place):
         return []
     _make_folder(place.parent)
-    return save(document, place, overwrite=overwrite)
+    return save(document, place)
 
 
-def write_engine(engine: Path, place: Path, *, overwrite: bool, link: bool) -> list[str]:
+def write_engine(engine: Path, place: Path, *, link: bool) -> list[str]:
     """Copy an engine, or give it a second name, in a repository; as :func:`write_model`."""
     if _is_same(engine, place):
         return []
     _make_folder(place.parent)
     if link:
         try:
-            if overwrite:
+            if permission.may_replace(place):
                 place.unlink(missing_ok=True)
             os.link(os.path.realpath(engine), place)
         except OSError as error:
@@ -343,15 +343,15 @@ def write_engine(engine: Path, place: Path, *, overwrite: bool, link: bool) -> l
         return [f"{place.name} is linked: what changes it in place changes {engine} as well"]
     source = Source.open(engine)
     try:
-        return write_pieces(place, [Blob(source, 0, source.size, "")], overwrite=overwrite)
+        return write_pieces(place, [Blob(source, 0, source.size, "")])
     finally:
         source.close()
 
 
-def write_config(config: ModelConfig, place: Path, *, overwrite: bool) -> list[str]:
+def write_config(config: ModelConfig, place: Path) -> list[str]:
     """Write ``config.pbtxt``, after the model: a server that looks meanwhile finds it whole."""
     _make_folder(place.parent)
-    return write_text(place, config.text, overwrite=overwrite)
+    return write_text(place, config.text)
 
 
 def _is_same(source: Path, place: Path) -> bool:

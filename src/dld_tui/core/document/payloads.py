@@ -202,7 +202,7 @@ def scratch_folder() -> Iterator[Path]:
 
 def _mentioned(folder: Path) -> set[str]:
     names: set[str] = set()
-    for journal in folder.glob("*.jsonl"):
+    for journal in folder.glob("*"):
         with suppress(OSError), journal.open("rb") as file:
             for line in file:
                 names.update(match.decode("ascii") for match in _MENTION.findall(line))

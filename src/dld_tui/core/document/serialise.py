@@ -183,7 +183,7 @@ def save(
     document: Document,
     path: Path | None = None,
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     force: bool = False,
     data: DataMode = "copy",
     progress: ProgressCallback | None = None,
@@ -197,7 +197,8 @@ def save(
     Args:
         document: The document; afterwards it belongs to the file that was written.
         path: Where to; by default the file that it was opened from.
-        overwrite: False refuses a file that exists, other than the document's own.
+        overwrite: Replace a file that exists; the document's own is replaced in any case. Else
+            :mod:`~dld_tui.core.files.permission` says whether it may be replaced.
         force: Write even if another program has changed the document's own file.
         data: How data files come to another folder; see :data:`DataMode`.
         progress: Called with bytes done and bytes in all.

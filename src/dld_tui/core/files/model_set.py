@@ -114,7 +114,7 @@ class ModelSet:
     def write(
         self,
         *,
-        overwrite: bool = True,
+        overwrite: bool = False,
         like: Source | None = None,
         progress: ProgressCallback | None = None,
         cancelled: CancelCheck | None = None,

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,6 +220,61 @@ def open_error(path: str | os.PathLike[str], error: OSError | ValueError) -> Inp
     if code in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
         return InputError("Not a regular file", where=where)
     return InputError(reason(error), where=where)
+
+
+_OF_NAMES = {
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG,
+    errno.ELOOP, errno.EINVAL, errno.EEXIST, errno.ENOTEMPTY, errno.EROFS, errno.ENXIO,
+}  # fmt: skip
+"""What the operating system says of a name that cannot be, or is of something else."""
+
+
+def input_error(error: BaseException, texts: Iterable[str]) -> InputError | None:
+    """Return the line for an error that a name or a text from outside causes; None for a bug.
+
+    For the boundaries where anything may arrive that a library has raised.
+
+    Args:
+        error: What was raised.
+        texts: What came from outside: arguments, or the settings of a request.
+    """
+    if isinstance(error, OSError) and error.errno in _OF_NAMES and error.filename is not None:
+        found = open_error(os.fsdecode(error.filename), error)
+        found.hint = found.hint or "Give another path"
+        return found
+    if isinstance(error, OverflowError):
+        return InputError("a number is too large", hint="Give a smaller one")
+    if isinstance(error, RecursionError):
+        return InputError("it is nested too deeply", hint="Write it with fewer levels")
+    odd = next((text for text in texts if not _is_utf8(text)), None)
+    if odd is not None and isinstance(error, (UnicodeError, TypeError)):
+        return InputError(
+            "the name is not UTF-8, which a library needs here", where=odd,
+            hint="Rename the file, or make a link to it with another name",
+        )  # fmt: skip
+    if isinstance(error, ValueError) and "null byte" in str(error):
+        return InputError("a name holds a NUL byte", hint="Give another name")
+    return None
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield the texts in JSON data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_folder(where: str) -> InputError:

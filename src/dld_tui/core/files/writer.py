@@ -26,6 +26,7 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
 from dld_tui.core.events import JOB_FOLDER_PREFIX
+from dld_tui.core.files import permission
 from dld_tui.core.files.attributes import mode_of, take_over
 from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source, reason
@@ -149,7 +150,8 @@ class StagedFile:
     Args:
         path: The target. A symbolic link stays, the file that it leads to is replaced.
         length: How many bytes will be written.
-        overwrite: False refuses a target that exists.
+        overwrite: Replace a target that exists: it is the program's own, or the user has agreed.
+            Else :mod:`~dld_tui.core.files.permission` says whether it may be replaced.
         like: The file that the content was made from; see
             :func:`~dld_tui.core.files.writer.write_pieces`.
         durable: Whether the disk has it when it is committed, come what may.
@@ -165,13 +167,12 @@ class StagedFile:
         path: str | os.PathLike[str],
         length: int,
         *,
-        overwrite: bool = True,
+        overwrite: bool = False,
         like: Source | None = None,
         durable: bool = True,
         private: bool = False,
     ) -> None:
         self.path = Path(path)
-        self._overwrite = overwrite
         self._durable = durable
         self._private = private
         self._like = like
@@ -182,6 +183,7 @@ class StagedFile:
         with save_errors(self.path):
             try:
                 self._target = Path(os.path.realpath(path))
+                self._overwrite = overwrite or permission.may_replace(self.path)
                 self._existing = self._examine()
             except ValueError as error:  # a path that no file can have
                 raise SaveError(f"cannot be written: {error}", where=str(path)) from None
@@ -273,10 +275,7 @@ class StagedFile:
                 self._give_name()
             self._close()
             assert self._temporary is not None
-            if self._overwrite:
-                os.replace(self._temporary, self._target)
-            else:
-                self._rename_without_overwriting(self._temporary)
+            move(self._temporary, self._target, overwrite=self._overwrite)
         self._temporary = None
         if self._durable:
             self._flush_folder()
@@ -352,18 +351,6 @@ class StagedFile:
             allowed = mode_of(self._like.descriptor) | stat.S_IRUSR | stat.S_IWUSR
             os.fchmod(self._descriptor, stat.S_IMODE(os.fstat(self._descriptor).st_mode) & allowed)
 
-    def _rename_without_overwriting(self, temporary: Path) -> None:
-        try:
-            os.link(temporary, self._target)
-        except FileExistsError:
-            raise _exists(self.path) from None
-        except OSError:  # a file system without hard links
-            if os.path.lexists(self._target):
-                raise _exists(self.path) from None
-            os.rename(temporary, self._target)
-        else:
-            os.unlink(temporary)
-
     def _flush_folder(self) -> None:
         # The new file is in place: failing to flush its name is no failure to save.
         with suppress(OSError):
@@ -379,15 +366,17 @@ def not_kept(path: Path, lost: Sequence[str]) -> list[str]:
     return [f"{path}: {' and '.join(lost)} could not be kept"] if lost else []
 
 
-def put_in_place(written: Path, target: Path) -> list[str]:
+def put_in_place(written: Path, target: Path, *, overwrite: bool = False) -> list[str]:
     """Rename what another program wrote over a file, which keeps what it had; return remarks.
 
     Args:
         written: A file or folder that is whole, in a folder that nobody else can enter or with the
             mode of a private file.
         target: On the same file system.
+        overwrite: See :class:`StagedFile`.
 
     Raises:
+        SaveError: There is a file that may not be replaced.
         OSError: It cannot be renamed.
     """
     lost: list[str] = []
@@ -399,8 +388,30 @@ def put_in_place(written: Path, target: Path) -> list[str]:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    os.replace(written, target)
+    move(written, target, overwrite=overwrite)
     return not_kept(target, lost)
+
+
+def move(source: Path, target: Path, *, overwrite: bool = False) -> None:
+    """Rename a file; see :class:`StagedFile` for what may be replaced.
+
+    Raises:
+        SaveError: There is a file that may not be replaced.
+        OSError: It cannot be renamed.
+    """
+    if overwrite or permission.may_replace(target):
+        os.replace(source, target)
+        return
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        raise _exists(target) from None
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise _exists(target) from None
+        os.rename(source, target)
+    else:
+        os.unlink(source)
 
 
 def _exists(path: Path) -> SaveError:
@@ -450,8 +461,8 @@ class Output:
 
     path: Path
     pieces: Sequence[bytes | Blob]
-    overwrite: bool = True
-    """False raises an error when the file exists."""
+    overwrite: bool = False
+    """See :class:`StagedFile`."""
     like: Source | None = None
     """See :func:`write_pieces`."""
     verify: Callable[[Path], None] | None = None
@@ -466,7 +477,7 @@ def write_pieces(
     path: str | os.PathLike[str],
     pieces: Sequence[bytes | Blob],
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     like: Source | None = None,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
@@ -481,7 +492,7 @@ def write_pieces(
     Args:
         path: The file to make or replace; may be one that `pieces` are read from.
         pieces: Its content.
-        overwrite: False raises an error when the file exists.
+        overwrite: See :class:`StagedFile`.
         like: The file that the content was made from. A new file grants no more than it does; when
             it is the file at `path`, the write is refused if another program changed it. None
             replaces whatever is there.
@@ -590,7 +601,7 @@ def write_bytes(
     path: str | os.PathLike[str],
     data: bytes,
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     like: Source | None = None,
     verify: Callable[[Path], None] | None = None,
 ) -> list[str]:
@@ -602,7 +613,7 @@ def write_text(
     path: str | os.PathLike[str],
     text: str,
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     durable: bool = True,
     private: bool = False,
 ) -> list[str]:

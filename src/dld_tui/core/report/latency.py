@@ -10,12 +10,10 @@ import time
 from array import array
 from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import percentile_of, summarise
-from dld_tui.core.settings.paths import unused
 
 BURST_S = 0.1
 """How long calls follow each other without a pause; progress is reported between bursts."""
@@ -295,10 +293,3 @@ def latency_summary(
         figures.throughput,
         {f"{p:g}": percentile(ordered, p) for p in percentiles},
     )
-
-
-def report_path(wanted: Path | None, model: Path) -> Path:
-    """Return `wanted`, else an unused ``NAME.dldprof`` in the working directory."""
-    if wanted is not None:
-        return wanted
-    return unused(Path(f"{model.stem or 'model'}.dldprof"))

@@ -23,7 +23,7 @@ GPU work and counters are added like this::
 Added rows are on disk within a second of the next call, or immediately after
 :meth:`ReportWriter.flush`; call that at the end of a stage. Until :meth:`ReportWriter.finish`, the
 report is marked partial, and a killed run leaves it readable. A new report is therefore written at
-its final path from the start. With ``overwrite=True`` an old report stays until `finish`; the new
+its final path from the start. An old report that may be replaced stays until `finish`; the new
 one is written to ``NAME.partial`` beside it, and is left there, readable, if the run dies.
 
 Rows are buffered between commits, so that a transaction is open for milliseconds only: readers are
@@ -45,6 +45,7 @@ from typing import Any
 
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.files import permission
 from dld_tui.core.files.attributes import take_over
 from dld_tui.core.files.writer import not_kept, put_in_place
 from dld_tui.core.notes import NoteKind
@@ -103,7 +104,6 @@ class ReportWriter:
         model: Mapping[str, JSON],
         settings: Mapping[str, JSON],
         environment: Mapping[str, JSON],
-        overwrite: bool = False,
     ) -> ReportWriter:
         """Create a report.
 
@@ -117,15 +117,14 @@ class ReportWriter:
                 was read (:meth:`.report.Report.model_problem` compares them), and anything else.
             settings: The request, from :func:`dld_tui.core.params.to_json`.
             environment: Versions, clocks, power mode and so on.
-            overwrite: Replace an existing file when the report is finished.
 
         Raises:
-            UsageError: The file exists and `overwrite` is False.
+            UsageError: The file exists and may not be replaced.
             SaveError: The file cannot be written.
         """
         target = Path(path)
         replaces = os.path.lexists(target)
-        if replaces and not overwrite:
+        if replaces and not permission.may_replace(target):
             raise UsageError("the report already exists", where=str(target), hint="Use --force")
         written = target.with_name(f"{target.name}.partial") if replaces else target
         with saving(written):
@@ -320,7 +319,7 @@ class ReportWriter:
         self._close()
         if self.written_path != self.path:
             with saving(self.path):
-                put_in_place(self.written_path, self.path)
+                put_in_place(self.written_path, self.path, overwrite=True)
             self.written_path = self.path
         return self.path
 

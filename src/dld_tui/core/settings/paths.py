@@ -100,6 +100,13 @@ def unused(path: Path) -> Path:
     return free
 
 
+def report_path(wanted: Path | None, model: Path) -> Path:
+    """Return `wanted`, else an unused ``NAME.dldprof`` in the working directory."""
+    if wanted is not None:
+        return wanted
+    return unused(Path(f"{model.stem or 'model'}.dldprof"))
+
+
 def config_path() -> Path:
     """Return the path of the configuration file."""
     return config_dir() / "config.toml"

@@ -95,7 +95,7 @@ class State:
         with contextlib.suppress(OSError, SaveError):
             paths.ensure(self.folder)
             text = json.dumps(data, indent=1)
-            write_text(self.folder / f"{name}.json", text, durable=False)
+            write_text(self.folder / f"{name}.json", text, overwrite=True, durable=False)
 
 
 HABITS = "forms"

@@ -74,7 +74,7 @@ def write_document(path: Path, document: TOMLDocument, *, private: bool = False)
         paths.ensure(path.parent)
     except OSError as error:
         raise SaveError(f"settings not saved: {error.strerror}", where=str(path)) from None
-    write_text(path, tomlkit.dumps(document), private=private)
+    write_text(path, tomlkit.dumps(document), overwrite=True, private=private)
 
 
 def parse_document(path: Path) -> TOMLDocument | None:

@@ -6,6 +6,7 @@ that its users see one.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
+from dld_tui.core.settings.paths import report_path, unused
 from dld_tui.core.tensorrt.trtexec_arguments import (
     device_text,
     mebibytes,
@@ -52,6 +54,7 @@ class CommonSettings:
         kind="output",
         spellings=("--output", "-o", "--saveEngine", "--save-engine"),
         suffix=".engine",
+        default_path=lambda request: request.engine_path,
         beside=("{stem}.trt.json", "{stem}.build.json", "{stem}.build.log"),
         metavar="ENGINE",
     )
@@ -812,6 +815,12 @@ class BuildSettings(
         """Where the layers of the engine go."""
         return self.layer_info or self.engine_path.with_suffix(".trt.json")
 
+    @property
+    def log_path(self) -> Path:
+        """Where the log goes: beside the engine, and not over that of a build that failed."""
+        path = self.engine_path.with_suffix(".build.log")
+        return self.log or (path if os.path.lexists(self.engine_path) else unused(path))
+
 
 @dataclass(frozen=True)
 class MeasureSettings:
@@ -1031,6 +1040,9 @@ class RunSettings(MeasureSettings, BuildSettings):
         metavar="ENGINE",
         empty="discarded",
     )
+    layer_info: Path | None = like(
+        CommonSettings, "layer_info", beside=("{root}.profile.json", "{root}.timing.json")
+    )
     report: Path | None = param(
         None,
         label="Report",
@@ -1041,6 +1053,7 @@ class RunSettings(MeasureSettings, BuildSettings):
         kind="output",
         spellings=("--output", "-o"),
         suffix=".dldprof",
+        default_path=lambda request: report_path(None, request.model),
         metavar="REPORT",
     )
     engine: Path | None = param(

@@ -310,7 +310,7 @@ def export_npy(
     tensor: Tensor,
     path: Path | str,
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> list[str]:

@@ -18,7 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.params import is_same_file
+from dld_tui.core.params import from_json, is_same_file, output_path
 from dld_tui.core.tensors.elements import element_type
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
@@ -115,11 +115,12 @@ class ConvertForm(ActivityScreen):
         self,
         activity: str,
         values: Mapping[str, JSON],
-        chosen: Callable[[Mapping[str, JSON], bool], None],
+        chosen: Callable[[Mapping[str, JSON], bool, Sequence[str]], None],
         lists: Mapping[str, Items] | None = None,
     ) -> None:
-        """Make the form; `chosen` takes the settings, and whether the result is to be applied.
+        """Make the form.
 
+        `chosen` takes the settings, whether the result is to be applied, and what may be replaced.
         `lists` makes what can be ticked for some settings.
         """
         super().__init__(activity, values)
@@ -170,8 +171,9 @@ class ConvertForm(ActivityScreen):
         values = super().asked_values()
         return values | {"output": self.given["output"]} if self.applies else values
 
-    def _taken(self) -> list[str]:
-        return [] if self.applies else super()._taken()
+    def written(self) -> list[Path]:
+        """Return the files that it writes; none where the result is applied."""
+        return [] if self.applies else super().written()
 
     def facts(self) -> set[str]:
         """Return whether it may be run; it runs here."""
@@ -209,13 +211,13 @@ class ConvertForm(ActivityScreen):
     def _target(self) -> str:
         return targets.LOCAL
 
-    def _start(self, more: Mapping[str, JSON] | None = None) -> None:
-        values = self.query_one(ParamForm).values() | dict(more or {})
+    def _start(self, more: Mapping[str, JSON], replaces: Sequence[str]) -> None:
+        values = self.query_one(ParamForm).values() | dict(more)
         self._keep({name: value for name, value in values.items() if name != "output"})
         applies = self.applies
         host(self).state.put("forms", _RESULT, {"is": APPLY if applies else WRITE})
         self.dismiss(None)
-        self._chosen(values, applies)
+        self._chosen(values, applies, replaces)
 
 
 EDITED, SAVED, BOTH = "as edited", "as saved", "saved against edited"
@@ -301,25 +303,27 @@ class ModelForm(ActivityScreen):
         """What is missing before it can run; the edits are compared with the file."""
         return "" if self.chosen_state == BOTH else super().missing
 
-    def start_job(self, values: Mapping[str, JSON], target: str) -> None:
+    def start_job(self, values: Mapping[str, JSON], target: str, replaces: Sequence[str]) -> None:
         """Run it on the file, or on a snapshot of the edited model."""
         if self.chosen_state == SAVED:
             self.state = self._state(edited=False)
-            super().start_job(values, target)
+            super().start_job(values, target, replaces)
         elif not self._is_starting:
             self._is_starting = True
             setting = "against" if self.chosen_state == BOTH else "model"
-            self._start_snapshot(values, target, setting)
+            self._start_snapshot(values, target, setting, replaces)
 
     @task("snapshot")
-    async def _start_snapshot(self, values: Mapping[str, JSON], target: str, setting: str) -> None:
+    async def _start_snapshot(
+        self, values: Mapping[str, JSON], target: str, setting: str, replaces: Sequence[str]
+    ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"
         pushed = False
         try:
             if await self._jobs.snapshot_when_still(path):
                 self.state = self._state(edited=True)
-                self.app.push_screen(self._job(values, target, setting, path))
+                self.app.push_screen(self._job(values, target, setting, path, replaces))
                 pushed = True
         except OSError as error:
             host(self).show_error(DldError(f"no snapshot can be written: {error}"))
@@ -329,21 +333,31 @@ class ModelForm(ActivityScreen):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _job(
-        self, values: Mapping[str, JSON], target: str, setting: str, snapshot: Path
+        self,
+        values: Mapping[str, JSON],
+        target: str,
+        setting: str,
+        snapshot: Path,
+        replaces: Sequence[str],
     ) -> ModelJobScreen:
         about = self.activity
         values = dict(values)
+        request = from_json(about.request, {**values, "model": model_name(self._jobs.document)})
         for name, row in self.query_one(ParamForm).rows.items():
-            suffix = row.setting.param.suffix
-            if suffix and values.get(name) is None:  # else it is named after the snapshot
-                values[name] = f"{Path(model_name(self._jobs.document)).stem}{suffix}"
+            # Else it would be named after the snapshot.
+            if row.setting.param.default_path is not None:
+                path = output_path(request, name)
+                values[name] = None if path is None else str(path)
         model = f"{visible(model_name(self._jobs.document))}, {self.chosen_state}"
         return ModelJobScreen(
             about.id, values, self.open_result, title=f"{about.title}: {model}",
             target=target, state=self.state, snapshot=snapshot, setting=setting,
+            replaces=replaces,
         )  # fmt: skip
 
-    def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+    def start_on_several(
+        self, chosen: list[str], values: Mapping[str, JSON], replaces: Sequence[str]
+    ) -> None:
         """Run the file on several targets."""
         if self.chosen_state != SAVED:
             host(self).show_error(
@@ -353,7 +367,7 @@ class ModelForm(ActivityScreen):
                 )
             )
             return
-        super().start_on_several(chosen, values)
+        super().start_on_several(chosen, values, replaces)
 
     def result_view(self, result: object, values: Mapping[str, JSON]) -> View:
         """Return the page of a result, which belongs to the tab unless another file was run."""
@@ -378,6 +392,7 @@ class ModelJobScreen(JobScreen):
         state: The model.
         snapshot: Its structure, in a folder of its own that is removed with the page.
         setting: Name of the setting that is the model.
+        replaces: The files that it may replace.
     """
 
     def __init__(
@@ -391,9 +406,10 @@ class ModelJobScreen(JobScreen):
         state: ModelState,
         snapshot: Path,
         setting: str,
+        replaces: Sequence[str] = (),
     ) -> None:
         super().__init__(
-            activity, dict(request), on_result, title=title, target=target,
+            activity, dict(request), on_result, title=title, target=target, replaces=replaces,
             job_input=JobInput(self._write, self._discard),
         )  # fmt: skip
         self.state = state
@@ -470,6 +486,7 @@ class ToolJobScreen(JobScreen):
         prepare: Writes the model that the tool gets, on the thread of the job; None when there is
             nothing to write.
         folder: A temporary folder that is removed with the page.
+        replaces: The files that it may replace.
     """
 
     HELP = (
@@ -485,10 +502,11 @@ class ToolJobScreen(JobScreen):
         title: str,
         prepare: Callable[[CancelCheck], None] | None = None,
         folder: Path | None = None,
+        replaces: Sequence[str] = (),
     ) -> None:
         super().__init__(
             "run_tool", request, opened or _nothing, title=title, target=targets.LOCAL,
-            job_input=JobInput(prepare, self._remove),
+            replaces=replaces, job_input=JobInput(prepare, self._remove),
         )  # fmt: skip
         self._folder = folder
         self._opens = opened is not None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,14 @@ from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.machine import providers
-from dld_tui.core.params import command_line, from_json, problem_of_form, settings_of, to_json
+from dld_tui.core.params import (
+    command_line,
+    from_json,
+    problem_of_form,
+    settings_of,
+    to_json,
+    written_files,
+)
 from dld_tui.core.settings import state
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
@@ -41,7 +47,8 @@ from dld_tui.styles import STYLES
 from dld_tui.targets import registry
 from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog, QuestionDialog
+from dld_tui.widgets.dialogs.overwrite import may_write
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import bindings_for
@@ -447,13 +454,13 @@ def untrusted_engine(values: Mapping[str, JSON]) -> str:
     return " and ".join(engines)
 
 
-def trust_dialog(engine: str) -> ChoiceDialog:
-    """Return the question; its answer is :data:`TRUST` or None."""
+def trust_dialog(engine: str) -> QuestionDialog:
+    """Return the question; its answer is :data:`TRUST` where the engine may be loaded."""
     name = clip(visible(engine), _PATH_CELLS, keep="middle")
-    return ChoiceDialog(
+    return QuestionDialog(
         "Load the engine?",
         f"{name} can hold code that runs when it is loaded. Load it only if you trust who made it.",
-        [Choice("l", "load it", TRUST)],
+        [Choice("k", "do not load it", ""), Choice("l", "load it", TRUST)],
     )
 
 
@@ -714,41 +721,39 @@ class ActivityScreen(Page):
             if await self.tasks.ask(trust_dialog(engine)) != TRUST:
                 return
             more = {TRUST: True}
-        if existing := self._taken():
-            choices = [Choice("o", "overwrite it", "overwrite")]
-            question = ChoiceDialog("Overwrite?", f"{existing[0]} exists.", choices)
-            if await self.tasks.ask(question) != "overwrite":
-                return
-        self._start(more)
+        answer = await may_write(self.tasks, self.written(), renames=False)
+        if answer.allowed:
+            self._start(more, [str(path.absolute()) for path in answer.replaces])
 
-    def _taken(self) -> list[str]:
-        """Return the outputs that are there already."""
-        form = self.query_one(ParamForm)
-        filled = {name: value for name, value in form.values().items() if value}
-        outputs = {n for n in filled if form.rows[n].setting.param.kind == "output"}
-        chosen = self._targets()
-        if len(chosen) == 1:
-            return [str(filled[name]) for name in outputs if exists(str(filled[name]))]
-        paths: list[Path] = []
-        with suppress(DldError):  # said when it is started
-            requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)
-        return [str(path) for path in paths if exists(str(path))]
+    def written(self) -> list[Path]:
+        """Return all files that it may write, named or not."""
+        try:
+            request = from_json(self.activity.request, self.asked_values())
+            chosen = self._targets()
+            requests = [request] if len(chosen) == 1 else requests_for("", request, chosen)
+            return [path for own in requests for path in written_files(own)]
+        except DldError:
+            return []  # it is said when it is started
 
-    def _start(self, more: Mapping[str, JSON]) -> None:
+    def _start(self, more: Mapping[str, JSON], replaces: Sequence[str]) -> None:
         values = self.query_one(ParamForm).values() | dict(more)
         self._keep(values)
         chosen = self._targets()
         if len(chosen) > 1:
-            self.start_on_several(chosen, values)
+            self.start_on_several(chosen, values, replaces)
         else:
-            self.start_job(values, chosen[0])
+            self.start_job(values, chosen[0], replaces)
 
-    def start_job(self, values: Mapping[str, JSON], target: str) -> None:
-        """Run it on one target."""
+    def start_job(self, values: Mapping[str, JSON], target: str, replaces: Sequence[str]) -> None:
+        """Run it on one target; `replaces` are the files that it may replace."""
         about = self.activity
-        host(self).run_job(about.id, values, self.open_result, title=about.title, target=target)
+        host(self).run_job(
+            about.id, values, self.open_result, title=about.title, target=target, replaces=replaces
+        )
 
-    def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+    def start_on_several(
+        self, chosen: list[str], values: Mapping[str, JSON], replaces: Sequence[str]
+    ) -> None:
         """Run it on several targets at once."""
         from dld_tui.screens.activity.jobs import ManyJobsScreen
 
@@ -757,7 +762,7 @@ class ActivityScreen(Page):
             request = from_json(self.activity.request, dict(values))
             requests = requests_for(about.id, request, chosen)
             starts = [
-                (name, partial(targets.get(name).start, about.id, to_json(own)))
+                (name, partial(targets.get(name).start, about.id, to_json(own, replaces)))
                 for name, own in zip(chosen, requests, strict=True)
             ]
         except DldError as error:

@@ -16,6 +16,7 @@ from dld_tui.activities.registry import decode_result, request_data
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, SaveError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
+from dld_tui.core.params import RequestData
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
@@ -25,7 +26,7 @@ from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import Series, Stages, best_figure, rate_text
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LogSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
@@ -149,8 +150,9 @@ class JobScreen(Page):
         target: str | None = None,
         start: Callable[[], Job] | None = None,
         job_input: JobInput | None = None,
+        replaces: Sequence[str] = (),
     ) -> None:
-        """Make the page; `start` replaces the start on the target."""
+        """Make the page; `start` replaces the start on the target, `replaces` may be replaced."""
         super().__init__()
         self.activity = activity
         self.request = request if isinstance(request, dict) else dict(request)
@@ -158,6 +160,7 @@ class JobScreen(Page):
         self.job_title = title or activity
         self.target = target
         self._job_input = job_input or JobInput()
+        self._replaces = replaces
         self._start = start or self._start_on_target
         self.runner = JobRun(self._start)
         self.end: Finished | Failed | Cancelled | None = None
@@ -173,8 +176,12 @@ class JobScreen(Page):
         try:
             target = targets.get(self.target)
             if self.target in (None, targets.LOCAL):
-                return target.start(self.activity, self.request)
-            return target.start(self.activity, request_data(self.activity, self.request))
+                data = RequestData(self.request)
+                data.replaces = tuple(self._replaces)
+                return target.start(self.activity, data)
+            return target.start(
+                self.activity, request_data(self.activity, self.request, self._replaces)
+            )
         except OSError as error:
             raise UsageError(f"the job cannot be started: {error}") from error
 
@@ -351,12 +358,12 @@ class JobScreen(Page):
         ):
             self._cancel("stop")
         else:
-            choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
+            choices = [Choice("g", "let it go on", "go"), Choice("s", "stop it", "stop")]
             text = f"{self.job_title} has run for a while."
             if self.runner.can_leave:
                 text = f"{self.job_title} runs on {self.target}, with or without this page."
                 choices.append(Choice("c", "close the page; Targets lists it under J", "leave"))
-            self.app.push_screen(ChoiceDialog("Stop the job?", text, choices), self._cancel)
+            self.app.push_screen(QuestionDialog("Stop the job?", text, choices), self._cancel)
 
     def _cancel(self, answer: str | None) -> None:
         if answer == "stop":
@@ -683,9 +690,9 @@ class ManyJobsScreen(Page):
         if self.is_over:
             self.dismiss(None)
             return
-        choices = [Choice("s", "stop them", "stop"), Choice("g", "let them go on", "go")]
+        choices = [Choice("g", "let them go on", "go"), Choice("s", "stop them", "stop")]
         text = f"{self.job_title} runs on {', '.join(r.target for r in self.runs if not r.end)}."
-        question = ChoiceDialog("Stop all jobs?", visible(text), choices)
+        question = QuestionDialog("Stop all jobs?", visible(text), choices)
         if await self.tasks.ask(question) != "stop":
             return
         for run in self.runs:

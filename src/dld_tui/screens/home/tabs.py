@@ -283,7 +283,7 @@ def prepare(kind: str) -> None:
 
 def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> None:
     """Close a page, after asking when it has unsaved edits."""
-    from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+    from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 
     lost = page.unsaved()
     if not lost:
@@ -296,11 +296,12 @@ def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> No
             close(page)
 
     choices = [
+        Choice("k", "keep it open", "keep"),
         Choice("s", "save and close", "save"),
         Choice("d", "close and lose the edits", "discard"),
-        Choice("k", "keep it open", "keep"),
     ]
-    app.push_screen(ChoiceDialog("Unsaved edits", "\n".join(lost), choices), answered)
+    message = "\n".join([*lost, *page.kept_when_discarded()])
+    app.push_screen(QuestionDialog("Unsaved edits", message, choices), answered)
     return None
 
 
@@ -327,15 +328,15 @@ def ask_to_quit(app: Tabs, screens: Iterable[Screen[object]]) -> None:
             # Jobs, and what is not saved yet, are asked about again.
             _save(app, unsaved if answer == "all" else shown, lambda: ask_to_quit(app, screens))
 
-    choices = []
+    choices = [Choice("k", "stay", "keep")]
     if len(unsaved) == 1:
         choices.append(Choice("s", "save and quit", "save"))
     elif unsaved:
         choices.append(Choice("a", f"save all {len(unsaved)} and quit", "all"))
         choices.append(Choice("s", "save only the shown one, and ask again", "save"))
     choices.append(Choice("d", "quit and lose this" if lost else "quit", "discard"))
-    choices.append(Choice("k", "stay", "keep"))
-    app.push_screen(QuitDialog("Quit?", "\n".join(lost + going), choices), answered)
+    kept = list(dict.fromkeys(line for page in unsaved for line in page.kept_when_discarded()))
+    app.push_screen(QuitDialog("Quit?", "\n".join(lost + going + kept), choices), answered)
 
 
 def _save(app: Tabs, pages: Sequence[Page], done: Callable[[], None]) -> None:
@@ -370,12 +371,12 @@ class DialogAsker:
 
     def confirm(self, question: str, detail: str) -> bool:
         """Return whether yes was chosen."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+        from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 
         lines = [visible(line) for line in detail.split("\n")]
         answers = [Choice("n", "no", "no"), Choice("y", "yes", "yes")]
         title = visible(question)
-        return self._ask(lambda: ChoiceDialog(title, "\n".join(lines), answers)) == "yes"
+        return self._ask(lambda: QuestionDialog(title, "\n".join(lines), answers)) == "yes"
 
     def stop(self) -> None:
         """Answer no more questions; those that wait get None."""

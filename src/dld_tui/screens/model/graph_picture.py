@@ -19,7 +19,8 @@ from dld_tui.core.graph.pictures.drawing import (
 )
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+from dld_tui.widgets.dialogs.overwrite import may_write
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.shell.page import Page, host
@@ -58,17 +59,10 @@ class PictureWriter:
             except DldError as error:
                 self._warn(str(error))
                 continue
-            answer: str | None = "overwrite"
-            if path.exists():
-                choices = [
-                    Choice("o", "overwrite it", "overwrite"),
-                    Choice("a", "choose another name", "other"),
-                ]
-                message = f"{visible(start)} exists."
-                answer = await ask(ChoiceDialog("Overwrite?", message, choices))
-            if answer == "overwrite":
-                self._write(path, kind)
-            if answer != "other":
+            answer = await may_write(self.page.tasks, [path])
+            if answer.allowed:
+                self._write(path, kind, overwrite=bool(answer.replaces))
+            if not answer.wants_other:
                 return
 
     def _warn(self, text: str) -> None:
@@ -78,7 +72,7 @@ class PictureWriter:
         path = self.document.path
         return str(path.with_suffix(".svg") if path is not None else Path.cwd() / "graph.svg")
 
-    def _write(self, path: Path, kind: str) -> None:
+    def _write(self, path: Path, kind: str, *, overwrite: bool) -> None:
         dark = self.page.app.current_theme.dark
         look = style.Look(style.SCHEMES["dark" if dark else "light"])
         remarks: list[str] = []
@@ -92,7 +86,7 @@ class PictureWriter:
             picture = content if isinstance(content, Picture) else picture_of(content, kind, look)
             if cancelled():
                 raise CancelledError
-            remarks.extend(write_bytes(path, picture.data))
+            remarks.extend(write_bytes(path, picture.data, overwrite=overwrite))
             if picture.is_oversized:
                 size = f"{picture.width:,} x {picture.height:,} pixels"
                 remarks.append(f"{size} are more than viewers open: draw the folded view instead")

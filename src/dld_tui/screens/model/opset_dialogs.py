@@ -67,6 +67,7 @@ class VersionDialog(Dialog[int]):
 class ConversionDialog(Dialog[bool]):
     """The report of a conversion; Enter gives True: open the result."""
 
+    NEEDS_TO_BE_SEEN = True
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "enter", "open", show=False)]
     ANSWER: ClassVar[bool | None] = True
     """What Enter gives."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.home.palette import open_menu
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
+from dld_tui.widgets.dialogs.overwrite import ask_file
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.page import Page, host
@@ -217,26 +217,12 @@ def ask_where(screen: Front, title: str, about: str, name: str, write: Write) ->
 
 
 async def _ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
-    while True:
-        answer = await screen.tasks.ask(PromptDialog(title, about, name))
-        if not answer:
-            return
-        path = Path(os.path.expanduser(answer))
-        overwrite = os.path.lexists(path)
-        if not overwrite:
-            break
-        choices = [Choice("r", "replace it", "replace"), Choice("a", "another name", "another")]
-        question = f"{visible(str(path))} exists."
-        decision = await screen.tasks.ask(ChoiceDialog("Replace the file?", question, choices))
-        if decision == "replace":
-            break
-        if decision is None:
-            return
-        name = str(path)
-    screen.tasks.start(_write(screen, path, write, overwrite), "save")
+    chosen = await ask_file(screen.tasks, lambda start: PromptDialog(title, about, start), name)
+    if chosen is not None:
+        screen.tasks.start(_write(screen, *chosen, write), "save")
 
 
-async def _write(screen: Front, path: Path, write: Write, overwrite: bool) -> None:
+async def _write(screen: Front, path: Path, overwrite: bool, write: Write) -> None:
     for text in (f"Wrote {path}", *await on_thread(write, path, overwrite)):
         screen.notify(visible(text), timeout=4, markup=False)
 

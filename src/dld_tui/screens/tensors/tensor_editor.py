@@ -38,6 +38,7 @@ from dld_tui.screens.tensors.conversion import (
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog, PromptDialog
+from dld_tui.widgets.dialogs.overwrite import ask_file
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
@@ -567,23 +568,24 @@ class TensorScreen(Page):
     @task()
     async def action_export_npy(self) -> None:
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in self.place.title)[:80]
-        dialog = OpenPathDialog("Export .npy", f"{name or 'tensor'}.npy", "path of the new file")
-        path = await self.tasks.ask(dialog)
-        if path is None:
-            return
-        if path.exists():
-            choices = [Choice("r", "replace it", "replace"), Choice("k", "keep it", "")]
-            question = f"{visible(str(path))} exists."
-            if not await self.tasks.ask(ChoiceDialog("Replace the file?", question, choices)):
-                return
-        self._export(path)
 
-    def _export(self, path: Path) -> None:
+        def dialog(start: str) -> OpenPathDialog:
+            return OpenPathDialog("Export .npy", start, "path of the new file")
+
+        chosen = await ask_file(self.tasks, dialog, f"{name or 'tensor'}.npy")
+        if chosen is not None:
+            self._export(*chosen)
+
+    def _export(self, path: Path, overwrite: bool) -> None:
         tensor = self.tensor
         remarks: list[str] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            remarks.extend(export_npy(tensor, path, progress=progress, cancelled=cancelled))
+            remarks.extend(
+                export_npy(
+                    tensor, path, overwrite=overwrite, progress=progress, cancelled=cancelled
+                )
+            )
 
         def ended(error: DldError | None) -> None:
             if error is None:

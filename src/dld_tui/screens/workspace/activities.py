@@ -262,7 +262,6 @@ class CustomTools(Controller):
     def run_tool(self, tool: Tool) -> None:
         """Ask for the output where it wants that, and run a tool on the model."""
         from dld_tui.core.settings.custom_tools import output_beside
-        from dld_tui.widgets.dialogs.dialogs import PromptDialog
 
         if not tool.output:
             self._run_tool(tool, None)
@@ -273,29 +272,33 @@ class CustomTools(Controller):
             self._run_tool(tool, unused(offered))
             return
 
+        self.page.tasks.start(self._ask_output(tool, unused(offered)), "dialog")
+
+    async def _ask_output(self, tool: Tool, offered: Path) -> None:
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+        from dld_tui.widgets.dialogs.overwrite import ask_file
+
         def problem(text: str) -> str | None:
-            target = Path(text).expanduser()
             if not text.strip():
                 return "a name is needed"
-            if target.exists() or target.is_symlink():
-                return "the file exists"
-            return None if target.parent.is_dir() else "the folder does not exist"
+            is_folder = Path(text).expanduser().parent.is_dir()
+            return None if is_folder else "the folder does not exist"
 
-        def given(text: str | None) -> None:
-            if text is not None:
-                self._run_tool(tool, Path(text).expanduser())
+        def prompt(start: str) -> PromptDialog:
+            title = f"Run {visible(tool.name)}"
+            return PromptDialog(title, "Write the result to", start, check=problem)
 
-        prompt = PromptDialog(
-            f"Run {visible(tool.name)}", "Write the result to", str(offered), check=problem
-        )
-        self.ask(prompt, given)
+        chosen = await ask_file(self.page.tasks, prompt, str(offered))
+        if chosen is not None:
+            path, overwrite = chosen
+            self._run_tool(tool, path, [str(path.absolute())] if overwrite else [])
 
-    def _run_tool(self, tool: Tool, output: Path | None) -> None:
+    def _run_tool(self, tool: Tool, output: Path | None, replaces: Sequence[str] = ()) -> None:
         from dld_tui.core.files.model_set import plan_model
 
         document = self.document
         if document.path is not None and not document.dirty:
-            self._start_tool(tool, document.path, output)
+            self._start_tool(tool, document.path, output, replaces)
             return
         folder = Path(tempfile.mkdtemp(prefix="dld-tool-"))
         structure = folder / "structure.part"
@@ -321,7 +324,7 @@ class CustomTools(Controller):
                 shutil.rmtree(folder, ignore_errors=True)
                 self.complain(DldError(f"the model cannot be written for the tool: {error}"))
                 return
-            self._start_tool(tool, model, output, folder, prepare)
+            self._start_tool(tool, model, output, replaces, folder, prepare)
 
         self.page.tasks.start(begin(), "tool")
 
@@ -330,6 +333,7 @@ class CustomTools(Controller):
         tool: Tool,
         model: Path,
         output: Path | None,
+        replaces: Sequence[str],
         folder: Path | None = None,
         prepare: Callable[[CancelCheck], None] | None = None,
     ) -> None:
@@ -350,5 +354,6 @@ class CustomTools(Controller):
                 title=visible(tool.name),
                 prepare=prepare,
                 folder=folder,
+                replaces=replaces,
             )
         )

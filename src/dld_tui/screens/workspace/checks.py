@@ -86,6 +86,11 @@ class Checks(Controller):
     _is_awaited: bool = False
     _with_speed: bool = False
 
+    @property
+    def error_count(self) -> int:
+        """How many errors the last check has found."""
+        return sum(finding.level == "error" for finding in self._findings)
+
     def facts(self, cursor: Cursor) -> set[str]:
         finding = cursor.finding
         return holding(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import DldError
@@ -67,9 +66,18 @@ class Controller:
         """Show a dialog, and call `answered` with its result."""
         self.app.push_screen(dialog, answered)
 
-    def ask_which(self, title: str, message: str, options: Sequence[Option]) -> None:
-        """Ask which of several things to do, and do it."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+    def ask_which(
+        self, title: str, message: str, options: Sequence[Option], *, loses: bool = False
+    ) -> None:
+        """Ask which of several things to do, and do it.
+
+        Args:
+            title: The question.
+            message: More about it.
+            options: The answers.
+            loses: Whether something may be lost for good; the first answer must not lose it.
+        """
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, QuestionDialog
 
         def answered(answer: str | None) -> None:
             action = options[int(answer)][2] if answer is not None else None
@@ -77,20 +85,8 @@ class Controller:
                 action()
 
         choices = [Choice(key, text, str(at)) for at, (key, text, _) in enumerate(options)]
-        self.ask(ChoiceDialog(title, message, choices), answered)
-
-    def confirm_overwrite(
-        self, path: Path, write: Callable[[], None], choose: Callable[[], None]
-    ) -> None:
-        """Write a file; if it exists, ask first whether to overwrite it or take another name."""
-        if not path.exists():
-            write()
-            return
-        self.ask_which(
-            "Overwrite?",
-            f"{visible(str(path))} exists.",
-            [("o", "overwrite it", write), ("a", "choose another name", choose)],
-        )
+        dialog = QuestionDialog if loses else ChoiceDialog
+        self.ask(dialog(title, message, choices), answered)
 
     def say(self, text: str, seconds: float = 3, *, warning: bool = False) -> None:
         """Show a message for some time. The text must be fit for a terminal; it is no markup."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes
-from dld_tui.core.params import settings_of
+from dld_tui.core.params import RequestData, settings_of
+from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
@@ -74,11 +74,7 @@ class Result:
         """
         from dld_tui.core.document.edits.model_swap import write_kept
 
-        names = itertools.chain(
-            [self.aside],
-            (self.aside.with_stem(f"{self.aside.stem}-{n}") for n in itertools.count(2)),
-        )
-        target = next(path for path in names if not path.exists())
+        target = unused(self.aside)
         write_kept(self._document, self.model, target)
         return target
 
@@ -228,8 +224,8 @@ class Conversion(Controller):
         path = self.document.path or Path.cwd() / "new.onnx"
         values: dict[str, JSON] = {"model": str(path), "output": str(offered), **given}
 
-        def chosen(wanted: Mapping[str, JSON], applies: bool) -> None:
-            self._modify(activity, wanted, applies=applies)
+        def chosen(wanted: Mapping[str, JSON], applies: bool, replaces: Sequence[str]) -> None:
+            self._modify(activity, wanted, applies=applies, replaces=replaces)
 
         try:
             lists = lists_of(self.document, activity)
@@ -242,7 +238,14 @@ class Conversion(Controller):
         version = values.get("to", "") if activity == _OPSET else ""
         return path.with_name(f"{path.stem}-{_modification(activity).ending}{version}.onnx")
 
-    def _modify(self, activity: str, values: Mapping[str, JSON], *, applies: bool = False) -> None:
+    def _modify(
+        self,
+        activity: str,
+        values: Mapping[str, JSON],
+        *,
+        applies: bool = False,
+        replaces: Sequence[str] = (),
+    ) -> None:
         from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.result import (
             QuantizationPoints,
@@ -268,7 +271,9 @@ class Conversion(Controller):
                 result.made(view, cancelled) if result else nullcontext(target) as path,
             ):
                 written = {} if path is None else {"output": str(path)}
-                yield {**values, "model": str(view), **written}
+                data = RequestData({**values, "model": str(view), **written})
+                data.replaces = tuple(replaces)
+                yield data
 
         def done(outcome: ConversionResult | Preview, is_current: bool) -> None:
             notes = result_notes(outcome)
@@ -316,17 +321,17 @@ class Conversion(Controller):
         """Apply a result with wrong values only when that is asked for."""
         from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.result import ComparedValues, values_lines
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+        from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 
         settings = settings_of(activities.load(activity).request)
         choices = [
-            Choice("a", hint("apply it anyway, as one edit that {edit.undo} undoes"), "apply")
+            Choice("d", "discard it; the model stays unchanged", "drop"),
+            Choice("a", hint("apply it anyway, as one edit that {edit.undo} undoes"), "apply"),
         ]
         if not values.get("repair") and any(setting.name == "repair" for setting in settings):
             choices.insert(
-                0, Choice("r", "repair: keep the nodes that cause it in their type", "repair")
+                1, Choice("r", "repair: keep the nodes that cause it in their type", "repair")
             )
-        choices.append(Choice("d", "discard it; the model stays unchanged", "drop"))
 
         # The best of several ways is known now, and need not be looked for again.
         method = getattr(outcome, "method", None)
@@ -347,7 +352,7 @@ class Conversion(Controller):
         if isinstance(values_found, ComparedValues):
             values_found = replace(values_found, advice="")
         message = "\n".join(values_lines(values_found)[:_SHOWN])
-        dialog = ChoiceDialog("The result has wrong values", message, choices)
+        dialog = QuestionDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
     def _show_modified(self, notes: list[Note], target: Path) -> None:

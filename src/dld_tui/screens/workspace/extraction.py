@@ -68,29 +68,31 @@ class Extraction(Controller):
         suffix = ".context.bin" if context.header is None else ".engine"
         start = self._part_name([node], node.scope).removesuffix(".onnx") + suffix
 
-        def write(path: Path) -> None:
+        def write(path: Path, overwrite: bool) -> None:
             self.perform(
                 "Extracting",
-                lambda: write_context(self.document, context, path),
+                lambda: write_context(self.document, context, path, overwrite=overwrite),
                 lambda: self._offer_to_open(path, f"holds {context.line}"),
                 large=True,
             )
 
         self._ask_path("Extract the compiled engine", start, "path of the file", write)
 
-    def _ask_path(self, title: str, start: str, hint: str, write: Callable[[Path], None]) -> None:
+    def _ask_path(
+        self, title: str, start: str, hint: str, write: Callable[[Path, bool], None]
+    ) -> None:
         """Ask for a file, and write it where it is not there, or may be replaced."""
         from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+        from dld_tui.widgets.dialogs.overwrite import ask_file
 
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self.confirm_overwrite(
-                    path,
-                    lambda: write(path),
-                    lambda: self._ask_path(title, str(path), hint, write),
-                )
+        async def ask() -> None:
+            chosen = await ask_file(
+                self.page.tasks, lambda text: OpenPathDialog(title, text, hint), start
+            )
+            if chosen is not None:
+                write(*chosen)
 
-        self.ask(OpenPathDialog(title, start, hint), chosen)
+        self.page.tasks.start(ask(), "dialog")
 
     def _below_folder(self) -> list[Node]:
         """Return the nodes of the name scope or type at the cursor; none of a whole graph."""
@@ -119,7 +121,8 @@ class Extraction(Controller):
                 )
 
         def ended() -> None:
-            self._ask_extract(extractions[0], self._part_name(nodes, scope))
+            asking = self._ask_extract(extractions[0], self._part_name(nodes, scope))
+            self.page.tasks.start(asking, "dialog")
 
         large = (len(nodes) or len(scope.nodes)) > MANY
         self.perform("Extracting", task, ended, large=large)
@@ -132,23 +135,19 @@ class Extraction(Controller):
         safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in part)[:40]
         return str(folder / f"{stem}.{safe}.onnx")
 
-    def _ask_extract(self, extracted: Extracted, start: str) -> None:
+    async def _ask_extract(self, extracted: Extracted, start: str) -> None:
         from dld_tui.widgets.dialogs.nodes import ExtractDialog
+        from dld_tui.widgets.dialogs.overwrite import ask_file
 
-        def chosen(path: Path | None) -> None:
-            if path is None:
-                extracted.document.close()
-                return
-            path = path if path.suffix else path.with_suffix(".onnx")
-            self.confirm_overwrite(
-                path,
-                lambda: self._write_extract(extracted, path),
-                lambda: self._ask_extract(extracted, str(path)),
-            )
+        chosen = await ask_file(
+            self.page.tasks, lambda text: ExtractDialog(extracted, text), start, ending=".onnx"
+        )
+        if chosen is None:
+            extracted.document.close()
+        else:
+            self._write_extract(extracted, *chosen)
 
-        self.ask(ExtractDialog(extracted, start), chosen)
-
-    def _write_extract(self, extracted: Extracted, path: Path) -> None:
+    def _write_extract(self, extracted: Extracted, path: Path, overwrite: bool) -> None:
         from dld_tui.core.document.serialise import save
 
         remarks: list[str] = []
@@ -156,8 +155,11 @@ class Extraction(Controller):
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             try:
                 remarks.extend(
-                    save(extracted.document, path, progress=progress, cancelled=cancelled)
-                )
+                    save(
+                        extracted.document, path, overwrite=overwrite,
+                        progress=progress, cancelled=cancelled,
+                    )
+                )  # fmt: skip
             finally:
                 extracted.document.close()
 
@@ -190,7 +192,7 @@ class Extraction(Controller):
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"
 
-        def write(path: Path) -> None:
+        def write(path: Path, overwrite: bool) -> None:
             count: list[int] = []
 
             def written() -> None:
@@ -198,7 +200,7 @@ class Extraction(Controller):
                 self.say(f"{fmt.plural(count[0], 'edit')} in {shown}", 4)
 
             def task() -> None:
-                count.append(export_script(self.document, path))
+                count.append(export_script(self.document, path, overwrite=overwrite))
 
             self.perform("Exporting edits", task, written, large=True)
 

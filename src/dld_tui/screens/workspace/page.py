@@ -15,10 +15,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dld_tui.commands import Command
-from dld_tui.core import fmt
-from dld_tui.core.checks import Finding
 from dld_tui.core.document import Change, Document, Node
-from dld_tui.core.document.scripting.journal import CrashJournal, discard_journal, standing_edits
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
@@ -38,6 +35,7 @@ from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
 from dld_tui.screens.workspace.panes import Area, Panes
+from dld_tui.screens.workspace.recovery import Recovery, kept_text
 from dld_tui.screens.workspace.rewriting import Rewriting
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
@@ -56,7 +54,6 @@ from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document.new_model import NewModel
-    from dld_tui.core.document.scripting.scripts import ReplayResult
     from dld_tui.core.settings.custom_tools import Tool
 
 _PAINTED_S = 0.05
@@ -98,7 +95,8 @@ class WorkspaceScreen(Page):
         self.jobs = Jobs(*base)
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
         self.inference = TypeInference(*base, self.panes, self.jobs, self.checks)
-        self.saving = Saving(*base, self.inference)
+        self.recovery = Recovery(*base, self.node_list, self.checks)
+        self.saving = Saving(*base, self.inference, self.checks)
         self.profiling = Profiling(*base, self.saving, self.inference)
         self.editing = Editing(*base, self.panes, self.navigation, self.history)
         self.operators = Operators(*base, self.navigation, self.history, self.inference)
@@ -293,7 +291,7 @@ class WorkspaceScreen(Page):
         document.on_change.append(self.model.tell_change)
         self.navigation.reveal_waiting()
         if opened.left:
-            self._ask_restore(opened.left[0])
+            self.recovery.offer(opened.left[0])
         self.call_after_refresh(self._painted, opened)
 
     def _painted(self, opened: OpenedModel) -> None:
@@ -322,55 +320,6 @@ class WorkspaceScreen(Page):
             # Unless the user let the edits go, the next session offers them again.
             app = host(self)
             self.document.close(keep_journal=self in app.pages and not app.has_quit)
-
-    # --- journals -------------------------------------------------------------------------------
-
-    def _ask_restore(self, journal: CrashJournal) -> None:
-        steps = fmt.plural(len(standing_edits(journal.lines)), "edit")
-        message = f"The last session ended without saving this model: {steps} can be restored."
-        if not journal.matches:
-            message += " The file has changed since then: edits that no longer fit are left out."
-        self.history.ask_which(
-            "Unsaved edits",
-            message,
-            [
-                ("r", "restore them", partial(self._restore, journal)),
-                ("d", "discard them", partial(discard_journal, journal)),
-                ("l", "ask me next time", None),
-            ],
-        )
-
-    def _restore(self, journal: CrashJournal) -> None:
-        from dld_tui.core.document.scripting.scripts import replay
-
-        document = self.document
-        results: list[ReplayResult] = []
-        document.hold_changes()
-
-        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            results.append(replay(document, journal.lines))
-            self.node_list.reindex()
-
-        def ended(error: DldError | None) -> None:
-            document.tell_changes(as_reset=True)
-            if error is not None:
-                host(self).show_error(error)
-                return
-            discard_journal(journal)
-            self._say_restored(journal, results[0])
-
-        self.work.run("Restoring the edits", task, ended)
-
-    def _say_restored(self, journal: CrashJournal, result: ReplayResult) -> None:
-        refused = {number for number, _ in result.refused}
-        lines = [line for number, line in enumerate(journal.lines, 1) if number not in refused]
-        restored = fmt.plural(len(standing_edits(lines)), "edit")
-        self.notify(f"Restored {restored} of the last session", timeout=4)
-        self.checks.notices += [
-            Finding("warning", "journal", f"line {number} no longer applies: {why}")
-            for number, why in result.refused
-        ]
-        self.checks.check()
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -479,6 +428,10 @@ class WorkspaceScreen(Page):
 
     def when_saved(self, action: Callable[[], None]) -> None:
         self.saving.when_saved(action)
+
+    def kept_when_discarded(self) -> list[str]:
+        """Return where discarded edits are; those of a model without a file are nowhere."""
+        return [kept_text()] if self.model.is_open and self.document.path is not None else []
 
     def save_then(self, done: Callable[[], None]) -> None:
         """Save, and call `done` when it is saved."""

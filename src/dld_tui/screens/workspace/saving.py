@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
+from dld_tui.core.params import is_same_file
 from dld_tui.core.settings import paths
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.state import Cursor
@@ -26,11 +28,17 @@ _ASK_BYTES = 64 << 20
 """Data files of another folder that are smaller are copied without a question."""
 
 
+def _edited(path: Path) -> Path:
+    """Return the name that is offered for another version of a model."""
+    return path.with_name(f"{path.stem.removesuffix('-edited')}-edited{path.suffix}")
+
+
 @dataclass(eq=False)
 class Saving(Controller):
     """Saves the model, and watches its file for changes."""
 
     inference: TypeInference
+    checks: Checks
     _said_changed: bool = False
     _is_saving: bool = False
     _after_save: list[Callable[[], None]] = field(default_factory=list)
@@ -69,31 +77,35 @@ class Saving(Controller):
             self._write(None, done)
 
     def _ask_path(self, done: Callable[[], None]) -> None:
+        self.page.tasks.start(self._save_as(done), "dialog")
+
+    async def _save_as(self, done: Callable[[], None]) -> None:
         from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+        from dld_tui.widgets.dialogs.overwrite import ask_file
 
         present = self.document.path
+        start = "" if present is None else str(paths.unused(_edited(present)))
+        about = self._about_errors()
 
-        def chosen(path: Path | None) -> None:
-            if path is None:
-                return
-            if not path.suffix:
-                path = path.with_suffix(".onnx")
-            self._write_to(path, done)
+        def dialog(start: str) -> OpenPathDialog:
+            return OpenPathDialog("Save as", start, "path of the model", about)
 
-        start = str(present) if present is not None else ""
-        self.ask(OpenPathDialog("Save as", start, "path of the model"), chosen)
-
-    def _write_to(self, path: Path, done: Callable[[], None]) -> None:
-        if path == self.document.path:
-            self._write(path, done)
+        chosen = await ask_file(self.page.tasks, dialog, start, ending=".onnx")
+        if chosen is None:
             return
-        self.confirm_overwrite(
-            path,
-            lambda: self.page.tasks.start(self._ask_data(path, done), "dialog"),
-            lambda: self._ask_path(done),
-        )
+        path, overwrite = chosen
+        if present is not None and is_same_file(path, present):
+            self._write(path, done)
+        else:
+            await self._ask_data(path, overwrite, done)
 
-    async def _ask_data(self, path: Path, done: Callable[[], None]) -> None:
+    def _about_errors(self) -> str:
+        """Return a line on the errors that the model has, so that nobody saves them unknowingly."""
+        errors = self.checks.error_count
+        verb = "remains" if errors == 1 else "remain"
+        return f"{fmt.plural(errors, 'error')} {verb}." if errors else ""
+
+    async def _ask_data(self, path: Path, overwrite: bool, done: Callable[[], None]) -> None:
         """Ask whether large data files of another folder are copied or linked, and save."""
         from dld_tui.core.document.serialise import data_to_copy
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
@@ -117,24 +129,32 @@ class Saving(Controller):
             )
             answer = await self.page.tasks.ask(dialog)
         if answer is not None:
-            self._write(path, done, data=cast("DataMode", answer))
+            self._write(path, done, overwrite=overwrite, data=cast("DataMode", answer))
 
     def _write(
         self,
         path: Path | None,
         done: Callable[[], None],
         *,
+        overwrite: bool = False,
         force: bool = False,
         data: DataMode = "copy",
     ) -> None:
         self._is_saving = True
         # An output without a type makes a model that onnx's checker refuses.
         self.inference.when_typed(
-            lambda: self._write_now(path, done, force=force, data=data), always=False
+            lambda: self._write_now(path, done, overwrite=overwrite, force=force, data=data),
+            always=False,
         )
 
     def _write_now(
-        self, path: Path | None, done: Callable[[], None], *, force: bool, data: DataMode
+        self,
+        path: Path | None,
+        done: Callable[[], None],
+        *,
+        overwrite: bool,
+        force: bool,
+        data: DataMode,
     ) -> None:
         from dld_tui.core.document.serialise import save
 
@@ -148,7 +168,15 @@ class Saving(Controller):
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             remarks.extend(
-                save(document, path, force=force, data=data, progress=progress, cancelled=cancelled)
+                save(
+                    document,
+                    path,
+                    overwrite=overwrite,
+                    force=force,
+                    data=data,
+                    progress=progress,
+                    cancelled=cancelled,
+                )
             )
 
         def ended(error: DldError | None) -> None:
@@ -206,7 +234,8 @@ class Saving(Controller):
         self.ask_which(
             "Changed on disk",
             f"{visible(self.document.title)} was changed by another program.",
-            [("r", "read it again", self.reload), ("k", "keep what is shown", None)],
+            [("k", "keep what is shown", None), ("r", "read it again", self.reload)],
+            loses=True,
         )
 
     def _ask_changed(self, done: Callable[[], None]) -> None:
@@ -215,14 +244,15 @@ class Saving(Controller):
             f"{visible(self.document.title)} was changed or removed by another program since "
             "it was opened.",
             [
+                ("a", "save under another name", lambda: self._ask_path(done)),
                 (
                     "o",
                     "overwrite it with this model",
                     lambda: self._write(None, done, force=True),
                 ),
-                ("a", "save under another name", lambda: self._ask_path(done)),
                 ("r", "read it again and lose the edits here", self.reload),
             ],
+            loses=True,
         )
 
     def reload(self) -> None:

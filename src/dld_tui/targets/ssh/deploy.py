@@ -357,7 +357,9 @@ async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> lis
         await _download(machine, requirements, folder)
         wheels = sorted(folder.glob("*.whl"))
         names = {wheel.name: await asyncio.to_thread(_hash_of, wheel) for wheel in wheels}
-        write_text(note, json.dumps({"requirements": list(requirements), "wheels": names}))
+        write_text(
+            note, json.dumps({"requirements": list(requirements), "wheels": names}), overwrite=True
+        )
     return wheels
 
 

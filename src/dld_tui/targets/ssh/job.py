@@ -27,6 +27,7 @@ from google.protobuf.message import DecodeError
 
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.files import permission
 from dld_tui.core.files.blobs import BlobTable
 from dld_tui.core.files.external import (
     ExternalDataError,
@@ -41,9 +42,8 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import RequestData, Setting, companion_files
+from dld_tui.core.params import RequestData, Setting, companion_files, output_path
 from dld_tui.core.report.schema import moved_paths
-from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job
@@ -257,7 +257,7 @@ class SshJob(Job):
         self._amount.step("")
         end = await self._follow(listener)
         terminal = listener.end(end)
-        work = (self._agent, stored, self._setup.retries, self._amount, self._say)
+        work = (self._agent, stored, self._setup.retries, self._amount, self._say, self._store.put)
         if isinstance(terminal, Finished):
             try:
                 await fetch(*work)
@@ -296,7 +296,7 @@ class SshJob(Job):
         }
         stored = StoredJob(
             self.id, self._target, activity, time.time(),
-            tuple(StoredOutput(o.place, str(o.path), o.needed) for o in plan.outputs),
+            tuple(StoredOutput(o.place, str(o.path), o.needed, o.replaces) for o in plan.outputs),
             {there.replace(token, folder, 1): here for there, here in plan.renames.items()},
         )  # fmt: skip
         for _ in range(_MOST_SENDINGS):
@@ -468,6 +468,8 @@ class Output:
     """Where it shall be here."""
     needed: bool = True
     """False for one that is only sometimes written."""
+    replaces: bool = False
+    """Whether a file that is there may be replaced."""
 
 
 @dataclass
@@ -551,20 +553,24 @@ class _Planner:
     def _output(self, setting: Setting, value: JSON) -> None:
         text = str(value) if value else ""
         if not text and setting.param.suffix:
-            name = f"{self._model_name()}{setting.param.suffix}"
-            text = str(unused(Path(name)).absolute())
+            path = output_path(self._given.request, setting.name)
+            text = "" if path is None else str(path.absolute())
         if not text:
             return
         path = Path(text)
         place = f"{setting.name}/{_name(path)}"
         _require_writable(path)
         self.plan.folders.append(f"out/{setting.name}")
-        self.plan.outputs.append(Output(place, path.absolute()))
+        self.plan.outputs.append(Output(place, path.absolute(), replaces=self._may_replace(path)))
         for other in companion_files(setting.param, path):
             part = f"{setting.name}/{other.name}"
-            self.plan.outputs.append(Output(part, other.absolute(), needed=False))
+            replaces = self._may_replace(other)
+            self.plan.outputs.append(Output(part, other.absolute(), False, replaces))
             self._remember(f"out/{part}", str(other))
         self.plan.request[setting.name] = self._remember(f"out/{place}", text)
+
+    def _may_replace(self, path: Path) -> bool:
+        return permission.may_replace(path) or str(path.absolute()) in self._given.replaces
 
     def _remember(self, place: str, text: str) -> str:
         there = f"{self._folder}/{place}"
@@ -573,13 +579,6 @@ class _Planner:
         ordered = sorted(self.plan.renames.items(), key=lambda item: -len(item[0]))
         self.plan.renames = dict(ordered)
         return there
-
-    def _model_name(self) -> str:
-        for setting in self._given.settings:
-            value = self._given.get(setting.name)
-            if setting.param.kind == "file" and isinstance(value, str):
-                return Path(value).stem or "model"
-        return "result"
 
 
 def _name(path: Path) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ class StoredOutput:
     place: str
     path: str
     needed: bool = True
+    replaces: bool = False
+    """Whether a file that is there may be replaced: the user agreed, or it was fetched before."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class StoredJob:
     outputs: tuple[StoredOutput, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
     """Paths on the target, and what the user calls them."""
+
+    def with_fetched(self, paths: Container[str]) -> StoredJob:
+        """Return it as it is once files have been fetched: another attempt may replace them."""
+        outputs = (replace(o, replaces=o.replaces or o.path in paths) for o in self.outputs)
+        return replace(self, outputs=tuple(outputs))
 
 
 _STYLES = {"running": "accent", "finished": "good", "failed": "bad", "lost": "bad"}
@@ -106,7 +113,7 @@ class JobsStore:
             SaveError: It cannot be written.
         """
         paths.ensure(self.folder)
-        write_text(self._path(job.id), json.dumps(asdict(job)))
+        write_text(self._path(job.id), json.dumps(asdict(job)), overwrite=True)
 
     def forget(self, job_id: str) -> None:
         """Forget a job; nothing happens when it is not known."""
@@ -151,19 +158,33 @@ async def fetch(
     retries: RetryPolicy,
     amount: Amount,
     say: Callable[[Event], None],
+    keep: Callable[[StoredJob], None],
 ) -> None:
     """Bring all results of a job that has ended well.
+
+    Args:
+        agent: On the target.
+        stored: The job.
+        retries: For lost connections.
+        amount: Is kept up to date.
+        say: Gets what the user should know.
+        keep: Records what has been fetched, which a second attempt may replace.
 
     Raises:
         SaveError: One cannot be written here.
         LinkError: The connection is lost for good.
         ActivityError: The only result is not there.
     """
+    had: set[str] = set()
     absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
     for output in stored.outputs:
         path = Path(output.path)
-        came = await download(agent, stored.id, output.place, path, retries, amount)
+        came = await download(
+            agent, stored.id, output.place, path, retries, amount, overwrite=output.replaces
+        )
         if came:
+            had.add(output.path)
+            keep(stored.with_fetched(had))
             try:
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
             except InputError as error:
@@ -181,18 +202,23 @@ async def fetch_what_is_there(
     retries: RetryPolicy,
     amount: Amount,
     say: Callable[[Event], None],
+    keep: Callable[[StoredJob], None],
 ) -> bool:
     """Fetch the files of a failed or stopped job, e.g. a partial report.
 
     Returns:
         Whether everything was fetched.
     """
-    is_whole = True
+    is_whole, had = True, set[str]()
     absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
     for output in stored.outputs:
         path = Path(output.path)
         try:
-            if await download(agent, stored.id, output.place, path, retries, amount):
+            if await download(
+                agent, stored.id, output.place, path, retries, amount, overwrite=output.replaces
+            ):
+                had.add(output.path)
+                keep(stored.with_fetched(had))
                 say(Log(f"what it wrote until then is in {output.path}"))
                 await asyncio.to_thread(relocate, path, absolute, stored.target)
         except InputError as error:  # it is here

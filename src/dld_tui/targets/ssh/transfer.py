@@ -375,7 +375,14 @@ def _packs(files: Sequence[LocalFile]) -> Iterator[list[LocalFile]]:
 
 
 async def download(
-    agent: Agent, job: str, place: str, path: Path, retries: RetryPolicy, amount: Amount
+    agent: Agent,
+    job: str,
+    place: str,
+    path: Path,
+    retries: RetryPolicy,
+    amount: Amount,
+    *,
+    overwrite: bool = False,
 ) -> bool:
     """Bring a file that a job wrote to a path here, whole or not at all.
 
@@ -385,6 +392,7 @@ async def download(
         path: Where it shall be.
         retries: For lost connections.
         amount: Is kept up to date.
+        overwrite: See :class:`~dld_tui.core.files.writer.StagedFile`.
 
     Returns:
         Whether the job wrote this file.
@@ -396,7 +404,7 @@ async def download(
     """
     try:
         async with contextlib.AsyncExitStack() as stack:
-            incoming = _Incoming(path, stack)
+            incoming = _Incoming(path, stack, overwrite)
 
             async def attempt() -> None:
                 async with agent.stream(
@@ -416,8 +424,8 @@ async def download(
 class _Incoming:
     """A file on its way here; an attempt that was cut is taken up by the next."""
 
-    def __init__(self, path: Path, stack: contextlib.AsyncExitStack) -> None:
-        self._path = path
+    def __init__(self, path: Path, stack: contextlib.AsyncExitStack, overwrite: bool) -> None:
+        self._path, self._overwrite = path, overwrite
         self._stack = stack
         self._staged: StagedFile | None = None
         self._promised: tuple[int, str] = (0, "")
@@ -432,7 +440,9 @@ class _Incoming:
         if self._staged is None:
             self._promised = (size, sha256)
             amount.transfer(f"Fetching {self._path.name}", size)
-            self._staged = self._stack.enter_context(StagedFile(self._path, size))
+            self._staged = self._stack.enter_context(
+                StagedFile(self._path, size, overwrite=self._overwrite)
+            )
         elif self._promised != (size, sha256):
             raise ActivityError("the file changed on the target meanwhile", where=str(self._path))
         while self.done < size:

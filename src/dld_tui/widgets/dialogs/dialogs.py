@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.text import Text
@@ -47,6 +49,18 @@ class Dialog(Front, ModalScreen[T | None]):
     KEYS = "Esc close"
     WIDTH: ClassVar[int] = 72
     """Cells of text; less on narrow screens."""
+    NEEDS_TO_BE_SEEN: ClassVar[bool] = False
+    """Whether it only takes keys that were typed after it was drawn. Not so for what a key opens:
+    the keys behind that one are for it."""
+
+    def on_mount(self) -> None:
+        """Take note of when it is drawn."""
+        if self.NEEDS_TO_BE_SEEN:
+            self.seen_at = math.inf
+            self.call_after_refresh(self._note_seen)
+
+    def _note_seen(self) -> None:
+        self.seen_at = monotonic()
 
     def compose(self) -> ComposeResult:
         """Lay out the box."""
@@ -78,6 +92,7 @@ def _rows(text: str, width: int, style: str = "") -> list[list[Piece]]:
 class ErrorDialog(Dialog[None]):
     """What failed, on what, what to do next, and details that can be copied."""
 
+    NEEDS_TO_BE_SEEN = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "close", "close", show=False),
         Binding("y", "copy", "copy", show=False),
@@ -201,7 +216,16 @@ class ChoiceDialog(Dialog[str]):
         self.dismiss(value)
 
 
-class QuitDialog(ChoiceDialog):
+class QuestionDialog(ChoiceDialog):
+    """A question before something is lost for good. Its first answer is the one that loses nothing.
+
+    Keys that were typed before it was seen do not answer it.
+    """
+
+    NEEDS_TO_BE_SEEN = True
+
+
+class QuitDialog(QuestionDialog):
     """The question before the program ends."""
 
 
@@ -317,6 +341,7 @@ class SecretDialog(Dialog[str]):
 
     KEYS = "Enter accept  Esc cancel"
     TITLE_TEXT = "Secret"
+    NEEDS_TO_BE_SEEN = True
 
     def __init__(self, question: str) -> None:
         super().__init__()
@@ -546,13 +571,19 @@ class OpenPathDialog(Dialog[Path]):
 
     KEYS = "Tab complete  Enter accept  Esc close"
 
-    def __init__(self, title: str = "Open", value: str = "", placeholder: str = "") -> None:
+    def __init__(
+        self, title: str = "Open", value: str = "", placeholder: str = "", about: str = ""
+    ) -> None:
+        """Make the question; `about` is a line above the field."""
         super().__init__()
+        self.about = about
         self.TITLE_TEXT = title
         self.value = value
         self.placeholder = placeholder
 
     def body(self) -> Iterable[Widget]:
+        if self.about:
+            yield Rows([*_rows(self.about, self.text_width), []])
         placeholder = self.placeholder or "path of a model or a report"
         yield PathInput(self.value, placeholder, rows=10, always_lists=True)
 

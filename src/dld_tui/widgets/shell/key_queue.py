@@ -23,7 +23,7 @@ from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.page import Front, Page
 from dld_tui.widgets.tasks import GROUPS, Keys, RestOfTask
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class KeyQueue:
         if event.is_forwarded:  # it comes back from a widget
             return True
         self._last_came = monotonic()
+        if self._feeder is None and self._is_too_early(event):
+            return False
         if isinstance(event, events.MouseMove) or (
             isinstance(event, events.MouseEvent) and self._feeder is None
         ):
@@ -93,7 +95,7 @@ class KeyQueue:
             return True
         if isinstance(event, events.Key) and self._passes(event.key):
             self._waiting.clear()
-            return True
+            return not self._is_too_early(event)
         if self._lost or len(self._waiting) >= MOST:
             # The end of something typed must not run without its middle.
             self._lost += 1
@@ -136,6 +138,9 @@ class KeyQueue:
                         break
                     if not self._caught_up(self._waiting[0][0]):
                         continue
+                if self._is_too_early(self._waiting[0][0]):
+                    self._waiting.popleft()
+                    continue
                 self._released, _ = self._waiting.popleft()
                 self._moving = self._moved_by(self._released)
                 self._app.post_message(self._released)
@@ -149,6 +154,11 @@ class KeyQueue:
             self._say_lost()
             if self._waiting and not self._app._closing:
                 self._feeder = asyncio.create_task(self._feed(), name="keys")
+
+    def _is_too_early(self, event: Typed) -> bool:
+        """Return whether an event came before the question was drawn that it would answer."""
+        stack = self._app._screen_stack
+        return bool(stack) and isinstance(stack[-1], Front) and event.time < stack[-1].seen_at
 
     def _paint(self) -> None:
         """Paint what was put off, also of the page that a dialog is over."""

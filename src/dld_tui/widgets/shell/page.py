@@ -235,6 +235,9 @@ class Front(_Base):
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
 
+    seen_at: float = 0.0
+    """When it was drawn, on the clock of events, if keys that were typed before are not for it."""
+
     # --- commands, as those of widgets ----------------------------------------------------------
 
     SCOPE: ClassVar[str] = ""
@@ -418,6 +421,10 @@ class Page(Front, Screen[None]):
 
     def unsaved(self) -> list[str]:
         """Return what would be lost by closing, one line each."""
+        return []
+
+    def kept_when_discarded(self) -> list[str]:
+        """Return where that can be got back from, one line each; nothing where it cannot."""
         return []
 
     def save_then(self, done: Callable[[], None]) -> None:
@@ -607,6 +614,7 @@ class Host(Protocol):
         *,
         title: str = "",
         target: str | None = None,
+        replaces: Sequence[str] = (),
     ) -> None:
         """Run an activity on a target, this machine by default, and show its progress."""
 

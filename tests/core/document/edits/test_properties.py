@@ -104,7 +104,7 @@ def _check_files(
         _compare_with_diff(before, after, start, made, folder, about)
     runnable: bytes | str = made
     if pending:  # its data file is written when it is saved
-        save(document, folder / "after.onnx")
+        save(document, folder / "after.onnx", overwrite=True)
         runnable = str(folder / "after.onnx")
         document.history.mark_saved()
     if not prop.may_break and subject.refusal is None and isinstance(runnable, bytes):

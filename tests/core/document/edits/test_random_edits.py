@@ -116,7 +116,7 @@ def test_any_sequence_of_edits(tmp_path: Path, data: st.DataObject, text: str, c
         assert bytes_of(document) == state
 
     saved = tmp_path / "saved.onnx"
-    save(document, saved)
+    save(document, saved, overwrite=True)
     onnx.load(saved, load_external_data=False)
     fresh = Document.open(saved)
     check_indexes(document, fresh)

@@ -59,7 +59,7 @@ def document(tmp_path: Path) -> Document:
 
 
 def saved(found: Extraction, folder: Path) -> onnx.ModelProto:
-    save(found.document, folder / "part.onnx")
+    save(found.document, folder / "part.onnx", overwrite=True)
     model = onnx.load(folder / "part.onnx")
     onnx.checker.check_model(model, full_check=True)
     return model
@@ -199,7 +199,7 @@ def test_payloads_are_streamed_and_the_first_document_is_untouched(tmp_path: Pat
     document = Document.open(path)
     before = bytes_of(document)
     found = extract_nodes(document, nodes_at(document.main, ["second"]))
-    save(found.document, tmp_path / "part.onnx")
+    save(found.document, tmp_path / "part.onnx", overwrite=True)
     found.document.close()
     part = onnx.load(tmp_path / "part.onnx")
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)

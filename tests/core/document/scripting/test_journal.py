@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import onnx
@@ -16,6 +18,7 @@ from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.scripting.journal import (
     crash_journals,
     discard_journal,
+    discarded_journals,
     journal_dir,
     standing_edits,
     sweep_journals,
@@ -79,6 +82,7 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     assert restored == run.stdout
     discard_journal(left)
     assert [found for found in crash_journals(path) if found.journal == left.journal] == []
+    assert left.lines in [found.lines for found in discarded_journals(path)]
     document.close()
 
 
@@ -126,8 +130,28 @@ def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) ->
     save(document)
     assert list(journal_dir().iterdir()) == []
     document.apply("rename_node", scope=[], node="other", name="again")
+    document.undo()
     document.close()
     assert list(journal_dir().iterdir()) == []
+
+
+def test_edits_that_are_thrown_away_are_kept_for_a_week(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    with closing(Document.open(path, journaled=True)) as document:
+        document.apply("rename_node", scope=[], node="first", name="other")
+        document.apply("rename_node", scope=[], node="other", name="again")
+    assert crash_journals(path) == []
+    (kept,) = discarded_journals(path)
+    assert kept.matches
+    with closing(Document.open(path)) as document:
+        assert not replay(document, kept.lines).refused
+        assert document.main.nodes[0].name == "again"
+    sweep_journals()
+    assert discarded_journals(path) == [kept]
+    week_ago = time.time() - 7.1 * 86_400
+    os.utime(kept.journal, (week_ago, week_ago))
+    sweep_journals()
+    assert discarded_journals(path) == []
 
 
 SAVED_AND_KILLED = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.errors import SaveError
 from dld_tui.core.tensorrt.plan.file_set import write_trex
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.plans import write_layers, write_profile
@@ -32,7 +32,7 @@ def test_what_was_read_is_written_as_it_was(tmp_path: Path) -> None:
     assert (again.timing, again.device, again.metadata) == (
         plan.timing, plan.device, plan.metadata
     )  # fmt: skip
-    with pytest.raises(UsageError, match="the file exists"):
+    with pytest.raises(SaveError, match="the file exists"):
         write_trex(plan, tmp_path / "copy")
     write_trex(plan, tmp_path / "copy", overwrite=True)
     write_trex(plan, tmp_path / "new" / "folder" / "copy")

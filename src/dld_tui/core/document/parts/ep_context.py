@@ -143,8 +143,16 @@ def extract_context(document: Document, name: str, target: Path) -> EpContext:
     return candidates[0]
 
 
-def write_context(document: Document, context: EpContext, target: Path) -> None:
+def write_context(
+    document: Document, context: EpContext, target: Path, *, overwrite: bool = False
+) -> None:
     """Write the compiled result that a node holds, or refers to, to a file.
+
+    Args:
+        document: The document.
+        context: The node, and what is known of it.
+        target: The file.
+        overwrite: See :class:`~dld_tui.core.files.writer.StagedFile`.
 
     Raises:
         InputError: It holds nothing, or the file that it names is not there.
@@ -158,7 +166,7 @@ def write_context(document: Document, context: EpContext, target: Path) -> None:
             else "the node holds nothing: it uses what another one has",
             where=str(document.path),
         )
-    write_pieces(target, [content])
+    write_pieces(target, [content], overwrite=overwrite)
 
 
 def _text(node: Node, name: str) -> str:

@@ -4,7 +4,7 @@ One JSON object a line. The first line names the file and how it was when the jo
 each edit with its arguments, and ``{"undo": true}`` and ``{"redo": true}``. ``{"saved": {...}}``
 says what the file becomes by the save that follows: once it is that, the lines before are in it.
 A journal belongs to one running program, which holds a lock on it; one that nobody holds is left
-from a crash.
+from a crash. One whose edits were thrown away gets another ending, and is kept for a week.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from dld_tui.core.settings.paths import ensure, state_dir
 
 SYNC_SECONDS = 1.0
 """A line reaches the kernel at once and the disk within this time."""
+DISCARDED_DAYS = 7
+"""So long discarded edits are kept."""
 _FORMAT = 1
+_DISCARDED = ".discarded"
 
 
 def journal_dir() -> Path:
@@ -114,12 +117,15 @@ class Journal:
 
     def restart(self, model: Path) -> None:
         """Forget all lines: the document has just been saved to `model`."""
-        self.close()
+        self._end(keep=False)
         self._model = model
         self._error, self._broken = None, False
 
     def close(self) -> None:
-        """Remove the journal: everything is saved, or the user threw the edits away."""
+        """Remove the journal; edits that the user threw away are kept for a week."""
+        self._end(keep=True)
+
+    def _end(self, *, keep: bool) -> None:
         if self._file is None:
             return
         self._closed.set()
@@ -129,7 +135,10 @@ class Journal:
         with suppress(OSError):  # it writes what a full disk did not take
             self._file.close()
         if self._path is not None:
-            self._path.unlink(missing_ok=True)
+            if keep and _holds_edits(self._path):
+                _put_aside(self._path)
+            else:
+                self._path.unlink(missing_ok=True)
         self._file = self._path = self._thread = None
 
     def _begin(self) -> None:
@@ -165,22 +174,53 @@ class Journal:
 
 def crash_journals(model: Path) -> list[CrashJournal]:
     """Return journals of this model that no running program holds, the newest first."""
-    journals = []
-    for path in sorted(journal_dir().glob(f"{_stem(model)}-*.jsonl")):
-        journal = _read(path, model)
-        if journal is not None:
-            journals.append(journal)
+    return _journals(model, ".jsonl")
+
+
+def discarded_journals(model: Path) -> list[CrashJournal]:
+    """Return journals of this model whose edits were thrown away, the newest first."""
+    return _journals(model, _DISCARDED)
+
+
+def _journals(model: Path, ending: str) -> list[CrashJournal]:
+    read = (_read(path, model) for path in journal_dir().glob(f"{_stem(model)}-*{ending}"))
+    journals = [journal for journal in read if journal is not None]
     return sorted(journals, key=lambda journal: journal.written, reverse=True)
 
 
-def discard_journal(journal: CrashJournal) -> None:
-    """Remove a journal that has been replayed or is not wanted."""
+def forget_journal(journal: CrashJournal) -> None:
+    """Remove a journal that has been replayed."""
     journal.journal.unlink(missing_ok=True)
     sweep()
 
 
+def discard_journal(journal: CrashJournal) -> None:
+    """Offer a journal no more; it is kept for a week, see :func:`discarded_journals`."""
+    _put_aside(journal.journal)
+
+
+def _put_aside(path: Path) -> None:
+    with suppress(OSError):  # as a full disk, it is no reason to stop
+        os.utime(path)  # the week begins now
+        path.rename(path.with_suffix(_DISCARDED))
+
+
+def _holds_edits(path: Path) -> bool:
+    with suppress(OSError):
+        return bool(standing_edits(_unsaved(_entries(path.read_text("utf-8", "replace")))[1]))
+    return False
+
+
 def sweep_journals() -> None:
-    """Remove the journals of programs that are gone which hold no edit that a file lacks."""
+    """Remove the journals of programs that are gone which hold no edit that a file lacks.
+
+    Also those that were discarded more than a week ago.
+    """
+    oldest = time.time() - DISCARDED_DAYS * 86_400
+    for path in journal_dir().glob(f"*{_DISCARDED}"):
+        with suppress(OSError):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
     for path in journal_dir().glob("*.jsonl"):
         with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else its program is alive

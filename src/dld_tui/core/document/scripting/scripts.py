@@ -21,9 +21,9 @@ from dld_tui.core.document.scripting.arguments import (
     entry_of,
     parse_line,
 )
-from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.blobs import Blob
-from dld_tui.core.files.source import Source
+from dld_tui.core.files.source import Source, input_error, texts_in
 from dld_tui.core.files.writer import write_pieces, write_text
 from dld_tui.core.types import JSON
 
@@ -129,11 +129,12 @@ def replay(
             transaction = replay_entry(document, located)
             if relocation is not None:
                 relocation.followed(entry, transaction)
-        except EditError as error:
+        except DldError as error:
             result.refused.append((number, str(error)))
         except Exception as error:  # noqa: BLE001 - a seam: the other lines are still made
-            why = f"it failed unexpectedly, which is a bug in dld: {type(error).__name__}: {error}"
-            result.refused.append((number, why))
+            bug = f"it failed unexpectedly, which is a bug in dld: {type(error).__name__}: {error}"
+            known = input_error(error, texts_in(entry))
+            result.refused.append((number, bug if known is None else str(known)))
         else:
             result.applied += 1
             result.relocated += ((number, move) for move in moved)
@@ -163,11 +164,16 @@ DATA_SUFFIX = ".data"
 """Behind the name of a script: the folder of its payloads."""
 
 
-def export_script(document: Document, path: Path) -> int:
+def export_script(document: Document, path: Path, *, overwrite: bool = False) -> int:
     """Write the edits that were made since a document was opened; return how many they are.
 
     Edits that were taken back are left out. The first line names the model's file, if that is still
     the model that the edits were made on.
+
+    Args:
+        document: The document.
+        path: The script.
+        overwrite: See :class:`~dld_tui.core.files.writer.StagedFile`.
 
     Raises:
         InputError: The payload of an edit cannot be read.
@@ -181,7 +187,7 @@ def export_script(document: Document, path: Path) -> int:
             base = _base(document, path)
             kept = kept if base is None else {**kept, MADE_ON: base}
         lines.append(json.dumps(kept))
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    write_text(path, "".join(f"{line}\n" for line in lines), overwrite=overwrite)
     return len(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 import zlib
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from dld_tui.core.errors import CorruptFileError, InputError, UsageError
+from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
@@ -209,10 +208,9 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
 
     Args:
         prefix: ``DIR/NAME``; the folder is created.
-        overwrite: False refuses if one of the files exists.
+        overwrite: As of :class:`~dld_tui.core.files.writer.StagedFile`.
 
     Raises:
-        UsageError: One of the files exists and may not be replaced.
         InputError: A file that the plan was read from is missing.
         SaveError: A file cannot be written; existing ones are unchanged.
     """
@@ -229,8 +227,6 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
         path = paths[role]
         if not text:
             continue
-        if not overwrite and os.path.lexists(path):
-            raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
         outputs.append(Output(path, [text.encode()], overwrite))
     with save_errors(prefix.parent):
         prefix.parent.mkdir(parents=True, exist_ok=True)

@@ -296,7 +296,7 @@ def write_page(
     mapping: Mapping[int, LayerNodes],
     path: Path,
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
 ) -> list[str]:
     """Write the page of an engine in one step and return remarks on the writing.
 

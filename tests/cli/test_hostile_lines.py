@@ -1,0 +1,109 @@
+"""Hostile words in place of names and values: each command answers with one line, never a bug."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from dld_tui.cli.group import dld as group
+from tests.support import models
+from tests.support.cli import Dld
+
+_NOT_HERE = {"demo", "selftest", "doctor", "completion", "target", "tool", "worker", "run"}
+"""They take no files, reach other machines, or take long."""
+WORDS = {
+    "brackets": "(" * 60_000,
+    "not UTF-8": os.fsdecode(b"n\xff\xfe.onnx"),
+    "half a pair": "\ud83d",
+    "NUL": "a\0b",
+    "long name": "x" * 300,
+    "long path": "y/" * 3000,
+    "folder": "folder",
+    "loop of links": "loop",
+    "below a file": "file/below",
+    "huge number": "9" * 400,
+    "empty": "",
+    "json": "[[[[" * 3000,
+}
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of all commands below one."""
+    if not isinstance(command, click.Group):
+        yield words
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name) if name not in _NOT_HERE else None
+        if found is not None:
+            yield from commands(found, (*words, name))
+
+
+def found(words: tuple[str, ...]) -> click.Command:
+    command: click.Command = group
+    for word in words:
+        assert isinstance(command, click.Group)
+        below = command.get_command(click.Context(command), word)
+        assert below is not None
+        command = below
+    return command
+
+
+def needed(command: click.Command, but: click.Parameter | None = None) -> list[str]:
+    """Return the options that a command cannot do without."""
+    options = [p for p in command.params if isinstance(p, click.Option) and p.required]
+    return [word for p in options if p is not but for word in (p.opts[0], "out.x")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("folder").mkdir()
+    Path("file").write_text("x")
+    return models.write(tmp_path, models.CHAIN, "m.onnx")
+
+
+def judge(dld: Dld, line: list[str]) -> None:
+    outcome = dld(*line)
+    shown = [word[:30] for word in line]
+    for sign in ("unexpected", "this is a bug", "Traceback"):
+        assert sign not in outcome.err, (shown, outcome.err[-2000:])
+    assert outcome.status in (0, 1, 2, 3, 4, 5), shown
+
+
+COMMANDS = list(commands(group))
+
+
+def judge_names(dld: Dld, words: tuple[str, ...], hostile: Iterable[str]) -> None:
+    command = found(words)
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    for word in hostile:
+        judge(dld, [*words, *(word for _ in arguments), *needed(command)])
+
+
+@pytest.mark.parametrize(("number", "words"), enumerate(COMMANDS))
+def test_some_hostile_names(dld: Dld, place: Path, number: int, words: tuple[str, ...]) -> None:
+    judge_names(dld, words, list(WORDS.values())[number % 4 :: 4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_all_hostile_names(dld: Dld, place: Path, words: tuple[str, ...]) -> None:
+    judge_names(dld, words, WORDS.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_hostile_values(dld: Dld, place: Path, words: tuple[str, ...]) -> None:
+    command = found(words)
+    arguments = [str(place) for p in command.params if isinstance(p, click.Argument)]
+    for number, option in enumerate(command.params):
+        if not isinstance(option, click.Option) or option.is_flag:
+            continue
+        word = list(WORDS.values())[number % len(WORDS)]
+        judge(dld, [*words, *arguments, option.opts[0], word, *needed(command, option)])
