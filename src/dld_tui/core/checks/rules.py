@@ -538,7 +538,7 @@ def _check_value_types(
             dims = value.dims if value is not None and not value.container else None
             if list_name != "value_info":
                 _check_declared(findings, state, name, list_name, record, kind is None)
-            _check_dims(findings, state, name, dims)
+            _check_dims(findings, state, name, dims, record)
             declared.append((_SOURCES[list_name], kind or "", dims))
     for proto in records.get("initializer", ()):
         declared.append(
@@ -588,9 +588,11 @@ def _check_declared(
     )
 
 
-def _check_dims(findings: list[Finding], state: ScopeState, name: str, dims: Dims | None) -> None:
+def _check_dims(
+    findings: list[Finding], state: ScopeState, name: str, dims: Dims | None, record: Any
+) -> None:
     sizes = [dim for dim in dims or () if isinstance(dim, int)]
-    if any(dim < 0 for dim in sizes):
+    if None in (dims or ()) and any(d.dim_value < 0 for d in record.type.tensor_type.shape.dim):
         text = f"Value {name_of(name)} has a negative dimension"
         findings.append(make_finding("negative-dimension", text, state.scope, value=name))
         return

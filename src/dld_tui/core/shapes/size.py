@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.document.types.value_types import dim_of
 
 if TYPE_CHECKING:
     import onnx
@@ -273,14 +274,11 @@ def size_of(dim: onnx.TensorShapeProto.Dimension | int | str | None) -> Size:
 
     A negative size and an empty name are unknown, as onnx and ONNX Runtime take them; 0 is 0.
     """
-    if isinstance(dim, (int, np.integer)):
-        return int(dim) if dim >= 0 else UNKNOWN
-    if dim is None or isinstance(dim, str):
-        return symbol(dim) if dim else UNKNOWN
-    kind = dim.WhichOneof("value")
-    if kind == "dim_value":
-        return dim.dim_value if dim.dim_value >= 0 else UNKNOWN
-    return symbol(dim.dim_param) if kind == "dim_param" and dim.dim_param else UNKNOWN
+    if dim is not None and not isinstance(dim, (int, str)):
+        dim = dim_of(dim)
+    if isinstance(dim, int):
+        return dim if dim >= 0 else UNKNOWN
+    return symbol(dim) if dim else UNKNOWN
 
 
 def is_known(size: Size) -> bool:

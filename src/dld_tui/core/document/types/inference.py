@@ -66,6 +66,8 @@ TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProt
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _GENERATED = re.compile(r"unk__(\d+)")
 """What onnx calls dimensions that it does not know."""
+_NEGATIVE = b"\xff" * 8 + b"\x01"
+"""How small negative numbers end in a file."""
 _MOST_TOLD = 4
 """The most rounds in which a runtime infers more types from those before."""
 _MOST_CONFLICTS = 8
@@ -116,11 +118,14 @@ def infer(
 
     Args:
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
-            lacks, labels as names of its nodes, and loses declared shapes that are wrong.
+            lacks, labels as names of its nodes, and loses declared shapes that are wrong, and
+            dimensions that are negative.
         before: What an earlier inference found, where the model comes from there.
         extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
     own_names = _declared_names(model.graph) if before is None else before.own_names
+    if before is None:
+        _forget_negative(model)
     inference = _infer(model, before)
     _name_reshaped(inference.model.graph, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
@@ -135,6 +140,24 @@ def infer(
         _name_reshaped(inference.model.graph, own_names)
     inference.own_names = own_names
     return inference
+
+
+def _forget_negative(model: onnx.ModelProto) -> None:
+    """Take negative dimensions away: they are not known, and onnx would compute with them."""
+    if _NEGATIVE not in model.SerializeToString():
+        return
+    for _, body in bodies(model):
+        for info in (*body.input, *body.value_info, *body.output):
+            if isinstance(info, onnx.ValueInfoProto):
+                for dim in _shape_dims(info.type):
+                    if dim.dim_value < 0:
+                        dim.Clear()
+
+
+def _shape_dims(kind: onnx.TypeProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
+    while (field := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        kind = getattr(kind, str(field)).elem_type
+    return getattr(kind, str(field)).shape.dim if field and field.endswith("tensor_type") else ()
 
 
 def import_known_domains(model: onnx.ModelProto) -> None:

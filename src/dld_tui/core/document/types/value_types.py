@@ -138,15 +138,22 @@ def value_type_of(proto: onnx.TypeProto) -> ValueType | None:
     return ValueType(None, None, "opaque")
 
 
+def dim_of(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    """Return a declared dimension: a size, a name, or None where it says neither.
+
+    A negative size is none, as onnx and ONNX Runtime take it; 0 is 0.
+    """
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return text_of(dim.dim_param) or None
+
+
 def _tensor_type(
     proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, container: str
 ) -> ValueType:
     dims: Dims | None = None
     if proto.HasField("shape"):
-        dims = tuple(
-            dim.dim_value if dim.HasField("dim_value") else (text_of(dim.dim_param) or None)
-            for dim in proto.shape.dim
-        )
+        dims = tuple(map(dim_of, proto.shape.dim))
     return ValueType(dtype_name(proto.elem_type) if proto.elem_type else None, dims, container)
 
 
