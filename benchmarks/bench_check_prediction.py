@@ -3,7 +3,8 @@
 Over the one-operator models of the onnx package, folders of models, and seeded mutations of real
 models and of one-operator models that run: each is loaded by ONNX Runtime in a child process, and
 run where its shapes are known. Each part is printed when it ends.
-What it refuses must have an error of ours, what it loads and runs none.
+What it refuses must have an error of ours, what it runs none. Where it only lacks a kernel for the
+types (CPU), the warning ``no-kernel`` is what counts.
 """
 
 from __future__ import annotations
@@ -172,8 +173,8 @@ def main(argv: list[str]) -> int:
                 found = ours.ask(ask="ours", path=str(write(case, folder)))
                 outcome = _outcome(case, verdict, found)
                 counts[case.group][outcome] += 1
-                if outcome in ("missed", "false", "ours crash"):
-                    said = found.get("errors") or found
+                if outcome in ("missed", "false", "kernel missed", "kernel false", "ours crash"):
+                    said = found.get("errors") or found.get("kernels") or found
                     place = f"{outcome}: {case.group}: {case.name}"
                     print(f"{place}\n    {verdict}\n    {said}", flush=True)
                     if options.keep:
@@ -189,20 +190,22 @@ def main(argv: list[str]) -> int:
 def _outcome(case: Case, verdict: dict[str, Any], found: dict[str, Any]) -> str:
     if "errors" not in found:
         return "ours " + str(found["verdict"])
-    has_error = bool(found["errors"])
+    has_error, lacks_kernel = bool(found["errors"]), bool(found.get("kernels"))
     if verdict["verdict"] in ("crash", "time", "machine"):
         return f"runtime {verdict['verdict']}"
     if verdict["verdict"] == "ok":
         if has_error and not verdict.get("ran"):
             return "not run"  # it cannot be fed here: nobody knows
-        return "false" if has_error else "right"
+        return "false" if has_error else "kernel false" if lacks_kernel else "right"
+    if verdict["verdict"] == "kernel":
+        return "kernel told" if has_error or lacks_kernel else "kernel missed"
     if verdict["verdict"] == "run" and not case.known and not has_error:
         return "right"  # the shapes that it fails with are not in the model
     return "told" if has_error else "missed"
 
 
 _HEADS = (
-    "right", "false", "told", "missed",
+    "right", "false", "told", "missed", "kernel told", "kernel missed", "kernel false",
     "runtime crash", "runtime time", "runtime machine", "not run", "ours crash", "ours time",
 )  # fmt: skip
 
@@ -226,6 +229,10 @@ def _show(counts: dict[str, Counter[str]]) -> int:
     share = 100 * total["missed"] / max(refused, 1)
     table.add("refused without an error", share, unit="%", bound=100 * MOST_MISSED, rule="1 %")
     table.add("run with an error", total["false"], unit="", bound=0, rule="0")
+    kernels = total["kernel told"] + total["kernel missed"]
+    share = 100 * total["kernel missed"] / max(kernels, 1)
+    table.add("no kernel, not told", share, unit="%", bound=100 * MOST_MISSED, rule="1 %")
+    table.add("kernel said to lack", total["kernel false"], unit="", bound=0, rule="0")
     return table.finish()
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from dld_tui.core.events import Event, Finished
 
 
 def runtime_verdict(path: str, feeds: str | None) -> dict[str, Any]:
-    """Load and run a model: ``ok``, ``load`` or ``run``, and what was said."""
+    """Load and run a model: ``ok``, ``load``, ``run`` or ``kernel``, and what was said."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -69,6 +68,8 @@ def _refused(stage: str, error: Exception) -> dict[str, Any]:
     text = str(error)[:1000]
     if "language-pack" in text:
         stage = "machine"  # which lacks a locale: not the model's fault
+    elif kind == "NotImplemented" or "NOT_IMPLEMENTED" in text:
+        stage = "kernel"
     return {"verdict": stage, "text": f"{kind}: {text}"}
 
 
@@ -97,7 +98,7 @@ def our_errors(path: str) -> dict[str, Any]:
         document.close()
     return {
         "errors": [[f.rule, f.message] for f in found if f.level == "error"],
-        "answer": asdict(asked.runtime),
+        "kernels": [[f.rule, f.message] for f in found if f.rule == "no-kernel"],
     }
 
 

@@ -10,19 +10,19 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "dld_tui"
 WRITERS = {"core/files/writer.py"}
 ELSEWHERE = {
     # A process's own temporary folder: nobody else reads it, and it goes with the process.
-    "activities/check_full.py": "the view of a model",
     "backends/conversion/verification.py": "the view of a model",
     "backends/model_checkers.py": "what a child process answers",
     "backends/onnxruntime/tensors.py": "the view of a model",
+    "backends/onnxruntime/verdict.py": "parts of the view of a model",
     "backends/conversion/quantization.py": "how far a child process is",
     "backends/tensorrt/library.py": "what a child process answers",
     "backends/tensorrt/profiling.py": "files for the reader of engine plans",
     "cli/models/inference.py": "a snapshot for a child process",
     "core/document/edits/model_swap.py": "the payloads of a conversion",
+    "core/document/locations.py": "labels in the view of a model",
     "core/files/model_set.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
-    "backends/tensorrt/log.py": "the log of a build, followed while it is written",
     "core/trials.py": "a line a trial; one that is damaged is left out",
     "core/tune/journal.py": "a line is added to a journal",
     "core/document/scripting/journal.py": "a line an edit, so that a crash loses none",

@@ -341,8 +341,10 @@ def finding_of(fault: Fault, labels: Labels, place: tuple[Place, int] | None) ->
         how = "whatever the inputs" if fault.is_certain else f"with {', '.join(fault.inputs)}"
         text = f"{runtime} cannot run it {how}: {told}"
         return ToolFinding(level, RUN, labels.located(text, place))
-    rule = KERNEL if fault.kind == "NotImplemented" else LOAD
-    return ToolFinding("error", rule, labels.located(f"{runtime} refuses it: {told}", place))
+    located = labels.located(f"{runtime} refuses it: {told}", place)
+    if fault.kind == "NotImplemented":
+        return ToolFinding("warning", KERNEL, located)
+    return ToolFinding("error", LOAD, located)
 
 
 def place_of(text: str, model: onnx.ModelProto, labels: Labels) -> tuple[Place, int] | None:
