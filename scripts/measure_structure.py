@@ -172,7 +172,8 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
     notes = [
         key
         for key, names in fields.items()
-        if names & {"text", "message", "remark"} and names & {"level", "kind"}
+        if names & {"text", "message", "remark", "hazard"}
+        and ("level" in names or key[1] == "Note")
     ]
     peaks = [
         key
@@ -196,13 +197,19 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         for _, node in nodes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _decides_overwriting(node)
     ]
+    names_of_edits = {
+        node.name
+        for module, node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and module.startswith(f"{PACKAGE}.core.document.edits.")
+        and not node.name.startswith("_")
+    }
     edits = [
         call
         for _, call in calls
-        if _called(call) in ("edit", "apply")
-        and call.args
+        if call.args
         and isinstance(call.args[0], ast.Constant)
-        and isinstance(call.args[0].value, str)
+        and call.args[0].value in names_of_edits
     ]
     options = [call for _, call in calls if ast.unparse(call.func) == "click.option"]
     found = places(source)
@@ -216,7 +223,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         ("modules that name `Reshape`", str(len(reshapes))),
         ("classes of journals", str(len(journals))),
         ("functions that decide about overwriting", str(len(overwrites))),
-        ('edits by name, `edit("…", …)`', str(len(edits))),
+        ('edits by name, such as `edit("set_attribute", …)`', str(len(edits))),
         ("options written by hand", str(len(options))),
     ]
 

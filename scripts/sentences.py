@@ -43,6 +43,7 @@ READERS = {
     "core.document.locations": "onnx's inference and checker",
     "core.files.log_text": "logs of containers",
     "core.files.recognise": "file formats",
+    "core.files.source": "Python",
     "core.machine.jetson": "nvpmodel",
     "core.operators.schema": "documentation of operators",
     "core.report.formats.trtexec_files": "trtexec",

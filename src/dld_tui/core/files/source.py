@@ -21,6 +21,9 @@ from dld_tui.core.errors import FileChangedError, InputError
 if TYPE_CHECKING:
     from mmap import mmap
 
+_NULL_BYTE = "null byte"
+"""In what Python says of a path with one."""
+
 _READ_SLICE = 1 << 30
 """Linux reads at most 2 GiB - 4 KiB a call."""
 _HUGE = 4 << 20
@@ -252,7 +255,7 @@ def input_error(error: BaseException, texts: Iterable[str]) -> InputError | None
             "the name is not UTF-8, which a library needs here", where=odd,
             hint="Rename the file, or make a link to it with another name",
         )  # fmt: skip
-    if isinstance(error, ValueError) and "null byte" in str(error):
+    if isinstance(error, ValueError) and _NULL_BYTE in str(error):
         return InputError("a name holds a NUL byte", hint="Give another name")
     return None
 
