@@ -238,3 +238,14 @@ def test_a_run_without_end_is_told_in_time(tmp_path: Path) -> None:
     assert result.runtime.loaded is True
     assert result.runtime.ran is None
     assert "no answer" in result.runtime.reason
+
+
+def test_a_model_that_nothing_can_be_fed_to_is_not_run(tmp_path: Path) -> None:
+    text = HEAD + "g (seq(float[2]) s) => (y) { y = SequenceLength(s) }"
+    answer = asked(models.write(tmp_path, text), run_it=True).runtime
+    assert answer is not None
+    assert (answer.loaded, answer.ran, answer.reason) == (
+        True,
+        None,
+        "run: an input is not a tensor",
+    )

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.locations import bodies, node_at, scope_at
+from dld_tui.core.document.locations import bodies, node_at, place_of, scope_at
 from dld_tui.core.document.transactions import Splice, Transaction
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
@@ -19,6 +19,7 @@ def test_the_place_of_every_graph_leads_to_its_scope(text: str) -> None:
     for place, body in bodies(models.parse(text)):
         scope = scope_at(document, place)
         assert scope is not None
+        assert place_of(scope) == place
         assert [node.op_type for node in scope.nodes] == [node.op_type for node in body.node]
         found[scope.path] = place
 

@@ -12,8 +12,14 @@ from pathlib import Path
 
 import onnx
 
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, time_limit
-from dld_tui.backends.onnxruntime.verdict import Fault, finding_of, place_of
+from dld_tui.backends.onnxruntime.session import Session, time_limit
+from dld_tui.backends.onnxruntime.verdict import (
+    Fault,
+    external_bytes,
+    finding_of,
+    place_of,
+    settings_to_load,
+)
 from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import (
@@ -98,15 +104,14 @@ def _runtime_faults(document: Document) -> list[ToolFinding]:
     )
     try:
         labels = Labels.of_file(view, repeated=True)
-        settings = SessionSettings(quiet=True, config={"session.disable_prepacking": "1"})
+        model = onnx.ModelProto.FromString(view.read_bytes())
         with time_limit(time.monotonic() + _LIMIT_S):
-            Session(view, settings)
+            Session(view, settings_to_load(external_bytes(model)))
     except (TimeLimitError, UnavailableError):
         return []
     except DldError as error:
         cause = error.__cause__ or error
         fault = Fault("load", type(cause).__name__, str(cause))
-        model = onnx.ModelProto.FromString(view.read_bytes())
         place = place_of(fault.text, model, labels)
         return [finding_of(fault, labels, place)]
     finally:

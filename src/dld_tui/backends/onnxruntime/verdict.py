@@ -32,6 +32,7 @@ from dld_tui.backends.onnxruntime.runtime import (
     providers,
     version,
 )
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings, session_options
 from dld_tui.core.checks.findings import (
     CRASH,
     KERNEL,
@@ -45,20 +46,22 @@ from dld_tui.core.child import (
     CrashError,
     LimitError,
     Limits,
+    RefusedError,
     compute,
     free_memory,
     says_no_memory,
 )
 from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of
-from dld_tui.core.errors import ActivityError, UnavailableError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import dense_tensors, is_external, payload_length
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.native import MOST_NODES, call_size, expansion
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.inputs.guess import Guess
-    from dld_tui.core.inputs.shapes import AnyArray
+    from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 
 _NOT_ASKED = ("Tensorrt", "NvTensorRTRTX", "Azure")
 """Providers that build an engine for minutes, or ask a server."""
@@ -70,8 +73,8 @@ _MOST_ROUNDS = 8
 """Errors that are looked for."""
 _PROBE_S = 10.0
 """Time limit of a probe of the bisection."""
-_BATCH = 3
-"""The size of a batch that is tried besides the guessed one."""
+_BATCH, _OTHER = 3, 7
+"""Sizes of a batch, and of all dimensions with names, that are tried besides the guessed ones."""
 
 
 @dataclass
@@ -149,6 +152,25 @@ def asked_providers() -> list[str]:
     return [name for name in providers() if name not in _NOT_ASKED]
 
 
+def external_bytes(model: onnx.ModelProto) -> int:
+    """Return how many bytes the tensors of a model have in data files."""
+    tensors = (tensor for tensor in dense_tensors(model) if is_external(tensor))
+    return sum(payload_length(tensor) or 0 for tensor in tensors)
+
+
+def settings_to_load(weight_bytes: int) -> SessionSettings:
+    """Return the default settings; for large weights those with which nothing copies them."""
+    if weight_bytes <= _LARGE:
+        return SessionSettings(providers=tuple(asked_providers()), quiet=True)
+    return SessionSettings(
+        quiet=True,
+        optimization_level="basic",
+        left_out=("ConstantFolding",),
+        memory_pattern=False,  # it reserves the size of all weights
+        config={"session.disable_prepacking": "1"},
+    )
+
+
 class _Asking:
     """One model that is asked about."""
 
@@ -160,8 +182,7 @@ class _Asking:
         self._limit_s = limit_s
         self.part = view.with_name(f"{view.name}.part")
         self._model = onnx.ModelProto.FromString(view.read_bytes())
-        weights = (t for t in dense_tensors(self._model) if is_external(t))
-        self._weight_bytes = sum(payload_length(tensor) or 0 for tensor in weights)
+        self._weight_bytes = external_bytes(self._model)
         self.reason = ""
         """Why there is no answer, if so."""
         self.has_loaded: bool | None = None
@@ -182,22 +203,20 @@ class _Asking:
         if end.is_good and (repeated := self._with_repeated_names()) is not None:
             self.part.write_bytes(repeated.SerializeToString())
             end = yield from self._attempt(self.part, LOAD, self._limit_s / 2)
-        self.has_loaded = end.is_good
-        path = self._view
+        self.has_loaded = None if end.rule == LIMIT and end.ended else end.is_good
         for number in range(_MOST_ROUNDS):
             if end.is_good or self._is_over:
                 break
-            place = yield from self._node_of(end, path)
+            place = yield from self._node_of(end)
             if place is None and (number or end.rule == LIMIT):
                 if not number:
-                    self.has_loaded, self.reason = None, end.ended
+                    self.reason = end.ended
                 break  # else it is about what is left of the model, and not about the model
             findings.append(self._finding(end, place))
             if place is None or not self._take_away(place):
                 break
-            path = self.part
-            path.write_bytes(self._model.SerializeToString())
-            end = yield from self._attempt(path, LOAD, _PROBE_S)
+            self.part.write_bytes(self._model.SerializeToString())
+            end = yield from self._attempt(self.part, LOAD, _PROBE_S)
         return findings
 
     def run(self) -> Generator[float, None, list[ToolFinding]]:
@@ -233,7 +252,7 @@ class _Asking:
         yield time.monotonic() - self._began
         limit_s = max(min(limit_s, self._end - time.monotonic()), 0.1)
         memory = (free_memory() or _LARGE) // 2 + _MAPPED * self._weight_bytes
-        question = partial(_answer, path, is_large=self._weight_bytes > _LARGE, run=rule == RUN)
+        question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
         try:
             data = json.loads(compute(question, Limits(limit_s, memory)))
         except LimitError as error:
@@ -242,6 +261,8 @@ class _Asking:
             return _End(ended=f"no answer after {limit_s:.0f} s", rule=LIMIT)
         except CrashError as error:
             return _End(ended=f"the process ended ({error})")
+        except RefusedError as error:
+            return _End(ended=visible(str(error)), rule=LIMIT)
         return _End(Fault(**data) if data else None)
 
     # --- which node it is -----------------------------------------------------------------------
@@ -254,7 +275,7 @@ class _Asking:
         text = f"ONNX Runtime {version()}: {end.ended}"
         return ToolFinding(level, end.rule, self._labels.located(text, place))
 
-    def _node_of(self, end: _End, path: Path) -> Generator[float, None, tuple[Place, int] | None]:
+    def _node_of(self, end: _End) -> Generator[float, None, tuple[Place, int] | None]:
         """Return the node that an attempt failed at; None where it is none."""
         if end.fault is not None:
             named = place_of(end.fault.text, self._model, self._labels)
@@ -457,13 +478,14 @@ def _add_outputs(graph: onnx.GraphProto) -> None:
 # --- in the fork --------------------------------------------------------------------------------
 
 
-def _answer(path: Path, *, is_large: bool, run: bool) -> bytes:
+def _answer(path: Path, settings: SessionSettings, run: bool) -> bytes:
     """Return the fault of a model as JSON, or null.
 
     Raises:
         MemoryError: ONNX Runtime got no more memory.
+        ActivityError: No inputs can be guessed.
     """
-    fault = _load_fault(path, is_large) or (_run_fault(path) if run else None)
+    fault = _load_fault(path, settings) or (_run_fault(path) if run else None)
     if fault is None:
         return b"null"
     if says_no_memory(fault.text):
@@ -471,23 +493,16 @@ def _answer(path: Path, *, is_large: bool, run: bool) -> bytes:
     return json.dumps(asdict(fault)).encode()
 
 
-def _load_fault(path: Path, is_large: bool) -> Fault | None:
-    """Create a session with default options."""
+def _load_fault(path: Path, settings: SessionSettings) -> Fault | None:
     runtime = load()
-    options = runtime.SessionOptions()
-    options.log_severity_level = FATAL
-    names, left_out = asked_providers(), []
-    if is_large:
-        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        options.add_session_config_entry("session.disable_prepacking", "1")
-        options.enable_mem_pattern = False  # it reserves the size of all weights
-        names, left_out = ["CPU"], ["ConstantFolding"]
+    options = session_options(runtime, settings)
+    options.log_severity_level = FATAL  # errors are raised as well
     try:
         runtime.InferenceSession(
             str(path),
             options,
-            providers=[name + SUFFIX for name in names],
-            disabled_optimizers=left_out,
+            providers=[name + SUFFIX for name in settings.providers],
+            disabled_optimizers=list(settings.left_out),
         )
     # The seam: its errors share no base class.
     except Exception as error:  # noqa: BLE001
@@ -496,21 +511,28 @@ def _load_fault(path: Path, is_large: bool) -> Fault | None:
 
 
 def _run_fault(path: Path) -> Fault | None:
-    """Run a model that can be loaded on guessed inputs; return the fault if it fails with all."""
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    """Run a model that can be loaded on guessed inputs; return the fault if it fails with all.
+
+    Raises:
+        ActivityError: No inputs can be guessed.
+    """
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import candidate_guesses, shape_text, specs_for
 
-    names = tuple(asked_providers())
-    session = Session(path, SessionSettings(providers=names, quiet=True))
+    session = Session(path, SessionSettings(providers=tuple(asked_providers()), quiet=True))
     if any(spec.container for spec in session.inputs):
-        return None  # nothing is guessed for what is not a tensor
+        raise ActivityError("an input is not a tensor")
     faults: list[Fault] = []
+    tried: list[dict[str, tuple[int, ...]]] = []
     with contextlib.closing(Document.open(path)) as document:
         specs = specs_for(session.inputs, document)
+        names = {dim for spec in specs for dim in spec.dims or () if isinstance(dim, str)}
         for guess in chain(
-            candidate_guesses(specs, document), candidate_guesses(specs, document, batch=_BATCH)
+            candidate_guesses(specs, document),
+            candidate_guesses(specs, document, batch=_BATCH),
+            _fitting(candidate_guesses(specs, document, sizes=dict.fromkeys(names, _OTHER))),
         ):
+            tried.append(guess.shapes)
             shapes = [f"{item.name} {shape_text(item.shape)}" for item in guess.inputs]
             for values in _values_of(guess):
                 try:
@@ -520,13 +542,28 @@ def _run_fault(path: Path) -> Fault | None:
                     cause = error.__cause__ or error
                     faults.append(Fault("run", type(cause).__name__, str(cause), shapes))
     if not faults:
-        return None
+        raise ActivityError("no inputs can be guessed")
     first = faults[0]
-    sizes = {tuple(fault.inputs) for fault in faults}
-    is_fixed = not any(item.is_guessed for item in guess.inputs)
     nodes = {named_node(fault.text) for fault in faults}
-    first.is_certain = len(nodes) == 1 and (is_fixed or len(sizes) > 1)
+    first.is_certain = len(nodes) == 1 and all(_is_varied(spec, tried) for spec in specs)
     return first
+
+
+def _fitting(guesses: Iterator[Guess]) -> Iterator[Guess]:
+    """Yield guesses, none if the given sizes do not fit the model."""
+    with contextlib.suppress(UsageError):
+        yield from guesses
+
+
+def _is_varied(spec: InputSpec, tried: list[dict[str, tuple[int, ...]]]) -> bool:
+    """Return whether each free dimension of an input was tried with several sizes."""
+    shapes = {shapes[spec.name] for shapes in tried}
+    if spec.dims is None:
+        return len(shapes) > 1
+    return all(
+        isinstance(dim, int) or len({shape[axis] for shape in shapes}) > 1
+        for axis, dim in enumerate(spec.dims)
+    )
 
 
 def _values_of(guess: Guess) -> Iterator[dict[str, AnyArray]]:
