@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import time
 from collections.abc import Generator, Iterable, Iterator
@@ -556,8 +557,13 @@ def _fitting(guesses: Iterator[Guess]) -> Iterator[Guess]:
 
 
 def _is_varied(spec: InputSpec, tried: list[dict[str, tuple[int, ...]]]) -> bool:
-    """Return whether each free dimension of an input was tried with several sizes."""
+    """Return whether each free dimension of an input was tried with several sizes.
+
+    A single integer may be a length, of which few were tried.
+    """
     shapes = {shapes[spec.name] for shapes in tried}
+    if "int" in spec.dtype and all(math.prod(shape) == 1 for shape in shapes):
+        return False
     if spec.dims is None:
         return len(shapes) > 1
     return all(
