@@ -110,7 +110,7 @@ def test_types_that_a_version_has_not_are_refused_though_onnxruntime_takes_them(
         " { [cast] y = Cast <to: int = 17> (x) }",
     )
     out = tmp_path / "o.onnx"
-    with pytest.raises(ActivityError, match=r"not valid: cast: Output 0 \(y\) is float8e4m3fn"):
+    with pytest.raises(ActivityError, match="Cast takes no float8e4m3fn before opset 19"):
         convert(Request(path, out, to=13))
     assert not out.exists()
     convert(Request(path, out, to=19))

@@ -386,8 +386,8 @@ ACTIVITIES: tuple[Activity, ...] = (
             "Convert to another opset.",
             "show_opset",
             help=(
-                "Convert a model to another version of the ai.onnx opset.\n\nUses onnx's "
-                "version converter, and preserves metadata, documentation and local functions. "
+                "Convert a model to another version of the ai.onnx opset, node by "
+                "node.\n\nPreserves metadata, documentation and local functions. "
                 "Prints the changes. Exit status 1 if a part could not be converted or outputs "
                 "are outside the tolerance."
             ),

@@ -1,4 +1,4 @@
-"""Another version of the ai.onnx operators, by onnx's version converter, weights never loaded."""
+"""Another version of the ai.onnx operators, node by node, weights never loaded."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
 
     yield Progress(0, None, stage="Converting")
     source = document
-    if document.main.records["sparse_initializer"]:  # which onnx's converter does not see
+    if document.main.records["sparse_initializer"]:  # constants that rules may need
         source = copy_of(document)
         make_dense(source)
     model = onnx.ModelProto.FromString(skeleton_bytes(source))

@@ -1,552 +1,70 @@
-"""Another version of the ai.onnx operators for a whole model, by onnx's version converter.
+"""Another version of the ai.onnx operators for a whole model.
 
-The converter rebuilds a model and loses what it does not know: local functions, the metadata of
-nodes, sparse initializers, references to parameters of functions. So only its decisions are used:
-every node gets a label, the model is converted, and the changed, new and removed nodes, found by
-their labels, are merged into the original. Each function is converted separately. Payloads may be
-cut out of the model.
-
-The converter is native code that ends the process when it fails badly: call this in a child.
+Each node goes from one version of its operator to the next, up or down, until it is in the wanted
+one (:mod:`.opset_steps`). What cannot be written there is replaced by the definition that onnx has
+of its operator, whose nodes go the same way. Payloads may be cut out of the model.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable
-from copy import deepcopy
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
+from onnx import AttributeProto, defs, helper
 
-from dld_tui.core.document.locations import Body, Labels, bodies
-from dld_tui.core.errors import ActivityError
+from dld_tui.core.conversion.opset_steps import (
+    DOWN,
+    UP,
+    Array,
+    Step,
+    UnwritableError,
+    Values,
+    widen,
+)
+from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
+from dld_tui.core.document.types.value_types import (
+    dtype_number,
+    dtype_of,
+    shown,
+    tensor_type,
+    type_of_value,
+    type_proto_of,
+)
+from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.operators import native
-from dld_tui.core.operators.inlining import inline_local_functions, inline_operators
+from dld_tui.core.operators.inlining import inline_local_functions
+from dld_tui.core.operators.registry import importable_version
+from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import plain_domain
 
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.tensor import Tensor
+    from dld_tui.core.shapes.evaluation import Evaluation
+
+_DEFAULT = ("", "ai.onnx")
 _OLDEST = 7
-"""Older operators broadcast by attributes."""
-_MEANING: dict[str, tuple[int, ...]] = {
-    "Softmax": (13,), "LogSoftmax": (13,), "Hardmax": (13,), "Resize": (11,), "Upsample": (9,),
-    "QuantizeLinear": (13, 21), "DequantizeLinear": (13, 21), "BatchNormalization": (9,),
-    "Dropout": (12,), "AveragePool": (19,), "GroupNormalization": (21,), "RoiAlign": (16,),
-    "NonMaxSuppression": (11,), "Attention": (24,), "Pad": (11,), "GridSample": (20,),
-    "Loop": (11,), "Scan": (9,), "TopK": (10,), "OneHot": (11,), "Gemm": (7,), "LSTM": (7,),
-}  # fmt: skip
-"""Versions in which the same call began to mean something else."""
-_AXES = {
-    "Squeeze": 13, "Unsqueeze": 13, "ReduceSum": 13,
-    **{
-        f"Reduce{name}": 18
-        for name in (
-            "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"
-        )
-    },
-}  # fmt: skip
-"""The version in which axes became an input."""
-
-
-@dataclass
-class LoweredModel:
-    """A model in an older version."""
-
-    model: onnx.ModelProto
-    changed: Counter[str] = field(default_factory=Counter)
-    added: Counter[str] = field(default_factory=Counter)
-    problem: str | None = None
-    """Why the model cannot be lowered, in one line; the copy is unusable then."""
-
-
-def lower_opset(model: onnx.ModelProto, version: int) -> LoweredModel:
-    """Return a copy of a model in an older version of the ai.onnx operators.
-
-    Args:
-        model: The model, functions included; payloads may be cut out of it.
-        version: The version to write it in.
-    """
-    lowered = LoweredModel(onnx.ModelProto())
-    lowered.model.CopyFrom(model)
-    if version < _OLDEST:
-        lowered.problem = (
-            f"opset {version} is too old: operators before opset {_OLDEST} work differently"
-        )
-        return lowered
-    if any(
-        _newer_parameter(node, version) for _, body in bodies(lowered.model) for node in body.node
-    ):  # its value is known only where the function is called
-        lowered.model.CopyFrom(inline_local_functions(lowered.model))
-    problem = _without_newer(lowered, version)
-    work = _Downgrade(lowered, version)
-    for _, body in bodies(lowered.model):
-        if problem is None:
-            problem = work.body(body)
-    lowered.problem = problem
-    for imports in (
-        lowered.model.opset_import,
-        *(function.opset_import for function in lowered.model.functions),
-    ):
-        for entry in imports:
-            if entry.domain in _DEFAULT:
-                entry.version = version
-    return lowered
-
-
-def _schema(op_type: str, version: int) -> defs.OpSchema | None:
-    try:
-        return defs.get_schema(op_type, version, "")
-    except defs.SchemaError:
-        return None
-
-
-def _newer_parameter(node: onnx.NodeProto, version: int) -> bool:
-    """Return whether a node binds an attribute that a version lacks to one of its function."""
-    references = [text_of(a.name) for a in node.attribute if a.ref_attr_name]
-    if not references or node.domain not in _DEFAULT:
-        return False
-    schema = _schema(text_of(node.op_type), version)
-    return schema is not None and any(name not in schema.attributes for name in references)
-
-
-def _without_newer(lowered: LoweredModel, version: int) -> str | None:
-    """Replace operators that are too new by their definitions; return why that is impossible."""
-    newer: dict[str, str] = {}
-    for _, body in bodies(lowered.model):
-        for node in body.node:
-            op_type = text_of(node.op_type)
-            if node.domain in _DEFAULT and _schema(op_type, version) is None:
-                newer.setdefault(op_type, _title(node))
-    if not newer:
-        return None
-    before = [text_of(node.op_type) for node in lowered.model.graph.node]
-    for function in lowered.model.functions:
-        _expand(function, list(newer))
-    if any(text_of(n.op_type) in newer for f in lowered.model.functions for n in f.node):
-        # Some definitions need types, which are known only where a function is called.
-        lowered.model.CopyFrom(inline_local_functions(lowered.model))
-    for place, body in bodies(lowered.model):
-        if place and any(text_of(node.op_type) in newer for node in body.node):
-            op_type = next(text_of(n.op_type) for n in body.node if text_of(n.op_type) in newer)
-            return f"{op_type} does not exist in opset {version}{newer[op_type]}"
-    try:
-        flat = inline_operators(_typed(lowered.model), [("", op_type) for op_type in newer])
-    # The seam: the inliner is native code that refuses what is wrong in its own ways.
-    except Exception as error:  # noqa: BLE001
-        return f"{', '.join(newer)} cannot be replaced: {clip(visible(str(error)), 200)}"
-    remaining = {text_of(node.op_type) for node in flat.graph.node} & set(newer)
-    if remaining:
-        op_type = sorted(remaining)[0]
-        return f"{op_type} does not exist in opset {version}{newer[op_type]}"
-    known = {info.name for info in lowered.model.graph.value_info}
-    set_items(flat.graph.value_info, (i for i in flat.graph.value_info if i.name in known))
-    after = Counter(text_of(node.op_type) for node in flat.graph.node)
-    lowered.added.update(after - Counter(before))
-    lowered.model.CopyFrom(flat)
-    return None
-
-
-def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy that declares the types of all values, which definitions of operators need."""
-    try:
-        typed = native.infer_shapes(model)
-    # The seam: C++ errors of several classes; without types fewer operators are replaced.
-    except Exception:  # noqa: BLE001
-        typed = deepcopy(model)
-    known = {info.name for info in (*typed.graph.value_info, *typed.graph.input)}
-    for tensor in typed.graph.initializer:
-        if tensor.name not in known:
-            typed.graph.value_info.append(
-                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            )
-    return typed
-
-
-def _model_of(function: onnx.FunctionProto, ir_version: int) -> onnx.ModelProto:
-    """Return a model whose graph is the body of a function."""
-    model = onnx.ModelProto(ir_version=ir_version, opset_import=function.opset_import)
-    model.graph.name = "function"
-    for name in function.input:
-        model.graph.input.add(name=name)
-    for name in function.output:
-        model.graph.output.add(name=name)
-    model.graph.node.extend(function.node)
-    return model
-
-
-def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
-    """Replace such operators in the body of a function, where that needs no types."""
-    model = _model_of(function, 10)
-    names = [("", op_type) for op_type in newer]
-    try:
-        flat = inline_operators(model, names)
-    # The seam: as below; the caller reports operators that remain.
-    except Exception:  # noqa: BLE001
-        return
-    del function.node[:]
-    function.node.extend(flat.graph.node)
-
-
-def _title(node: onnx.NodeProto, more: int = 0) -> str:
-    """Return ``: node NAME`` for a message, perhaps with ``and 3 more``."""
-    name = text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
-    others = f" and {more} more" if more else ""
-    return f": node {clip(visible(name), 120, keep='middle')}{others}"
-
-
-class _Downgrade:
-    def __init__(self, lowered: LoweredModel, version: int) -> None:
-        self._found = lowered
-        self._version = version
-        self._before = next(
-            (int(e.version) for e in lowered.model.opset_import if e.domain in _DEFAULT), 0
-        )
-        self._constants: dict[str, TensorProto] = {}
-        self._count = 0
-        for _, body in bodies(lowered.model):
-            if isinstance(body, onnx.GraphProto):
-                input_names = {info.name for info in body.input}
-                self._constants |= {
-                    t.name: t for t in body.initializer if t.name not in input_names
-                }
-            for node in body.node:
-                for attribute in node.attribute:
-                    if node.op_type == "Constant" and attribute.name == "value":
-                        self._constants[node.output[0]] = attribute.t
-
-    def body(self, body: Body) -> str | None:
-        """Lower the nodes of a graph or function; return why that is impossible, or None."""
-        nodes: list[onnx.NodeProto] = []
-        for node in body.node:
-            if node.domain not in _DEFAULT:
-                nodes.append(node)
-                continue
-            problem = self._node(node, nodes)
-            if problem is not None:
-                return problem + _title(node)
-        set_items(body.node, nodes)
-        return None
-
-    def _node(self, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-        op_type = text_of(node.op_type)
-        old, new = _schema(op_type, self._version), _schema(op_type, self._before)
-        if old is None:
-            return f"{op_type} does not exist in opset {self._version}"
-        nodes.append(node)
-        if new is None or old.since_version == new.since_version:
-            return None
-        for since in _MEANING.get(op_type, ()):
-            if old.since_version < since <= new.since_version:
-                return f"{op_type} computes something else before opset {since}"
-        before = node.SerializeToString()
-        rule = _RULES.get(op_type) or (_axes if op_type in _AXES else None)
-        if rule is not None:
-            problem = rule(self, node, nodes)
-            if problem is not None:
-                return problem
-        _drop_defaults(node, old, new)
-        if node.SerializeToString() != before:
-            self._found.changed[op_type] += 1
-        return _refused(node, old, self._version)
-
-    def constant(self, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]] | None:
-        """Return the elements of a constant, None for other values."""
-        tensor = self._constants.get(name)
-        if tensor is None:
-            return None
-        try:
-            return np.asarray(numpy_helper.to_array(tensor))
-        except (ValueError, TypeError):
-            return None
-
-    def new(self, node: onnx.NodeProto, purpose: str) -> str:
-        """Return a name that no value has."""
-        self._count += 1
-        return f"opset{self._version}_{text_of(node.output[0])}_{purpose}_{self._count}"
-
-    @property
-    def version(self) -> int:
-        """The version to lower to."""
-        return self._version
-
-    def add(self, node: onnx.NodeProto, nodes: list[onnx.NodeProto], at: int) -> None:
-        """Add a node before that of position `at` from the end."""
-        nodes.insert(len(nodes) - at, node)
-        self._found.added[text_of(node.op_type)] += 1
-
-
-def _drop_defaults(node: onnx.NodeProto, old: defs.OpSchema, new: defs.OpSchema) -> None:
-    """Drop attributes that the older version lacks, where they have the default value."""
-    for attribute in list(node.attribute):
-        name = text_of(attribute.name)
-        if name in old.attributes or name not in new.attributes:
-            continue
-        default = new.attributes[name].default_value
-        same = helper.get_attribute_value(attribute) == helper.get_attribute_value(default) if (
-            default.type != AttributeProto.UNDEFINED
-        ) else False  # fmt: skip
-        if same:
-            node.attribute.remove(attribute)
-
-
-def _refused(node: onnx.NodeProto, old: defs.OpSchema, version: int) -> str | None:
-    """Return why the older version does not accept a call."""
-    op_type = text_of(node.op_type)
-    for attribute in node.attribute:
-        if text_of(attribute.name) not in old.attributes:
-            return (
-                f"{op_type} has no attribute {visible(text_of(attribute.name))} in opset {version}"
-            )
-    for side, names, least, most in (
-        ("inputs", node.input, old.min_input, old.max_input),
-        ("outputs", node.output, old.min_output, old.max_output),
-    ):
-        count = len(names)
-        while count and not names[count - 1]:
-            count -= 1
-        if not least <= count <= most:
-            return f"{op_type} does not take {count} {side} in opset {version}"
-    return None
-
-
-# --- adapters -----------------------------------------------------------------------------------
-
-
-def _shape(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-    """Write a part of a shape as the whole shape and a Slice of it."""
-    bounds = {text_of(a.name): int(a.i) for a in node.attribute}
-    if not bounds or work.version >= 15:
-        return None
-    start, end = bounds.get("start", 0), bounds.get("end", 2**63 - 1)
-    del node.attribute[:]
-    if start == 0 and "end" not in bounds:
-        return None
-    if work.version < 10:
-        return "Shape with start and end needs Slice of opset 10"
-    whole = work.new(node, "shape")
-    names = []
-    for bound, value in (("start", start), ("end", end)):
-        tensor = numpy_helper.from_array(np.array([value], np.int64))
-        names.append(work.new(node, bound))
-        work.add(helper.make_node("Constant", [], [names[-1]], value=tensor), nodes, 1)
-    part = helper.make_node("Slice", [whole, *names], [node.output[0]])
-    node.output[0] = whole
-    work.add(part, nodes, 0)
-    return None
-
-
-def _axes(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-    """Write axes that are a constant input as an attribute."""
-    del nodes
-    op_type = text_of(node.op_type)
-    since = _AXES[op_type]
-    if work.version >= since:
-        return None
-    keep_all = next((a.i for a in node.attribute if a.name == "noop_with_empty_axes"), 0)
-    for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes"]:
-        node.attribute.remove(attribute)
-    if len(node.input) < 2 or not node.input[1]:
-        if keep_all:
-            return f"{op_type} that reduces nothing cannot be written before opset {since}"
-        del node.input[1:]
-        return None
-    axes = work.constant(text_of(node.input[1]))
-    if axes is None:
-        return f"the axes of {op_type} must be constant: before opset {since} they are an attribute"
-    if axes.size == 0 and keep_all:
-        return f"{op_type} that reduces nothing cannot be written before opset {since}"
-    del node.input[1:]
-    if axes.size:
-        node.attribute.append(helper.make_attribute("axes", [int(axis) for axis in axes.ravel()]))
-    return None
-
-
-def _reshape(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-    """Drop allowzero where the shape has no constant 0: computed sizes are those of real data."""
-    flag = next((a for a in node.attribute if a.name == "allowzero"), None)
-    if flag is None or work.version >= 14:
-        return None
-    shape = text_of(node.input[1]) if len(node.input) > 1 else ""
-    parts = [shape]
-    for other in nodes:
-        if other.op_type == "Concat" and shape in other.output:
-            parts = [text_of(name) for name in other.input]
-    values = [value for name in parts if (value := work.constant(name)) is not None]
-    if flag.i and (
-        (not values and parts == [shape]) or any((value == 0).any() for value in values)
-    ):
-        return "Reshape to a size of 0 (allowzero) cannot be written before opset 14"
-    node.attribute.remove(flag)
-    return None
-
-
-def _split(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-    """Write the sizes of parts as an attribute; equal parts need none."""
-    del nodes
-    for attribute in [a for a in node.attribute if a.name == "num_outputs"]:
-        if work.version < 18:  # the last part may be smaller than the others
-            return "the sizes of a Split into num_outputs parts are unknown"
-        del attribute
-    if work.version >= 13 or len(node.input) < 2 or not node.input[1]:
-        return None
-    sizes = work.constant(text_of(node.input[1]))
-    if sizes is None:
-        return "the sizes of Split must be constant: before opset 13 they are an attribute"
-    del node.input[1:]
-    node.attribute.append(helper.make_attribute("split", [int(size) for size in sizes.ravel()]))
-    return None
-
-
-def _constant(work: _Downgrade, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
-    """Write a number, or a list of numbers, as a tensor."""
-    del nodes
-    if work.version >= 12 or len(node.attribute) != 1 or node.attribute[0].name == "value":
-        return None
-    name = text_of(node.attribute[0].name)
-    value = helper.get_attribute_value(node.attribute[0])
-    if "string" in name or name == "sparse_value":
-        return f"Constant has no {name} before opset 12"
-    kind = np.float32 if "float" in name else np.int64
-    tensor = numpy_helper.from_array(np.asarray(value, kind))
-    node.attribute[0].CopyFrom(helper.make_attribute("value", tensor))
-    return None
-
-
-_RULES: dict[str, Callable[[_Downgrade, onnx.NodeProto, list[onnx.NodeProto]], str | None]] = {
-    "Shape": _shape,
-    "Split": _split,
-    "Reshape": _reshape,
-    "Constant": _constant,
-}
-
-_NO_ADAPTER = re.compile(r"No Adapter (From|To) Version \$(\d+) for (\w+)")
-_NO_PREVIOUS = re.compile(r"No Previous Version of (\w+) exists")
-_UNKNOWN = re.compile(r"has no registered schema.* to %lld\.?(.+)$", re.DOTALL)
-"""The operator follows, with the digits of two versions behind it."""
-_SOURCE = re.compile(r"^\S+\.(?:h|cc|cpp):\d+: \w+: ")
-_ASSERTION = re.compile(r"Assertion `.*?` failed: ")
+"""No runtime has the older operators, which broadcast by attributes."""
+_OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")
+"""Operators that ONNX Runtime has in each version, and writes into models of old ones."""
+_MOST_ROUNDS = 8
+"""Definitions within definitions."""
+_FIRST_WITH_IMPORTS = 3
+"""The version of the format in which models began to say which operators they use."""
+_FIRST_WITH_CONSTANTS = 4
+"""The version from which initializers that are inputs, too, are no constants."""
 
 
 class ConversionError(ActivityError):
-    """A model, or a function of it, cannot be converted; the message says why in one line."""
-
-
-def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> ConversionError:
-    """Return the error for a message of the converter.
-
-    Args:
-        text: Its message.
-        labels: The labels in the model that it was given.
-        model: The model with its real names.
-        version: The requested version.
-    """
-    if match := _NO_ADAPTER.search(text):
-        end, step, op_type = match.groups()
-        steps = f"from opset {step}" if end == "From" else f"to opset {step}"
-        why = f"the converter cannot take {op_type} {steps} on the way to opset {version}"
-        return ConversionError(why + _nodes(model, op_type))
-    if match := _NO_PREVIOUS.search(text):
-        op_type = match.group(1)
-        return ConversionError(
-            f"{op_type} does not exist in opset {version}" + _nodes(model, op_type)
-        )
-    if match := _UNKNOWN.search(text):
-        known = {text_of(node.op_type) for _, body in bodies(model) for node in body.node}
-        operator_and_versions = match.group(1)
-        fitting = (name for name in known if operator_and_versions.removeprefix(name).isdigit())
-        op_type = max(fitting, key=len, default=operator_and_versions)
-        why = f"{visible(op_type)} is not an operator of ai.onnx"
-        return ConversionError(why + _nodes(model, op_type))
-    remark = labels.messages(_ASSERTION.sub("", _SOURCE.sub("", text)))[0]
-    return ConversionError(f"the converter stopped: {remark.message}")
-
-
-def _nodes(model: onnx.ModelProto, op_type: str) -> str:
-    """Return the title of the nodes of an operator; empty where there are none."""
-    nodes = [
-        node
-        for _, body in bodies(model)
-        for node in body.node
-        if text_of(node.op_type) == op_type and node.domain in _DEFAULT
-    ]
-    return _title(nodes[0], len(nodes) - 1) if nodes else ""
-
-
-def is_same(old: onnx.NodeProto, new: onnx.NodeProto) -> bool:
-    """Return whether the converter left a node unchanged, apart from what it does not know."""
-    if (old.op_type, _stripped(old.input), _stripped(old.output)) != (
-        new.op_type, _stripped(new.input), _stripped(new.output)
-    ):  # fmt: skip
-        return False
-    before = {attribute.name: attribute for attribute in old.attribute}
-    after = {attribute.name: attribute for attribute in new.attribute}
-    return before.keys() == after.keys() and all(
-        _is_same_value(before[name], after[name]) for name in before
-    )
-
-
-def _is_same_value(old: onnx.AttributeProto, new: onnx.AttributeProto) -> bool:
-    if old.ref_attr_name or old.HasField("g") or len(old.graphs):
-        return True  # the converter loses references; graphs are merged separately
-    plain: list[bytes] = []
-    for attribute in (old, new):
-        copied = deepcopy(attribute)
-        copied.ClearField("doc_string")
-        copied.ClearField("type")
-        tensors = [*copied.tensors, *([copied.t] if copied.HasField("t") else [])]
-        for tensor in tensors:
-            tensor.ClearField("doc_string")
-            tensor.ClearField("name")
-        plain.append(copied.SerializeToString())
-    return plain[0] == plain[1]
-
-
-def take_over(old: onnx.NodeProto, new: onnx.NodeProto) -> None:
-    """Give a changed node what the converter dropped.
-
-    Raises:
-        ConversionError: A parameter of the function has become an input, which it cannot be.
-    """
-    for attribute in old.attribute:
-        if not attribute.ref_attr_name:
-            continue
-        theirs = next((a for a in new.attribute if a.name == attribute.name), None)
-        if theirs is None:
-            raise ConversionError(
-                f"attribute {text_of(attribute.name)} of {text_of(old.op_type)} is a parameter of"
-                " the function and would become an input"
-            )
-        theirs.CopyFrom(attribute)
-    for name in ("name", "doc_string", "domain", "overload"):
-        if old.HasField(name):
-            setattr(new, name, getattr(old, name))
-        else:
-            new.ClearField(name)
-    del new.metadata_props[:]
-    new.metadata_props.extend(old.metadata_props)
-    del new.device_configurations[:]
-    new.device_configurations.extend(old.device_configurations)
-
-
-def _stripped(names: Iterable[str]) -> list[str]:
-    stripped = list(names)
-    while stripped and not stripped[-1]:
-        stripped.pop()
-    return stripped
-
-
-def rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
-    """Rename inputs and outputs of a node."""
-    for field_names in (node.input, node.output):
-        if any(name in names for name in field_names):
-            new = [names.get(name, name) for name in field_names]
-            del field_names[:]
-            field_names.extend(new)
-
-
-_DEFAULT = ("", "ai.onnx")
+    """A model cannot be converted; the message says why in one line."""
 
 
 @dataclass(kw_only=True)
@@ -583,89 +101,235 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     if version not in known:
         raise ConversionError(f"opset {version} is not known: choose 1 to {known[-1]}")
     before = _version_of(model.opset_import)
+    if before is None and model.ir_version < _FIRST_WITH_IMPORTS and not len(model.opset_import):
+        before = 1
     if before is None:
         raise ConversionError("the model imports no ai.onnx operators: there is nothing to convert")
+    if version < min(before, _OLDEST):
+        raise ConversionError(
+            f"opset {version} is too old: operators before opset {_OLDEST} work differently"
+        )
     report = OpsetChanges(from_=before, to=version)
     if before == version:
         return report
-    if version < before:
-        lowered = lower_opset(model, version)
-        if lowered.problem is None:
-            model.CopyFrom(lowered.model)
-            report.changed, report.added = lowered.changed, lowered.added
-            report.initializers = 0
-            return report
-    names = _Names(model, version)
-    merge = _Merge(report, names)
-    try:
-        merge.model(model, _converted(model, version))
-    except ConversionError:
-        if version < before and lowered.problem is not None:
-            raise ConversionError(lowered.problem) from None
-        raise
-    for function in model.functions:
-        _convert_function(function, version, report, names)
-    _set_version(model.opset_import, version)
-    needed = onnx.helper.find_min_ir_version_for(list(model.opset_import), ignore_unknown=True)
-    model.ir_version = max(model.ir_version, needed)
+    work = onnx.ModelProto()
+    work.CopyFrom(model)
+    if _version_of(work.opset_import) is None:
+        work.opset_import.add(version=before)
+    _import_used(work)
+    origins: dict[str, _Origin] = {}
+    for _ in range(_MOST_ROUNDS):
+        attempt = _Attempt(work, version)
+        if not attempt.refused:
+            break
+        if not attempt.replace(origins):
+            raise ConversionError(attempt.reason(origins))
+        work = attempt.original
+    else:
+        raise ConversionError(attempt.reason(origins))
+    report.unconverted = attempt.unconverted
+    for name in ("changed", "added", "removed"):
+        setattr(report, name, getattr(attempt, name))
+    if origins:
+        counts = [Counter(_operators(one)) for one in (model, attempt.model)]
+        report.added = counts[1] - counts[0]
+        report.removed = counts[0] - counts[1]
+    work = attempt.model
+    needed = helper.find_min_ir_version_for(list(work.opset_import), ignore_unknown=True)
+    _raise_ir_version(work, needed)
+    model.CopyFrom(work)
     return report
 
 
-# --- the converter ------------------------------------------------------------------------------
-
-
-def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """Return the output of the converter for a model, whose nodes are named by their labels."""
-    labelled = deepcopy(model)
-    del labelled.functions[:]
-    for entry in labelled.opset_import:
-        if entry.domain in _DEFAULT:
-            entry.domain = ""
-    labels = Labels(labelled)
-    for _, body in bodies(labelled):
+def _operators(model: onnx.ModelProto) -> Iterator[str]:
+    for _, body in bodies(model):
         for node in body.node:
-            if node.domain in _DEFAULT:
-                node.ClearField("domain")
-    try:
-        return native.convert_version(labelled, version)
-    # The seam: C++ errors of several classes without a common base.
-    except Exception as error:  # noqa: BLE001
-        raise refusal(str(error), labels, model, version) from None
+            yield text_of(node.op_type)
 
 
 def _version_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
     return next((int(entry.version) for entry in imports if entry.domain in _DEFAULT), None)
 
 
-def _set_version(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
-    for entry in imports:
-        if entry.domain in _DEFAULT:
-            entry.version = version
+def _import_used(model: onnx.ModelProto) -> None:
+    """Import the operator sets that are used but not imported, as runtimes read the model."""
+    known = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
+    local = {plain_domain(text_of(function.domain)) for function in model.functions}
+    for place, body in bodies(model):
+        if place[:1] == ["function"]:
+            continue
+        for node in body.node:
+            domain = plain_domain(text_of(node.domain))
+            if domain not in known | local:
+                known.add(domain)
+                version = importable_version(domain, int(model.ir_version))
+                if version is not None:
+                    model.opset_import.add(domain=domain, version=version)
 
 
-def _convert_function(
-    function: onnx.FunctionProto, version: int, report: OpsetChanges, names: _Names
-) -> None:
-    """Convert the body of a function like a graph; leave it unchanged when that fails."""
-    before = _version_of(function.opset_import)
-    if before is None or before == version:
+def _raise_ir_version(model: onnx.ModelProto, version: int) -> None:
+    """Raise the version of the format; weights stay constants."""
+    if model.ir_version >= version:
         return
-    model = _model_of(function, onnx.IR_VERSION)
-    whole = deepcopy(function)
-    mine = OpsetChanges(from_=before, to=version)
-    try:
-        _Merge(mine, names).function(function, _converted(model, version).graph)
-    except ConversionError as error:
-        function.CopyFrom(whole)
-        title = f"{text_of(function.domain)}:{text_of(function.name)}"
-        report.unconverted.append(f"function {title} stays at opset {before}: {error.message}")
-        return
-    _set_version(function.opset_import, version)
-    for name in ("changed", "added", "removed"):
-        getattr(report, name).update(getattr(mine, name))
+    if model.ir_version < _FIRST_WITH_CONSTANTS <= version:
+        weights = {tensor.name for tensor in model.graph.initializer}
+        weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+        set_items(model.graph.input, [i for i in model.graph.input if i.name not in weights])
+    model.ir_version = version
 
 
-# --- merging its decisions ----------------------------------------------------------------------
+# --- schemas ------------------------------------------------------------------------------------
+
+
+@cache
+def _histories() -> Mapping[str, Mapping[int, defs.OpSchema]]:
+    """Return the schemas of each operator by version."""
+    found: dict[str, dict[int, defs.OpSchema]] = defaultdict(dict)
+    for schema in defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            found[schema.name][schema.since_version] = schema
+    return found
+
+
+def _schema(op_type: str, version: int) -> defs.OpSchema | None:
+    history = _histories().get(op_type, {})
+    since = max((one for one in history if one <= version), default=None)
+    return None if since is None or history[since].deprecated else history[since]
+
+
+def _next(op_type: str, at: int, target: int) -> tuple[int, int] | None:
+    """Return in which version the next step changes an operator, and where it leads to."""
+    history = _histories().get(op_type, {})
+    if op_type in _OF_EVERY_VERSION and _schema(op_type, at) is None:
+        return None
+    if not any(since <= at for since in history):
+        when = f" in opset {at}" if history else ""
+        raise UnwritableError(f"{visible(op_type)} is not an operator of ai.onnx{when}")
+    if target > at:
+        since = min((one for one in history if at < one <= target), default=None)
+        return None if since is None else (since, since)
+    since = max(one for one in history if one <= at)
+    return None if since <= target else (since, since - 1)
+
+
+def _title(node: onnx.NodeProto) -> str:
+    """Return ``: node NAME`` for a message."""
+    name = text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
+    return f": node {clip(visible(name), 120, keep='middle')}"
+
+
+# --- what is known of the model ------------------------------------------------------------------
+
+
+class _Known:
+    """Types, shapes and constants of a model; looked for when a rule asks for the first time."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
+
+    @cached_property
+    def document(self) -> Document:
+        """A copy with inferred types."""
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.document.types.inference import infer_types, store_types
+
+        copy, typed = onnx.ModelProto(), onnx.ModelProto()
+        copy.CopyFrom(self._model)
+        typed.CopyFrom(self._model)
+        document = Document(copy)
+        try:
+            store_types(document, infer_types(typed, None)[0])
+        except DldError:
+            pass  # what the file declares may be enough
+        return document
+
+    @cached_property
+    def shapes(self) -> Evaluation:
+        """What the rules of shapes find in it."""
+        from dld_tui.core.shapes.evaluation import Evaluation
+        from dld_tui.core.shapes.size import size_of
+
+        main = self.document.main
+        inputs = {}
+        for name in main.inputs:
+            if main.initializer(name) is not None and not main.is_default(name):
+                continue
+            kind = main.value_type(name)
+            dims = None if kind is None or kind.dims is None else tuple(map(size_of, kind.dims))
+            inputs[name] = Value(dims)
+        return Evaluation(self.document, inputs, named=True)
+
+
+class _LocalValues(Values):
+    """What is known of values where the nodes of a graph or function are."""
+
+    def __init__(self, known: _Known, place: Sequence[int | str], names: _Names) -> None:
+        super().__init__()
+        self._known, self._place, self._names = known, place, names
+
+    @cached_property
+    def scope(self) -> Scope | None:
+        """The graph or function."""
+        return scope_at(self._known.document, self._place)
+
+    def value(self, name: str) -> Value:
+        if name in self.made or self.scope is None:
+            return super().value(name)
+        found = self._known.shapes.value(self.scope, name)
+        if found.dims is None:
+            kind = self.scope.value_type(name)
+            if kind is not None and kind.dims is not None and not kind.container:
+                from dld_tui.core.shapes.size import size_of
+
+                return Value(tuple(map(size_of, kind.dims)))
+        return found
+
+    def array(self, name: str) -> Array | None:
+        if name in self.arrays:
+            return self.arrays[name]
+        scope = self.scope
+        if name in self.made or scope is None:
+            return None
+        value = self._known.shapes.value(scope, name)
+        found = value.array()
+        if found is not None:
+            if any(not isinstance(item, (int, float, bool, str, bytes)) for item in found.flat):
+                return None
+            dtype = self.dtype(name)
+            return found.astype(np.float64 if dtype in _FLOAT_NAMES else object if dtype == "string"
+                                else np.int64)  # fmt: skip
+        return None if value.tensor is None else self._read(value.tensor)
+
+    def _read(self, tensor: Tensor) -> Array | None:
+        try:
+            return np.asarray(tensor.read())
+        except (DldError, ValueError):
+            return None
+
+    def dtype(self, name: str) -> str | None:
+        if name in self.made:
+            return self.made[name][1]
+        kind = None if self.scope is None else self.scope.value_type(name)
+        return None if kind is None or kind.container else kind.dtype
+
+    def type_name(self, name: str) -> str | None:
+        """Return the type of a value as schemas write it."""
+        if name in self.made:
+            number = dtype_number(self.made[name][1] or "")
+            return None if number is None else tensor_type(number)
+        return None if self.scope is None else type_of_value(self.scope.value_type(name))
+
+    def type_proto(self, name: str) -> onnx.TypeProto:
+        """Return the type of a value; empty where it is not known."""
+        kind = None if self.scope is None or not name else self.scope.value_type(name)
+        found = None if kind is None else type_proto_of(kind)
+        return onnx.TypeProto() if found is None else found
+
+    def new(self, like: str) -> str:
+        return self._names.new(like)
+
+
+_FLOAT_NAMES = ("float32", "float64", "float16", "bfloat16")
 
 
 class _Names:
@@ -687,146 +351,429 @@ class _Names:
     def new(self, like: str) -> str:
         """Return a new name."""
         while True:
-            name = f"{self._prefix}{like}_{self._next}"
+            name = f"{self._prefix}{like.removeprefix(self._prefix)}_{self._next}"
             self._next += 1
             if name not in self._taken:
                 return name
 
 
-class _Merge:
-    """Merges the decisions of the converter into the original."""
+# --- one attempt ---------------------------------------------------------------------------------
 
-    def __init__(self, report: OpsetChanges, names: _Names) -> None:
-        self._report = report
-        self._names = names
-        self._old: dict[str, onnx.NodeProto] = {}
 
-    def model(self, model: onnx.ModelProto, converted: onnx.ModelProto) -> None:
-        """Merge the main graph and those below it."""
-        self._know(model)
-        nodes = self._nodes(converted.graph, self._old_names(model.graph))
-        self._graph(model.graph, converted.graph, nodes)
-        self._count_removed()
+@dataclass
+class _Refusal:
+    place: list[int | str]
+    index: int
+    node: onnx.NodeProto
+    reason: str
+    version: int
+    """Which the node is written in."""
 
-    def function(self, function: onnx.FunctionProto, converted: onnx.GraphProto) -> None:
-        """Merge the body of a function, which has no initializers."""
-        model = onnx.ModelProto()
-        model.graph.node.extend(function.node)
-        self._know(model)
-        known = self._old_names(function)
-        constants = []
-        for tensor in converted.initializer:
-            constants.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
-        nodes = self._nodes(converted, known, constants)
-        self._count_removed()
-        del function.node[:]
-        function.node.extend(nodes)
 
-    def _know(self, model: onnx.ModelProto) -> None:
-        """Remember the nodes by their labels: the same walk gives the same labels."""
-        labelled = deepcopy(model)
-        del labelled.functions[:]
-        Labels(labelled)
-        originals = (node for _, body in bodies(model) for node in body.node)
-        labels = (node.name for _, body in bodies(labelled) for node in body.node)
-        self._old = dict(zip(labels, originals, strict=False))
-        self._left = dict(self._old)
+@dataclass(frozen=True)
+class _Origin:
+    """A node that nodes of a definition stand for."""
 
-    def _old_names(self, body: Body) -> set[str]:
-        names = {text_of(name) for node in body.node for name in node.output}
-        if isinstance(body, onnx.GraphProto):
-            names.update(text_of(tensor.name) for tensor in body.initializer)
-            names.update(text_of(record.name) for record in body.input)
-        return names
+    op_type: str
+    title: str
+    reason: str | None
+    """Why it does not come through itself; None where the version has no such operator."""
 
-    def _graph(
-        self, graph: onnx.GraphProto, converted: onnx.GraphProto, nodes: list[onnx.NodeProto]
-    ) -> None:
-        """Give a graph its new nodes and the initializers that they need."""
-        known = {tensor.name for tensor in graph.initializer}
-        known |= {tensor.values.name for tensor in graph.sparse_initializer}
-        for tensor in converted.initializer:
-            if tensor.name not in known:
-                graph.initializer.append(tensor)
-                self._report.initializers += 1
-        set_items(graph.node, nodes)
-        outputs = {name for node in graph.node for name in node.output}
-        gone = [info for info in graph.value_info if info.name not in outputs | _inputs(graph)]
-        for info in gone:
-            graph.value_info.remove(info)
 
-    def _nodes(
-        self,
-        converted: onnx.GraphProto,
-        known: set[str],
-        first: Iterable[onnx.NodeProto] = (),
+class _Attempt:
+    """A model whose nodes went to another version, and those that did not come through."""
+
+    def __init__(self, model: onnx.ModelProto, version: int) -> None:
+        self.original, self._version = model, version
+        self._left: frozenset[int] = frozenset()
+        self.model = onnx.ModelProto()
+        self.model.CopyFrom(model)
+        self.changed: Counter[str] = Counter()
+        self.added: Counter[str] = Counter()
+        self.removed: Counter[str] = Counter()
+        self.refused: list[_Refusal] = []
+        self.unconverted: list[str] = []
+        self._known, self._names = _Known(model), _Names(model, version)
+        self._values: dict[str, _LocalValues] = {}
+        uncalled = _uncalled(model)
+        main = _version_of(model.opset_import) or version
+        for place, body in reversed(list(bodies(self.model))):  # the inner ones first
+            number = int(place[1]) if place[:1] == ["function"] else None
+            before: int | None = main
+            if number is not None:
+                before = _version_of(model.functions[number].opset_import)
+            if before is None or before == version:
+                continue
+            refused = self._body(place, body, before)
+            if number is not None and number in uncalled and refused:
+                self._leave(number, refused[0], before)
+            else:
+                self.refused += refused
+        _set_version(self.model.opset_import, version)
+        for number, function in enumerate(self.model.functions):
+            if number not in self._left:
+                _set_version(function.opset_import, version)
+
+    def _leave(self, number: int, refusal: _Refusal, before: int) -> None:
+        """Leave a function as it is that nothing calls."""
+        function = self.original.functions[number]
+        self.model.functions[number].CopyFrom(function)
+        self._left |= {number}
+        title = f"{text_of(function.domain)}:{text_of(function.name)}"
+        why = refusal.reason + _title(refusal.node)
+        self.unconverted.append(f"function {title} stays at opset {before}: {why}")
+
+    def _values_at(self, place: Sequence[int | str]) -> _LocalValues:
+        return self._values.setdefault(str(place), _LocalValues(self._known, place, self._names))
+
+    def _body(self, place: list[int | str], body: Body, before: int) -> list[_Refusal]:
+        values = self._values_at(place)
+        nodes: list[onnx.NodeProto] = []
+        refused = []
+        is_changed = False
+        for index, node in enumerate(body.node):
+            if node.domain not in _DEFAULT:
+                nodes.append(node)
+                continue
+            try:
+                made = self._node(node, values, before)
+            except UnwritableError as error:
+                refused.append(_Refusal(place, index, node, str(error), before))
+                continue
+            is_changed |= made != [node]
+            nodes += made
+        if is_changed and not refused:
+            set_items(body.node, nodes)
+        return refused
+
+    def _node(
+        self, node: onnx.NodeProto, values: _LocalValues, before: int
     ) -> list[onnx.NodeProto]:
-        """Return the new nodes of a graph."""
-        all_nodes = [*first, *converted.node]
-        renamed = {
-            name: self._names.new(node.op_type)
-            for node in all_nodes
-            for name in node.output
-            if name and name not in known and node.name not in self._old
-        }
-        renamed |= {
-            name: self._names.new(node.op_type)
-            for node in converted.node
-            for name in node.output
-            if name and name not in known and name not in renamed
-        }
-        nodes = [self._node(node) for node in all_nodes]
-        if renamed:
+        if _is_same(text_of(node.op_type), before, self._version):
+            return [node]
+        moved = onnx.NodeProto()
+        moved.CopyFrom(node)
+        made = _moved(moved, values, before, self._version)
+        own = next((one for one in made if one is moved), None)
+        if own is None:
+            self.removed[text_of(node.op_type)] += 1
+        elif own != node:
+            self.changed[text_of(own.op_type)] += 1
+        for one in made:
+            if one is not moved:
+                self.added[text_of(one.op_type)] += 1
+                if not one.name:
+                    one.name = self._names.new(text_of(one.op_type))
+                if node.domain:
+                    one.domain = node.domain
+        return made
+
+    # --- definitions in place of what was refused ------------------------------------------------
+
+    def reason(self, origins: Mapping[str, _Origin]) -> str:
+        """Return why the first node does not come through, and which it is."""
+        first = min(self.refused, key=lambda one: (len(one.place), one.index))
+        origin = origins.get(text_of(first.node.name))
+        if origin is None:
+            return first.reason + _title(first.node)
+        if origin.reason is not None:
+            return origin.reason + origin.title
+        return f"{first.reason}, in the definition of {origin.op_type}{origin.title}"
+
+    def replace(self, origins: dict[str, _Origin]) -> bool:
+        """Write definitions in the original in place of nodes that were refused.
+
+        Args:
+            origins: Gets the nodes that added ones stand for, by the names of these.
+
+        Returns:
+            Whether there is one for each; else nothing is changed.
+        """
+        calls = []
+        for refusal in self.refused:
+            values = self._values_at(refusal.place)
+            types = [values.type_proto(text_of(name)) for name in refusal.node.input]
+            calls.append((_with_defaults(refusal.node, refusal.version), refusal.version, types))
+        found = native.definitions(calls)
+        is_function = any(refusal.place[:1] == ["function"] for refusal in self.refused)
+        if is_function and any(
+            definition is None and refusal.place[:1] == ["function"]
+            for refusal, definition in zip(self.refused, found, strict=True)
+        ):  # what they need may be known where the functions are called
+            self.original = inline_local_functions(self.original)
+            return True
+        if any(definition is None for definition in found):
+            self.refused = [
+                refusal
+                for refusal, definition in zip(self.refused, found, strict=True)
+                if definition is None
+            ]
+            return False
+        places: dict[str, dict[int, list[onnx.NodeProto]]] = defaultdict(dict)
+        for refusal, (call, _, _), definition in zip(self.refused, calls, found, strict=True):
+            assert definition is not None
+            values = self._values_at(refusal.place)
+            try:
+                nodes = self._defined(call, definition, values, refusal.version)
+            except UnwritableError:
+                self.refused = [refusal]
+                return False
+            origin = text_of(refusal.node.name)
+            op_type = text_of(refusal.node.op_type)
+            is_there = _schema(op_type, self._version) is not None
+            mine = _Origin(op_type, _title(refusal.node), refusal.reason if is_there else None)
             for node in nodes:
-                rename(node, renamed)
+                node.name = self._names.new(text_of(node.op_type))
+                origins[node.name] = origins.get(origin, mine)
+            places[str(refusal.place)][refusal.index] = nodes
+        for place, body in reversed(list(bodies(self.original))):
+            expanded = places.get(str(place))
+            if expanded:
+                nodes = []
+                for index, node in enumerate(body.node):
+                    nodes += expanded.get(index, [node])
+                set_items(body.node, nodes)
+        return True
+
+    def _defined(
+        self, call: onnx.NodeProto, definition: onnx.FunctionProto, values: _LocalValues, at: int
+    ) -> list[onnx.NodeProto]:
+        """Return the nodes of a definition with the names and attributes of a call."""
+        names: dict[str, str] = {"": ""}
+        for side, actual in ((definition.input, call.input), (definition.output, call.output)):
+            for number, name in enumerate(side):
+                given = text_of(actual[number]) if number < len(actual) else ""
+                if given or side is definition.input:
+                    names[text_of(name)] = given
+        attributes = {text_of(a.name): a for a in call.attribute}
+        own = _version_of(definition.opset_import) or at
+        nodes: list[onnx.NodeProto] = []
+        for node in definition.node:
+            copy = onnx.NodeProto()
+            copy.CopyFrom(node)
+            _bind(copy, names, attributes, self._names)
+            nodes += _moved(copy, values, own, at) if own != at else [copy]
         return nodes
 
-    def _node(self, new: onnx.NodeProto) -> onnx.NodeProto:
-        old = self._old.get(new.name)
-        if old is None:
-            self._report.added[text_of(new.op_type)] += 1
-            new.name = self._names.new(text_of(new.op_type))
-            return new
-        self._left.pop(new.name, None)
-        node = old
-        if not is_same(old, new):
-            self._report.changed[text_of(new.op_type)] += 1
-            node = new
-            take_over(old, new)
-        for old_attribute in old.attribute:
-            mine = next((a for a in node.attribute if a.name == old_attribute.name), None)
-            theirs = next((a for a in new.attribute if a.name == old_attribute.name), None)
-            if mine is not None and theirs is not None:
-                self._bodies(old_attribute, mine, theirs)
-        return node
 
-    def _bodies(
-        self,
-        old: onnx.AttributeProto,
-        mine: onnx.AttributeProto,
-        theirs: onnx.AttributeProto,
-    ) -> None:
-        """Merge the graphs of an attribute: the header and records of the old ones stay."""
-        pairs = [(old.g, theirs.g)] if old.HasField("g") else []
-        pairs += list(zip(old.graphs, theirs.graphs, strict=True))
-        merged = []
-        for graph, converted in pairs:
-            nodes = self._nodes(converted, self._old_names(graph))
-            whole = deepcopy(graph)
-            self._graph(whole, converted, nodes)
-            merged.append(whole)
-        if old.HasField("g"):
-            mine.g.CopyFrom(merged[0])
-        elif merged:
-            del mine.graphs[:]
-            mine.graphs.extend(merged)
-
-    def _count_removed(self) -> None:
-        self._report.removed.update(text_of(node.op_type) for node in self._left.values())
+def _bind(
+    node: onnx.NodeProto, names: dict[str, str],
+    attributes: Mapping[str, onnx.AttributeProto], new: _Names,
+) -> None:  # fmt: skip
+    """Give a node of a definition the names and attributes of a call, subgraphs included."""
+    kept = []
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            given = attributes.get(text_of(attribute.ref_attr_name))
+            if given is None:
+                continue
+            name = attribute.name
+            attribute.CopyFrom(given)
+            attribute.name = name
+        kept.append(attribute)
+    set_items(node.attribute, kept)
+    for field_names in (node.input, node.output):
+        for at, name in enumerate(map(text_of, field_names)):
+            if name not in names:
+                names[name] = new.new(name)
+            field_names[at] = names[name]
+    for graph in bodies_of(node):
+        own = [*graph.input, *graph.output]
+        for record in own:
+            name = text_of(record.name)
+            if name not in names:
+                names[name] = new.new(name)
+        for inner in graph.node:
+            _bind(inner, names, attributes, new)
+        for record in own:
+            record.name = names[text_of(record.name)]
 
 
-def _inputs(graph: onnx.GraphProto) -> set[str]:
-    return {record.name for record in graph.input} | {tensor.name for tensor in graph.initializer}
+def _with_defaults(node: onnx.NodeProto, version: int) -> onnx.NodeProto:
+    """Return a copy that says all attributes: a definition has no defaults of its own."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    schema = _schema(text_of(node.op_type), version)
+    known = {text_of(attribute.name) for attribute in node.attribute}
+    for name, attribute in schema.attributes.items() if schema is not None else ():
+        value = attribute.default_value
+        if name not in known and value.type != AttributeProto.UNDEFINED:
+            copy.attribute.append(value)
+    return copy
+
+
+def _uncalled(model: onnx.ModelProto) -> set[int]:
+    """Return the numbers of the functions that nothing calls."""
+    called = {
+        (plain_domain(text_of(node.domain)), text_of(node.op_type))
+        for _, body in bodies(model)
+        for node in body.node
+    }
+    return {
+        number
+        for number, function in enumerate(model.functions)
+        if (plain_domain(text_of(function.domain)), text_of(function.name)) not in called
+    }
+
+
+def _set_version(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> None:
+    for entry in imports:
+        if entry.domain in _DEFAULT:
+            entry.version = version
+
+
+# --- the steps of a node -------------------------------------------------------------------------
+
+
+def _is_same(op_type: str, before: int, version: int) -> bool:
+    first, second = _schema(op_type, before), _schema(op_type, version)
+    if first is None and op_type in _OF_EVERY_VERSION:
+        return True
+    return first is not None and second is not None and (
+        first.since_version == second.since_version
+    )  # fmt: skip
+
+
+def _moved(
+    node: onnx.NodeProto, values: _LocalValues, at: int, target: int
+) -> list[onnx.NodeProto]:
+    """Return what a node becomes in another version: itself, changed, and nodes around it.
+
+    Raises:
+        UnwritableError: It cannot be written there.
+    """
+    done: list[onnx.NodeProto] = []
+    waiting = [(node, at)]
+    while waiting:
+        one, here = waiting.pop(0)
+        while (found := _next(text_of(one.op_type), here, target)) is not None:
+            since, here = found
+            step = _stepped(one, values, since, here, target)
+            if step.before or step.after:
+                waiting[:0] = [(n, here) for n in (*step.before, one, *step.after)]
+                break
+        else:
+            done.append(one)
+    return done
+
+
+def _stepped(node: onnx.NodeProto, values: _LocalValues, since: int, at: int, target: int) -> Step:
+    op_type = text_of(node.op_type)
+    is_up = since == at
+    step = Step(node, values, since, at, target)
+    old = _schema(op_type, at if not is_up else since - 1)
+    new = _schema(op_type, since)
+    if any(text_of(attribute.name) == "consumed_inputs" for attribute in node.attribute):
+        step.take("consumed_inputs")  # a hint for an optimiser of 2017
+    rule = (UP if is_up else DOWN).get((op_type, since))
+    into = new if is_up else old
+    if rule is None and into is None:
+        when = f"does not exist in opset {target}"
+        raise UnwritableError(f"{op_type} {when}")
+    if rule is not None:
+        rule(step)
+    if text_of(node.op_type) != op_type:
+        return step
+    source = old if is_up else new
+    if source is None or into is None:
+        raise UnwritableError(f"{op_type} does not exist in opset {target}")
+    if not is_up:
+        _types(step, values, into)
+    _attributes(step, source, into)
+    _counts(step, into)
+    return step
+
+
+def _attributes(step: Step, source: defs.OpSchema, into: defs.OpSchema) -> None:
+    """Drop attributes that say nothing more, and write defaults that are others now."""
+    node = step.node
+    known = {text_of(attribute.name) for attribute in node.attribute}
+    for attribute in list(node.attribute):
+        name = text_of(attribute.name)
+        if name in into.attributes:
+            continue
+        own = source.attributes.get(name)
+        if attribute.ref_attr_name:
+            raise UnwritableError(
+                f"attribute {visible(name)} of {step.op_type} is a parameter of a function"
+            )
+        if own is not None and _has_value(attribute, own.default_value):
+            node.attribute.remove(attribute)
+            continue
+        when = f"before opset {step.since}"
+        if own is None:
+            when = f"in opset {source.since_version}"
+        elif step.since == step.at:
+            when = f"from opset {step.since} on"
+        raise UnwritableError(f"{step.op_type} has no attribute {visible(name)} {when}")
+    for name, own in source.attributes.items():
+        theirs = into.attributes.get(name)
+        default = own.default_value
+        if name in known or theirs is None or default.type == AttributeProto.UNDEFINED:
+            continue
+        if theirs.default_value != default:
+            node.attribute.append(default)
+
+
+def _has_value(attribute: onnx.AttributeProto, default: onnx.AttributeProto) -> bool:
+    if default.type == AttributeProto.UNDEFINED:
+        return False
+    values = map(helper.get_attribute_value, (attribute, default))
+    return bool(next(values) == next(values))
+
+
+def _counts(step: Step, into: defs.OpSchema) -> None:
+    when = f"before opset {step.since}" if step.since != step.at else f"in opset {step.at}"
+    for side, names, least, most, formal in (
+        ("inputs", step.node.input, into.min_input, into.max_input, into.inputs),
+        ("outputs", step.node.output, into.min_output, into.max_output, into.outputs),
+    ):
+        count = len(names)
+        while count and not names[count - 1]:
+            count -= 1
+        if not least <= count <= most:
+            raise UnwritableError(f"{step.op_type} does not take {count} {side} {when}")
+        for name, parameter in zip(names, formal, strict=False):
+            is_single = parameter.option == defs.OpSchema.FormalParameterOption.Single
+            if not name and is_single and side == "inputs":
+                raise UnwritableError(f"{step.op_type} needs {parameter.name} {when}")
+
+
+def _types(step: Step, values: _LocalValues, into: defs.OpSchema) -> None:
+    """Refuse types that the older version does not take, or compute in wider ones."""
+    allowed = {one.type_param_str: one.allowed_type_strs for one in into.type_constraints}
+    for side, names, formal in (
+        ("inputs", step.node.input, into.inputs),
+        ("outputs", step.node.output, into.outputs),
+    ):
+        for number, name in enumerate(list(map(text_of, names))):
+            if not name or not formal or number >= len(names) or names[number] != name:
+                continue
+            kind = values.type_name(name)
+            parameter = formal[min(number, len(formal) - 1)]
+            fitting = allowed.get(parameter.type_str, [parameter.type_str])
+            if kind is None or kind in fitting:
+                continue
+            places = {
+                "inputs": _places(step.node.input, into.inputs, parameter.type_str),
+                "outputs": _places(step.node.output, into.outputs, parameter.type_str),
+            }
+            types = [one for one in map(dtype_of, fitting) if one is not None]
+            if side == "outputs" or not widen(step, places, types):
+                raise UnwritableError(
+                    f"{step.op_type} takes no {shown(kind)} before opset {step.since}"
+                )
+
+
+def _places(
+    names: Sequence[str], formal: Sequence[defs.OpSchema.FormalParameter], type_str: str
+) -> list[int]:
+    """Return the numbers of the inputs or outputs that have a type."""
+    return [
+        number
+        for number in range(len(names))
+        if formal and formal[min(number, len(formal) - 1)].type_str == type_str
+    ]
 
 
 __all__ = ["ConversionError", "OpsetChanges", "convert_opset", "known_versions"]

@@ -1,4 +1,4 @@
-"""Calls of local functions, and operators, replaced by their definitions, by onnx's inliner.
+"""Calls of local functions replaced by their nodes, by onnx's inliner.
 
 The inliner loses attributes that a call leaves to their default: the definition then has the
 default of another operator, or none. So the defaults are written into the calls first.
@@ -6,11 +6,10 @@ default of another operator, or none. So the defaults are written into the calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import onnx
-from onnx import defs
 
 from dld_tui.core.document.locations import bodies
 from dld_tui.core.files.proto_fields import text_of
@@ -38,33 +37,6 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
         return defaults.get((domain, text_of(node.op_type), text_of(node.overload)), ())
 
     return native.inline_local_functions(_with_defaults(model, of_call))
-
-
-def inline_operators(model: onnx.ModelProto, names: Sequence[tuple[str, str]]) -> onnx.ModelProto:
-    """Return a model in which operators are replaced that have a definition.
-
-    Args:
-        model: The model.
-        names: Their domains and names.
-
-    Raises:
-        Exception: The inliner is native code that refuses what is wrong in its own ways.
-    """
-    versions = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
-    wanted = set(names)
-
-    def of_call(node: onnx.NodeProto) -> Iterable[onnx.AttributeProto]:
-        domain, op_type = plain_domain(text_of(node.domain)), text_of(node.op_type)
-        if (domain, op_type) not in wanted or domain not in versions:
-            return ()
-        try:
-            schema = defs.get_schema(op_type, versions[domain], domain)
-        except defs.SchemaError:
-            return ()
-        values = [attribute.default_value for attribute in schema.attributes.values()]
-        return [value for value in values if value.type != onnx.AttributeProto.UNDEFINED]
-
-    return native.inline_operators(_with_defaults(model, of_call), names)
 
 
 def _with_defaults(model: onnx.ModelProto, defaults: Defaults) -> onnx.ModelProto:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import version_converter
+from onnx import defs
 from onnx.onnx_cpp2py_export import shape_inference as native
 
 from dld_tui.core.child import Limits, RefusedError, compute, free_memory
@@ -123,23 +124,45 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     return _call(model, lambda data: _bytes(onnx.inliner.inline_local_functions(_model(data))))
 
 
-def inline_operators(model: onnx.ModelProto, names: Sequence[tuple[str, str]]) -> onnx.ModelProto:
-    """Return a model in which operators are replaced that have a definition; see `infer_shapes`."""
-    return _call(
-        model,
-        lambda data: _bytes(
-            onnx.inliner.inline_selected_functions(
-                _model(data), list(names), inline_schema_functions=True
+def definitions(
+    calls: Sequence[tuple[onnx.NodeProto, int, Sequence[onnx.TypeProto]]],
+) -> list[onnx.FunctionProto | None]:
+    """Return the definitions that onnx has of operators of ai.onnx; see `infer_shapes`.
+
+    Args:
+        calls: Nodes, the versions that they are written in, and the types of their inputs.
+
+    Returns:
+        The definition for each call, written in that version or an older one; None where there is
+        none.
+    """
+    found = _call(
+        onnx.ModelProto(graph=onnx.GraphProto(node=[node for node, _, _ in calls])),
+        lambda _: _bytes(onnx.ModelProto(functions=[_definition(*call) for call in calls])),
+    )
+    return [function if len(function.node) else None for function in found.functions]
+
+
+def _definition(
+    node: onnx.NodeProto, version: int, types: Sequence[onnx.TypeProto]
+) -> onnx.FunctionProto:
+    empty = onnx.FunctionProto()
+    try:
+        schema: Any = defs.get_schema(text_of(node.op_type), version, "")  # whose stub lacks these
+        plain = [one for one in schema.function_opset_versions if one <= version]
+        typed = [one for one in schema.context_dependent_function_opset_versions if one <= version]
+        if plain:
+            data = schema.get_function_with_opset_version(max(plain))
+        elif typed and all(one.WhichOneof("value") for one in types[: schema.min_input]):
+            data = schema.get_context_dependent_function_with_opset_version(
+                max(typed), node.SerializeToString(), [one.SerializeToString() for one in types]
             )
-        ),
-    )
-
-
-def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """Return a model in another opset; see `infer_shapes`."""
-    return _call(
-        model, lambda data: _bytes(version_converter.convert_version(_model(data), version))
-    )
+        else:
+            return empty
+        return onnx.FunctionProto.FromString(data)
+    # The seam: C++ errors of several classes; such an operator has no definition.
+    except Exception:  # noqa: BLE001
+        return empty
 
 
 def _model(data: bytes) -> onnx.ModelProto:
