@@ -419,3 +419,26 @@ def test_shapes_of_multi_head_attention_are_those_of_a_run(inputs: str, tmp_path
         follow_shapes(document, shapes)
         found = [document.main.inferred[info.name].dims for info in model.graph.output]
     assert found == [one.shape for one in ran]
+
+
+def test_a_resize_to_given_sizes_decides_what_it_is_joined_with(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (float[1, 3, 32, 24] x, float[1, 3, H, W] z) => (float[a, b, c, d] y) {{
+        s = Constant <value_ints = [1, 3, 64, 48]> ()
+        r = Resize <mode = "nearest"> (x, , , s) y = Concat <axis = 1> (r, z) }}"""
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        assert guess_inputs(input_specs(document), document).shapes["z"] == (1, 3, 64, 48)
+
+
+@pytest.mark.parametrize(("divisor", "made"), [("2.0", (1, 1, 5, 4)), ("0.0", None)])
+def test_sizes_that_are_computed_as_floats(
+    tmp_path: Path, divisor: str, made: tuple[int, ...] | None
+) -> None:
+    text = f"""{HEAD} g (float[1, 1, 11, 9] x) => (float[a, b, c, d] y) {{
+        h = Shape <start = 2> (x) f = Cast <to = 1> (h)
+        two = Constant <value_float = {divisor}> () q = Div (f, two) w = Floor (q)
+        i = Cast <to = 7> (w) head = Constant <value_ints = [1, 1]> ()
+        n = Concat <axis = 0> (head, i) y = Resize <mode = "nearest"> (x, , , n) }}"""
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        follow_shapes(document, {"x": (1, 1, 11, 9)})
+        known = document.main.inferred.get("y")
+        assert (known.dims if known is not None else None) == made

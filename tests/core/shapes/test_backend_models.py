@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.rules import RULES, WITHOUT_RULE, Rule, rule_of
@@ -173,3 +174,31 @@ def test_each_kernel_of_onnx_runtime_has_a_rule_or_a_reason() -> None:
     if not kernels:
         pytest.skip("this ONNX Runtime does not tell its kernels")
     assert kernels - _told("com.microsoft") == set()
+
+
+def test_inference_of_onnx_says_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    wrong: list[object] = []
+    count = 0
+    for case in backend_cases():
+        inferred = onnx.shape_inference.infer_shapes(case.model, data_prop=True)
+        onnx.save(case.model, path)
+        with closing(Document.open(path)) as document:
+            shapes = {
+                name: Value(known(item).dims, is_sequence=isinstance(item, list))
+                for name, item in case.inputs.items()
+            }
+            evaluation = Evaluation(document, shapes)
+            for info in (*inferred.graph.output, *inferred.graph.value_info):
+                told = value_type_of(info.type)
+                mine = evaluation.value(document.main, info.name).dims
+                if told is None or told.dims is None or told.container or mine is None:
+                    continue
+                count += 1
+                if len(mine) != len(told.dims) or any(
+                    isinstance(a, int) and isinstance(b, int) and a != b
+                    for a, b in zip(mine, told.dims, strict=True)
+                ):
+                    wrong.append((case.name, info.name, mine, told.dims))
+    assert not wrong
+    assert count > 2000

@@ -14,6 +14,7 @@ from dld_tui.core.shapes.size import (
     Size,
     at_least,
     chosen,
+    maximum,
     number_of,
     plain,
     product,
@@ -22,6 +23,7 @@ from dld_tui.core.shapes.size import (
 from dld_tui.core.shapes.value import NOTHING, Dims, Value
 
 _CHANNELS = "the channels of the data and of the weights are equal"
+_CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "QLinearConv", "FusedConv", "DeformConv"))
 _ROOM = "the data with its padding is as large as the window"
 
 
@@ -36,7 +38,9 @@ def _window(c: Call, dims: Dims, kernel: Sequence[Size], *, ceil: bool = False) 
     for at, size in enumerate(dims):
         stride = strides[at]
         if how.startswith("SAME"):
-            sizes.append(-(-size // stride))
+            # Where a pooling is dilated, ONNX Runtime and onnx differ.
+            is_told = c.operator in _CONVOLUTIONS or dilations[at] == 1
+            sizes.append(-(-size // stride) if is_told else UNKNOWN)
             continue
         reach = (kernel[at] - 1) * dilations[at] + 1
         before, after = (0, 0) if how == "VALID" else (pads[at], pads[at + rank])
@@ -97,13 +101,13 @@ def _conv_transpose(c: Call) -> Sequence[Value]:
     for at, size in enumerate(dims[2:]):
         if fixed:
             sizes.append(fixed[at] if len(fixed) == rank else fixed[at + 2])
-        elif how.startswith("SAME"):
-            sizes.append(size * strides[at])
         elif pads is None:
             sizes.append(UNKNOWN)
         else:
             reach = (shape[at + 2] - 1) * dilations[at] + 1
             padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
+            if how.startswith("SAME"):
+                padding = maximum(reach + extra[at] - strides[at], 0)
             sizes.append(strides[at] * (size - 1) + extra[at] + reach - padding)
     return [Value((dims[0], shape[1] * c.number("group", 1), *sizes))]
 
