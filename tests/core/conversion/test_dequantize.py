@@ -12,6 +12,7 @@ from dld_tui.activities.convert.dequantize import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.dequantize import dequantize
 from dld_tui.core.document.document import Document
+from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished
 from tests.support import decoders, models
 
@@ -191,3 +192,136 @@ def test_sorted_rows_are_compared_with_what_the_operator_says(
     is_avoided = bits == 2 or zeros == "packed"
     assert any("g_idx" in line for line in result["values"]["guess"]) == is_avoided
     assert np.isclose(result["values"]["outputs"]["y"]["max_abs"], 0, atol=1e-4)
+
+
+TIED = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+g (int64[3] ids) => (float[3, 9] y) <int64[2] to = {9, 32}, int64[2] rows = {9, 2}> {
+    table = Reshape (b, to)
+    table_s = Reshape (s, rows)
+    x = com.microsoft.GatherBlockQuantized <block_size = 32, quantize_axis = 1, bits = 4>
+        (table, ids, table_s)
+    y = com.microsoft.MatMulNBits <K = 64, N = 9, bits = 4, block_size = 32> (x, b, s)
+}"""
+
+
+def test_a_table_and_a_product_of_one_weight_share_it_in_floats_too(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    model = onnx.parser.parse_model(TIED)
+    model.graph.initializer.extend([
+        numpy_helper.from_array(random.integers(0, 256, (9, 2, 16), dtype=np.uint8), "b"),
+        numpy_helper.from_array(random.random(18, np.float32), "s"),
+    ])  # fmt: skip
+    path = tmp_path / "tied.onnx"
+    onnx.save(model, path)
+
+    output, result = convert(path)
+
+    feeds = {"ids": np.array([0, 8, 3])}
+    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
+    np.testing.assert_allclose(after, before, rtol=1e-4)
+    made = onnx.load(output)
+    assert [node.op_type for node in made.graph.node] == ["Gather", "Transpose", "MatMul"]
+    assert [one.dims for one in made.graph.initializer] == [[9, 64]]
+    assert result["weights"] == 2
+
+
+def mixture(
+    feeds: dict[str, Any], weights: dict[str, Any], bits: int, block: int, zeros: bool
+) -> Any:
+    """Compute the two best experts of each token in NumPy."""
+
+    def unpacked(data: Any) -> Any:
+        parts = [(data >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
+        return np.stack(parts, axis=-1).reshape(*data.shape[:-1], -1).astype(np.float64)
+
+    matrices = []
+    for name in "12":
+        levels, scales = unpacked(weights[f"w{name}"]), weights[f"s{name}"].astype(np.float64)
+        points = np.full(scales.shape, float(1 << (bits - 1)))
+        if zeros:
+            points = unpacked(weights[f"z{name}"])[..., : scales.shape[-1]]
+        width = block or levels.shape[-1]
+        scales, points = (
+            np.repeat(one.reshape(*levels.shape[:2], -1), width, axis=-1)
+            for one in (scales, points)
+        )
+        matrices.append((levels - points) * scales)
+    results = []
+    for token, router in zip(feeds["x"].astype(np.float64), feeds["p"], strict=True):
+        best = np.argsort(-router)[:2]
+        shares = np.exp(router[best] - router[best].max())
+        total = 0
+        for expert, share in zip(best, shares / shares.sum(), strict=True):
+            inner = matrices[0][expert] @ token
+            total += share * (matrices[1][expert] @ (inner / (1 + np.exp(-inner))))
+        results.append(total)
+    return np.array(results)
+
+
+@pytest.mark.parametrize("block", [0, 32])
+@pytest.mark.parametrize(("bits", "zeros"), [(4, False), (4, True), (8, True)])
+def test_experts_compute_the_same(tmp_path: Path, bits: int, block: int, zeros: bool) -> None:
+    random = np.random.default_rng(7)
+    experts, hidden, inner = 4, 64, 96
+    weights: dict[str, Any] = {}
+    for name, columns, rows in (("1", inner, hidden), ("2", hidden, inner)):
+        per_byte = 8 // bits
+        weights[f"w{name}"] = random.integers(
+            0, 256, (experts, columns, rows // per_byte), dtype=np.uint8
+        )
+        scaled = (experts, columns, rows // block) if block else (experts, columns)
+        weights[f"s{name}"] = random.random(scaled, np.float32) / 200
+        packed = (*scaled[:-1], -(-scaled[-1] * bits // 8))
+        weights[f"z{name}"] = random.integers(0, 256, packed, dtype=np.uint8)
+    inputs = ["x", "p", "w1", "s1", "", "w2", "s2"]
+    if zeros:
+        inputs += ["", "", "", "", "z1", "z2"]
+    more: dict[str, Any] = {"block_size": block} if block else {}
+    node = helper.make_node(
+        "QMoE", inputs, ["y"], "moe", domain="com.microsoft", k=2, expert_weight_bits=bits,
+        activation_type="silu", normalize_routing_weights=1, **more,
+    )  # fmt: skip
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g",
+        [value("x", TensorProto.FLOAT, [5, hidden]), value("p", TensorProto.FLOAT, [5, experts])],
+        [value("y", TensorProto.FLOAT, [5, hidden])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()
+         if name in inputs],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    path = tmp_path / "moe.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+    output, result = convert(path)
+
+    feeds = {
+        "x": random.standard_normal((5, hidden), np.float32),
+        "p": random.standard_normal((5, experts), np.float32),
+    }
+    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
+    expected = mixture(feeds, weights, bits, block, zeros)
+    np.testing.assert_allclose(after, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+    # With 8 bits in blocks its kernel rounds what it multiplies by to 8 bits.
+    np.testing.assert_allclose(before, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
+    assert [node.op_type for node in onnx.load(output).graph.node] == ["MoE"]
+    assert result["weights"] == 1
+
+
+def test_what_does_not_fit_is_refused_and_what_stays_is_told(tmp_path: Path) -> None:
+    short = """<ir_version: 10, opset_import: ["" : 21]>
+    g () => (float[4, 6] y) <int8[4, 6] w = {1}, float[4] s = {1, 1, 1, 1}> {
+        [w1] y = DequantizeLinear <axis = 1> (w, s)
+    }"""
+    path = tmp_path / "short.onnx"
+    onnx.save(onnx.parser.parse_model(short), path)
+    with pytest.raises(InputError) as caught:
+        convert(path)
+    assert str(caught.value).startswith("w1: DequantizeLinear: its scales are 4, not 6")
+    left = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float s) => (float[2] y) <int8[2] w = {1, 2}> { y = DequantizeLinear (w, s) }"""
+    path = tmp_path / "left.onnx"
+    onnx.save(onnx.parser.parse_model(left), path)
+    _, result = convert(path)
+    assert "weights of 1 node stay in few bits: s is not stored: it is an input" in str(result)
+    assert "no weight is stored" not in str(result)

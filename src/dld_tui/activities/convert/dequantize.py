@@ -39,6 +39,8 @@ def run(request: Request) -> Iterator[Event]:
         for dequantized_model in steps:
             yield Progress(dequantized_model.count, None, "weights", "Dequantizing")
         nothing = "no weight is stored in few bits"
+        if dequantized_model.left:
+            nothing = "no weight was dequantized"
         # The kernels for few bits may quantize what they multiply by as well.
         verdict, notes = yield from verified(
             request, document, dequantized_model.document, request.output, QUANTIZED,

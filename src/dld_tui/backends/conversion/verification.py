@@ -72,6 +72,7 @@ from dld_tui.core.conversion.result import (
     figures,
 )
 from dld_tui.core.conversion.tensor_casting import Selection, candidates
+from dld_tui.core.conversion.widening import widen
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -326,6 +327,8 @@ class ValueCheck:
         """The original, its calls of local functions replaced as a conversion does it."""
         try:
             inline_calls(self.document)
+            if self._criteria.narrow is not None and self._criteria.narrow.dtype == "bfloat16":
+                widen(self.document)  # what overflows float16 is no fault of bfloat16
             self._avoided = avoid_wrong_kernels(self.document)
             self.feeds = self._inputs(asked)
             """Sets of inputs that the original takes."""

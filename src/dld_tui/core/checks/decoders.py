@@ -31,8 +31,9 @@ def decoder_findings(document: Document) -> list[Finding]:
     main = document.main
     findings: list[Finding] = []
     for op_type, rule in _BY_OPERATOR.items():
-        for node in main.nodes_of_type(op_type):
-            findings += rule(node)
+        for scope in document.scopes():
+            for node in scope.nodes_of_type(op_type):
+                findings += rule(node)
     pairs = cache_pairs(document)
     if pairs:
         findings += [*_caches(main, pairs), *_unused_past(main, pairs), *_mask(main, pairs)]
@@ -231,34 +232,13 @@ def _attention(node: Node) -> Iterator[Finding]:
 
 
 def _weights(node: Node) -> Iterator[Finding]:
-    """Check packed weights, scales and zero points of MatMulNBits against K, N and the block."""
-    if node.domain != "com.microsoft":
-        return
-    yield from _block_kernel(node)
-    rows, columns = node.integer("K", 0), node.integer("N", 0)
-    bits, block = node.integer("bits", 4), node.integer("block_size", 128)
-    if rows < 1 or columns < 1 or block < 1 or bits < 1:
-        return
-    blocks = -(-rows // block)
-    packed = columns * blocks * block * bits // 8
-    zeros = (columns * (-(-blocks * bits // 8)), columns * blocks)
-    for at, label, fitting in (
-        (1, "packed weights", (packed,)), (2, "scales", (columns * blocks,)),
-        (3, "zero points", zeros),
-    ):  # fmt: skip
-        known = _type(node, at)
-        dims = known.dims if known is not None else None
-        if dims is None or not all(isinstance(dim, int) for dim in dims):
-            continue
-        count = 1
-        for dim in dims:
-            count *= dim if isinstance(dim, int) else 1
-        if count not in fitting:
-            text = (
-                f"its {label} are {count:,}, not {fitting[0]:,}: K {rows:,} in blocks of {block},"
-                f" N {columns:,}"
-            )
-            yield _finding("decoder:block-sizes", text, node)
+    """Check packed weights, scales and zero points against each other and the attributes."""
+    from dld_tui.core.document.packed_weights import misfits  # lazy: it needs numpy
+
+    if node.op_type == "MatMulNBits" and node.domain == "com.microsoft":
+        yield from _block_kernel(node)
+    for text in misfits(node):
+        yield _finding("decoder:block-sizes", text, node)
 
 
 def _block_kernel(node: Node) -> Iterator[Finding]:
@@ -310,6 +290,8 @@ _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "Attention": _attention,
     "RotaryEmbedding": _rotary,
     "MatMulNBits": _weights,
+    "GatherBlockQuantized": _weights,
+    "QMoE": _weights,
     "MoE": _mixture_kernel,
 }
 

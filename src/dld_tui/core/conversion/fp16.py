@@ -28,6 +28,7 @@ from dld_tui.core.conversion.copies import (
     working_copy,
 )
 from dld_tui.core.conversion.tensor_casting import listed_numbers
+from dld_tui.core.conversion.widening import join_casts, widen
 from dld_tui.core.document.casting import (
     Cast,
     CastBar,
@@ -496,6 +497,8 @@ def fp16_steps(
     """
     with working_copy(document) as copy:
         result = Fp16Model(copy, inlined=inline_calls(copy))
+        # Values that bfloat16 holds and float16 does not must pass no edge in float16.
+        borders = widen(copy) if options.narrow.dtype == "bfloat16" else []
         result.notes += infer(copy, document.path, options.extra_types)
         before = _casts(copy)
         chosen = _chosen(copy, options, result.kept)
@@ -517,6 +520,7 @@ def fp16_steps(
             copy, transaction, stored, options.narrow, result.losses, cancelled
         )
         redeclare(copy, {}, options.narrow)
+        join_casts(copy, transaction, borders)
         result.weights = len(stored)
         result.casts = _casts(copy) - before
     return result

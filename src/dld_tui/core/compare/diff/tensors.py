@@ -21,6 +21,7 @@ from dld_tui.core.document.packed_weights import (
     BlockedWeight,
     blocked_weight,
     blocked_weights,
+    weights_of,
 )
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
@@ -353,7 +354,7 @@ def _scope(document: Document, path: tuple[str, ...] | list[str]) -> Scope | Non
 def _users(weight: BlockedWeight) -> Iterator[tuple[Node, int]]:
     """Yield the nodes that compute with a weight, and at which input."""
     if weight.node.op_type != "DequantizeLinear":
-        yield weight.node, 0 if weight.node.op_type == "GatherBlockQuantized" else 1
+        yield weight.node, weight.position
         return
     for use in weight.node.scope.users(weight.node.outputs[0]):
         if use.node.scope is weight.node.scope and use.index is not None and use.node.outputs:
@@ -363,7 +364,7 @@ def _users(weight: BlockedWeight) -> Iterator[tuple[Node, int]]:
 def _compared(
     weight: BlockedWeight, twin: Node, position: int, *, is_new: bool
 ) -> WeightNoise | None:
-    other = blocked_weight(twin)
+    other = next((one for one in weights_of(twin) if one.position == position), None)
     name, parts = "", None
     if other is None and len(twin.inputs) > position:
         resolved = twin.scope.resolve(twin.inputs[position])
@@ -407,7 +408,7 @@ def _same(weight: BlockedWeight, other: BlockedWeight) -> bool:
     """Return whether two weights are stored alike, byte for byte."""
     if weight.format != other.format:
         return False
-    parts = [[w.levels, w.scales, w.zero_points, w.groups] for w in (weight, other)]
+    parts = [w.parts for w in (weight, other)]
     return all(
         (mine is None and theirs is None)
         or (mine is not None and theirs is not None and np.array_equal(mine.read(), theirs.read()))
