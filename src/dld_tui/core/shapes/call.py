@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -199,7 +199,7 @@ class Demands:
 
 
 _BROADCAST = "sizes that are broadcast are equal, or one of them is 1"
-_NO_ATTRIBUTES: Mapping[str, onnx.AttributeProto] = {}
+NO_ATTRIBUTES: Mapping[str, onnx.AttributeProto] = {}
 
 
 class Call:
@@ -212,6 +212,7 @@ class Call:
         version: Of the operator set of its domain; 0 where it is not known.
         outer: The attributes of the call around it, in a local function.
         owner: The document that has the payloads of its tensors.
+        results: What is known of its outputs without its rule, for those who ask what it costs.
     """
 
     __slots__ = (
@@ -220,6 +221,7 @@ class Call:
         "demands",
         "inputs",
         "proto",
+        "results",
         "version",
     )
 
@@ -229,10 +231,11 @@ class Call:
         inputs: list[Value],
         demands: Demands | None = None,
         version: int = 0,
-        outer: Mapping[str, onnx.AttributeProto] = _NO_ATTRIBUTES,
+        outer: Mapping[str, onnx.AttributeProto] = NO_ATTRIBUTES,
         owner: PayloadOwner | None = None,
+        results: Sequence[Value] = (),
     ) -> None:
-        self.proto, self.inputs, self.version = proto, inputs, version
+        self.proto, self.inputs, self.version, self.results = proto, inputs, version, results
         self.demands = Demands() if demands is None else demands
         self._outer, self._owner = outer, owner
 

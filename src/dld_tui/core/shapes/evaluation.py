@@ -178,12 +178,9 @@ class Evaluation:
             except MALFORMED:
                 results = ()  # a malformed node says nothing
             for at, name in enumerate(node.outputs):
-                known = results[at] if at < len(results) else NOTHING
-                dims = known.dims
-                if dims is None and name and not is_function and not known.is_sequence:
+                known = without_negative(results[at]) if at < len(results) else NOTHING
+                if known.dims is None and name and not is_function and not known.is_sequence:
                     known = Value(self._declared(frame.scope, name), known.elements, known.source)
-                elif dims is not None and _has_negative(dims):
-                    known = Value(tuple(map(_not_negative, dims)), source=known.source)
                 frame.values[name] = known
 
     def _declared(self, scope: Scope, name: str) -> Dims | None:
@@ -363,11 +360,12 @@ _WITH_SUBGRAPHS = {
 }
 
 
-def _has_negative(dims: Dims) -> bool:
-    for size in dims:  # noqa: SIM110 - faster than any() for the few that there are
+def without_negative(value: Value) -> Value:
+    """Return what is known of a value for which a rule found a size that none can have."""
+    for size in value.dims or ():
         if size.__class__ is int and size < 0:
-            return True
-    return False
+            return Value(tuple(map(_not_negative, value.dims or ())), source=value.source)
+    return value
 
 
 def _not_negative(size: Size) -> Size:

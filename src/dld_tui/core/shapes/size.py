@@ -286,6 +286,14 @@ def is_known(size: Size) -> bool:
     return size is not UNKNOWN
 
 
+def name_of(size: Size) -> str | None:
+    """Return the name of a size that has one alone; None for any other. Untrusted text."""
+    if not isinstance(size, Polynomial) or len(size.terms) != 1:
+        return None
+    ((names, factor),) = size.terms.items()
+    return names[0] if len(names) == 1 and factor == 1 else None
+
+
 def names_in(size: Size) -> set[str]:
     """Return the names of the dimensions that a size depends on. Untrusted text."""
     return size.names if isinstance(size, Polynomial) else set()

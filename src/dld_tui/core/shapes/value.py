@@ -116,6 +116,15 @@ def is_same(first: Size, second: Size) -> bool:
     return holds is not None and bool(np.all(holds))
 
 
+def contradict(first: Dims | None, second: Dims | None) -> bool:
+    """Return whether two shapes cannot be of one value."""
+    if first is None or second is None:
+        return False
+    return len(first) != len(second) or any(
+        equal(*pair) is False for pair in zip(first, second, strict=True)
+    )
+
+
 def in_common(values: Sequence[Value]) -> Value:
     """Return what is known of a value that is one of some."""
     first = values[0]

@@ -39,7 +39,7 @@ CASES = {
     "my.Relu": "c",
     "Relu | my.Relu": "c g",
     "*": "a b c d e f g",
-    "Conv where group > 1 and out.shape[1] % 8 != 0": "a",
+    "Conv where group > 1 and out.shape[1] % 8 != 0": "a b",
     "Conv where out.shape[1] = 4 and out.shape[3] = 'N'": "a",
     "Conv where out.shape[3] > 1": "",  # a dimension with a name
     "Conv where not out.shape[3] > 1": "",  # is not known to be false either

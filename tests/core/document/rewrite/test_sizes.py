@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -10,7 +11,8 @@ import pytest
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.rewrite.expression import UNKNOWN
-from dld_tui.core.document.rewrite.views import ValueView
+from dld_tui.core.document.rewrite.views import ValueView, value_of
+from dld_tui.core.shapes.size import value_at
 from tests.support.models import parse
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>\ng (float[2, 3, 8] x, float[N, 3, 8] d) => (y) '
@@ -49,22 +51,63 @@ def test_sizes_are_those_of_shape_inference(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "rows"),
     [
-        "<int64[1] b = {0}, int64[1] e = {4}> { y = Slice(d, b, e) }",
-        "{ y = Concat <axis = 0> (d, x) }",
-        "{ z, y = Split <axis = 0, num_outputs = 2> (d) }",
+        ("<int64[1] b = {0}, int64[1] e = {4}> { y = Slice(d, b, e) }",
+         lambda n: len(range(n)[0:4])),
+        ("{ y = Concat <axis = 0> (d, x) }", lambda n: n + 2),
+        ("{ z, y = Split <axis = 0, num_outputs = 2> (d) }", lambda n: n // 2),
     ],
-)
-def test_what_depends_on_an_open_size_is_not_known(text: str) -> None:
-    dims = ValueView(Document(parse(HEAD + text)).main, "y").dims
-    assert dims[0] is UNKNOWN
-    assert dims[1:] == [3, 8]
+)  # fmt: skip
+def test_what_depends_on_an_open_size_is_computed_of_it(
+    text: str, rows: Callable[[int], int]
+) -> None:
+    scope = Document(parse(HEAD + text)).main
+    dims = value_of(scope, "y").dims
+    assert dims is not None
+    for count in range(9):
+        assert value_at(dims[0], {"N": count}.__getitem__) == rows(count)
+    shown = ValueView(scope, "y").dims
+    assert "N" in shown[0]
+    assert shown[0] != "N"
+    assert shown[1:] == [3, 8]
+
+
+@pytest.mark.parametrize("size", ["-1", "-7"])
+def test_a_negative_size_is_not_known(size: str) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 18]>\ng (float[N, 3] x) => (float[K] y) '
+    model = parse(text + "{ s = Shape(x) y = ConstantOfShape(s) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = int(size)
+    scope = Document(model).main
+    assert ValueView(scope, "x").dims == [UNKNOWN, 3]
+    assert ValueView(scope, "s").field("sizes") == ["x[0]", 3]
+    assert ValueView(scope, "s").field("folded") is UNKNOWN
 
 
 def test_a_slice_of_all_keeps_an_open_size() -> None:
     text = HEAD + "<int64[1] b = {0}, int64[1] e = {9223372036854775807}> { y = Slice(d, b, e) }"
     assert ValueView(Document(parse(text)).main, "y").dims == ["N", 3, 8]
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "n = Gather (s, zero)  m = Mul (n, n)  o = Div (m, n)",
+        "m = NonZero (s)  o = ReduceMax <keepdims = 0> (m)",  # the data tell
+    ],
+)
+def test_heads_are_split_where_one_length_is_computed(length: str) -> None:
+    text = f"""{HEAD}
+    <int64 zero = {{0}}, int64[1] front = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}},
+     int64[1] four = {{4}}>
+    {{
+        s = Shape (d)  {length}  u = Unsqueeze (o, front)  t = Slice (s, one, two)
+        c = Concat <axis = 0> (u, t, two, four)  y = Reshape (d, c)
+    }}"""
+    scope = Document(parse(text)).main
+    first = "N" if "Gather" in length else UNKNOWN
+    assert ValueView(scope, "c").field("sizes") == [first, 3, 2, 4]
+    assert ValueView(scope, "y").field("split") == [2, 4]
 
 
 def test_heads_are_repeated_where_nothing_else_is_done() -> None:

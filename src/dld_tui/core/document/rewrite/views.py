@@ -1,18 +1,17 @@
 """What expressions can read of a model: nodes, values with their fields, and computed shapes.
 
-Exporters write ``x.view(x.size(0), x.size(1), 12, 64)`` as a dozen of nodes around Shape. They are
-followed here, to which size of which value each element of a shape is, so that a rule can ask
-whether a Reshape does nothing but to split the last axis.
+Exporters write ``x.view(x.size(0), x.size(1), 12, 64)`` as a dozen of nodes around Shape, which
+:mod:`~dld_tui.core.shapes` follows, so that a rule can ask whether a Reshape does nothing but to
+split the last axis.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,23 +19,22 @@ from dld_tui.core.document.index import Definition
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.rewrite.expression import FUNCTIONS, MOST_ELEMENTS, UNKNOWN, Subject
+from dld_tui.core.document.rewrite.expression import MOST_ELEMENTS, UNKNOWN, Subject
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_of
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
+from dld_tui.core.shapes import size as sizes
+from dld_tui.core.shapes.following import Following
+from dld_tui.core.shapes.size import Size
+from dld_tui.core.shapes.value import Dims, Value
 
 _INITIALIZERS_APART = 4
 """The first IR version in which an initializer need not be a graph input."""
-MOST_FOLLOWED = 16
-"""Nodes along a path through those that make a value, of which its sizes are worked out."""
-_SCALES = frozenset(("Add", "Div", "Mul", "Sub"))
-_KEEPS_DIMS = _SCALES | {"Cast", "Identity", "Neg", "RotaryEmbedding", "Softmax", "Transpose"}
-_SHAPED = frozenset(
-    ("Concat", "Expand", "Gather", "MatMul", "Reshape", "Slice", "Split", "Tile", "Unsqueeze")
-)
+_MOST_FOLLOWED = 16
+"""Nodes along a path through those that make a value, of which its type is worked out."""
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
 
 
@@ -101,44 +99,61 @@ def constant_of(definition: Definition | None, name: str) -> Tensor | Any:
     return np.asarray(attribute.value, dtype)
 
 
-def _is_open(dim: Any) -> bool:
-    """Return whether inference did not find a dimension; it names those that it did not."""
-    return dim is None or (isinstance(dim, str) and dim.startswith("unk__"))
+def _unnamed(name: str, axis: int) -> Size:
+    """Return a name for a size without one: what is copied from it has this name, too."""
+    return sizes.symbol(f"{name}[{axis}]")
+
+
+def _new_following() -> Following:
+    return Following(unnamed=_unnamed)
 
 
 class Reads:
     """Names of the values that views are made of while it is open, for whom they tell of."""
 
     open: set[str] | None = None
+    following: Following | None = None
 
     @classmethod
     def begin(cls) -> set[str]:
         """Note names in a new set, until :meth:`end`."""
-        cls.open = set()
+        cls.following = _new_following()
+        cls.open = cls.following.asked
         return cls.open
 
     @classmethod
     def end(cls) -> None:
         """Stop recording."""
-        cls.open = None
+        cls.open = cls.following = None
 
 
-_remembered: ContextVar[dict[tuple[Scope, str, int], Any] | None] = ContextVar(
-    "_remembered", default=None
-)
+_remembered: ContextVar[Following | None] = ContextVar("_remembered", default=None)
 
 
 @contextmanager
 def dims_remembered() -> Iterator[None]:
-    """Work out the dimensions of each value once; the model must not be edited meanwhile."""
+    """Follow each value once; the model must not be edited meanwhile."""
     if _remembered.get() is not None:
         yield
         return
-    token = _remembered.set({})
+    token = _remembered.set(_new_following())
     try:
         yield
     finally:
         _remembered.reset(token)
+
+
+def value_of(scope: Scope, name: str) -> Value:
+    """Return what is known of the sizes and elements of a value."""
+    following = Reads.following or _remembered.get() or _new_following()
+    return following.value(scope, name)
+
+
+def shown(size: Size) -> Any:
+    """Return a size as expressions have it: a number, the text of another one, or UNKNOWN."""
+    if isinstance(size, sizes.Polynomial):
+        return (sizes.name_of(size) or str(size)) if size.is_whole else UNKNOWN
+    return UNKNOWN if size is sizes.UNKNOWN else size
 
 
 class ValueView(Subject):
@@ -177,67 +192,20 @@ class ValueView(Subject):
     @property
     def dims(self) -> Any:
         """Its dimensions; UNKNOWN, as a whole or one of them, where that is not known."""
-        return self.dims_within(MOST_FOLLOWED)
-
-    def dims_within(self, steps: int) -> Any:
-        """Return the dimensions by following at most so many producers."""
-        known = _remembered.get()
-        if known is None or Reads.open is not None:  # each that is read has to be noted
-            return self._dims_within(steps)
-        key = self.scope, self.name, steps
-        if key not in known:
-            known[key] = self._dims_within(steps)
-        dims = known[key]
-        return list(dims) if isinstance(dims, list) else dims
-
-    def _dims_within(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
         if known is not None and known.container:
             return UNKNOWN
-        declared = known.dims if known is not None else None
-        if declared is not None and not any(map(_is_open, declared)):
-            return list(declared)
-        constant = self.constant()
-        if constant is not None:
-            return list(constant.shape)
-        followed: Any = self._followed_dims(steps) if steps else UNKNOWN
-        if declared is None:
-            return followed
-        if followed is UNKNOWN or len(followed) != len(declared):
-            followed = [UNKNOWN] * len(declared)
-        return [
-            other if _is_open(dim) and (dim is None or other is not UNKNOWN) else dim
-            for dim, other in zip(declared, followed, strict=True)
-        ]
-
-    def _followed_dims(self, steps: int) -> Any:
-        """Return the dimensions from the inputs of its producer: new values have no types yet."""
-        maker = self.scope.producer(self.name)
-        if maker is None or not maker.inputs:
+        dims = value_of(self.scope, self.name).dims
+        if dims is None:
             return UNKNOWN
-        if self.name != maker.outputs[0] and maker.op_type != "Split":
-            return UNKNOWN
-        if maker.op_type in _SHAPED and not maker.domain:
-            return dims_of(maker, steps - 1)
-        if maker.op_type not in _KEEPS_DIMS:
-            return UNKNOWN
-        others = [ValueView(self.scope, name) for name in maker.inputs[1:] if name]
-        if maker.op_type in _SCALES and not all(
-            isinstance(other.value, np.ndarray) and other.value.size == 1 and other.value.ndim < 2
-            for other in others
-        ):
-            return UNKNOWN
-        dims = ValueView(self.scope, maker.inputs[0]).dims_within(steps - 1)
-        if dims is UNKNOWN or not dims or maker.op_type != "Transpose":
-            return dims
-        order = attribute_value(maker, "perm") or list(range(len(dims)))[::-1]
-        fits = isinstance(order, list) and sorted(order) == list(range(len(dims)))
-        return [dims[axis] for axis in order] if fits else UNKNOWN
+        own = (_unnamed(self.name, axis) for axis in range(len(dims)))
+        return [UNKNOWN if size == name else shown(size)
+                for size, name in zip(dims, own, strict=True)]  # fmt: skip
 
     @property
     def dtype(self) -> Any:
         """Its element type, UNKNOWN where that is not known."""
-        return self._dtype_within(MOST_FOLLOWED)
+        return self._dtype_within(_MOST_FOLLOWED)
 
     def _dtype_within(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
@@ -321,10 +289,6 @@ def _is_input(view: ValueView) -> bool:
     return definition is not None and definition.kind == "input"
 
 
-def _or_unknown(sizes: list[Size] | None) -> Any:
-    return UNKNOWN if sizes is None else sizes
-
-
 VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "name": lambda view: view.name,
     "shape": lambda view: view.dims,
@@ -337,7 +301,7 @@ VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "input": _is_input,
     "output": lambda view: view.name in view.scope.outputs,
     "present": lambda view: bool(view.name),
-    "sizes": lambda view: _or_unknown(sizes_of(view.scope, view.name)),
+    "sizes": lambda view: sizes_of(view.scope, view.name),
     "split": lambda view: split_of(view.scope, view.name),
     "joined": lambda view: joins_last(view.scope, view.name),
     "repeated": lambda view: repeats_of(view.scope, view.name),
@@ -403,11 +367,6 @@ NODE_FIELDS: dict[str, Callable[[Node], Any]] = {
 
 # --- computed shapes: which size of which value each element is -----------------------------------
 
-Size: TypeAlias = Any
-"""An int, the name of a dimension, ``value[axis]`` where it has none, or UNKNOWN."""
-
-_MOST_STEPS = 40
-_MOST_SIZES = 64
 _MOST_FOLDED = 4096
 """Elements of a constant that is worked out."""
 _FOLDED = frozenset(
@@ -416,324 +375,75 @@ _FOLDED = frozenset(
      "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where")
 )  # fmt: skip
 """Operators whose results are no larger than their inputs, apart from broadcasting."""
-_ENDLESS = 2**31 - 1
-"""Where exporters let slices end that go on to the last item."""
-_SAME = frozenset(("Cast", "Identity", "Unsqueeze", "Squeeze"))
-_FOLLOWED = _SAME | {"Gather", "Reshape", "Slice"}
-"""Operators whose output sizes are sizes of their inputs."""
 
 
-def size_of(scope: Scope, name: str, axis: int, steps: int = MOST_FOLLOWED) -> Size:
-    """Return the size of an axis of a value; see :meth:`ValueView.dims_within`."""
-    dims = ValueView(scope, name).dims_within(steps)
-    if dims is not UNKNOWN and -len(dims) <= axis < len(dims):
-        dim = dims[axis]
-        return f"{name}[{axis % len(dims)}]" if dim is UNKNOWN else dim
-    return f"{name}[{axis}]" if axis >= 0 else UNKNOWN
-
-
-KnownSizes: TypeAlias = "dict[tuple[Scope, str], list[Size] | None]"
-
-
-def sizes_of(scope: Scope, name: str) -> list[Size] | None:
-    """Return the elements of a computed shape; None where even their number is unknown.
+def sizes_of(scope: Scope, name: str) -> Any:
+    """Return the elements of a computed shape; UNKNOWN where even their number is.
 
     Args:
         scope: Where the shape is seen.
         name: A value of one number or of a list of them.
     """
-    sizes = _followed(scope, name, {}, _MOST_STEPS)
-    return None if sizes is None else list(sizes)
+    value = value_of(scope, name)
+    listed = value.values()
+    if value.dims is None or len(value.dims) > 1:
+        return UNKNOWN
+    if listed is None:
+        return [UNKNOWN] if value.dims in ((), (1,)) else UNKNOWN
+    is_whole = all(isinstance(size, (int, sizes.Polynomial, sizes.Unknown))
+                   and not isinstance(size, bool) for size in listed)  # fmt: skip
+    return [shown(size) for size in listed] if is_whole else UNKNOWN
 
 
-def _followed(scope: Scope, name: str, known: KnownSizes, steps: int) -> list[Size] | None:
-    """Follow each value once: what is shared would be followed once for each way to it."""
-    key = scope, name
-    if key not in known:
-        known[key] = None
-        sizes = _read(scope, name, known, steps)
-        known[key] = sizes if sizes is None or len(sizes) <= _MOST_SIZES else None
-    return known[key]
-
-
-def _read(scope: Scope, name: str, known: KnownSizes, steps: int) -> list[Size] | None:
-    view = ValueView(scope, name)
-    value = view.value
-    if isinstance(value, np.ndarray):
-        if value.ndim > 1 or value.size > _MOST_SIZES or value.dtype.kind not in "iu":
-            return None
-        return [int(item) for item in value.reshape(-1)]
-    definition = scope.resolve(name)
-    node = definition.node if definition is not None else None
-    if node is None or node.domain or not steps:
-        return None
-    inputs = [item for item in node.inputs if item]
-    if not inputs:
-        return None
-    if node.op_type == "Shape":
-        return _sizes_of_shape(node, min(steps - 1, MOST_FOLLOWED))
-    if node.op_type == "Concat":
-        parts = [_followed(node.scope, item, known, steps - 1) for item in inputs]
-        return None if None in parts else [size for part in parts for size in part or ()]
-    if node.op_type == "Where":
-        return _without_wildcards(node, known, steps)
-    if node.op_type not in _FOLLOWED:
-        few = view.dims_within(min(steps - 1, MOST_FOLLOWED)) in ([], [1])
-        return [UNKNOWN] if few else None
-    source = _followed(node.scope, inputs[0], known, steps - 1)
-    if node.op_type in _SAME:
-        return source
-    if node.op_type == "Reshape":
-        is_list = _numbers(node, 1) == [-1]
-        return source if is_list or (source is not None and len(source) == 1) else None
-    if node.op_type == "Gather":
-        return _picked(node, inputs, source, min(steps - 1, MOST_FOLLOWED))
-    return _sliced(node, inputs, source)
-
-
-def _without_wildcards(node: Node, known: KnownSizes, steps: int) -> list[Size] | None:
-    """Return the sizes that an ``expand`` of PyTorch requests: 1 instead of -1."""
-    if len(node.inputs) != 3:
-        return None
-    condition, instead, asked = node.inputs
-    test = maker_of(node.scope, condition)
-    others = [name for name in test.inputs if name != asked] if test is not None else []
-    if test is None or test.op_type != "Equal" or len(test.inputs) != 2 or len(others) != 1:
-        return None
-    ones, other = (ValueView(node.scope, name).value for name in (instead, *others))
-    sizes = _followed(node.scope, asked, known, steps - 1)
-    if sizes is None or not (np.all(ones == 1) and np.all(other == -1)):
-        return None
-    return [1 if size == -1 else size for size in sizes]
-
-
-def _sizes_of_shape(node: Node, steps: int) -> list[Size] | None:
-    name = node.inputs[0]
-    dims = ValueView(node.scope, name).dims_within(steps)
-    start, end = attribute_value(node, "start") or 0, attribute_value(node, "end")
-    if dims is UNKNOWN:
-        if end is None or start < 0 or end < 0:
-            return None
-        axes = range(start, min(end, _MOST_SIZES))
-        return [size_of(node.scope, name, axis, steps) for axis in axes]
-    return [size_of(node.scope, name, axis, steps) for axis in range(len(dims))][start:end]
-
-
-def _numbers(node: Node, place: int) -> list[int] | None:
-    """Return the elements of an input that is a constant of whole numbers."""
-    inputs = node.inputs
-    value = ValueView(node.scope, inputs[place]).value if place < len(inputs) else UNKNOWN
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
-        return None
-    return [int(item) for item in value.reshape(-1)]
-
-
-def _picked(
-    node: Node, inputs: list[str], source: list[Size] | None, steps: int
-) -> list[Size] | None:
-    places = _numbers(node, 1)
-    if places is None or attribute_value(node, "axis") != 0:
-        return None
-    if source is None:
-        shape = node.scope.producer(inputs[0])
-        if shape is None or shape.op_type != "Shape" or attribute_value(shape, "start"):
-            return None
-        return [size_of(shape.scope, shape.inputs[0], place, steps) for place in places]
-    if any(not -len(source) <= place < len(source) for place in places):
-        return None
-    return [source[place] for place in places]
-
-
-def _sliced(node: Node, inputs: list[str], source: list[Size] | None) -> list[Size] | None:
-    starts, ends = _numbers(node, 1), _numbers(node, 2)
-    steps = _numbers(node, 4) if len(inputs) > 4 else [1]
-    if source is None or not starts or not ends or not steps:
-        return None
-    return source[starts[0] : ends[0] : steps[0]] if steps[0] else None
-
-
-def _reshape(scope: Scope, name: str, steps: int = _MOST_STEPS) -> tuple[str, list[Size]] | None:
-    """Return the input of the Reshape that produces a value, and its requested sizes."""
+def _reshaped(scope: Scope, name: str) -> tuple[Dims, Dims] | None:
+    """Return the sizes before and after the Reshape that makes a value."""
     node = scope.producer(name)
     if node is None or node.domain or node.op_type != "Reshape" or len(node.inputs) < 2:
         return None
-    followed = _followed(node.scope, node.inputs[1], {}, steps)
-    if followed is None:
-        return None
-    wanted = list(followed)
-    copies = not attribute_value(node, "allowzero")
-    source = node.inputs[0]
-    for axis, size in enumerate(wanted):
-        if size == 0 and copies:
-            wanted[axis] = size_of(scope, source, axis, min(steps, MOST_FOLLOWED))
-        elif size in (-1, 0):
-            wanted[axis] = UNKNOWN
-    return source, wanted
+    before, after = value_of(node.scope, node.inputs[0]).dims, value_of(scope, name).dims
+    return None if before is None or after is None else (before, after)
 
 
-def dims_of(node: Node, steps: int) -> Any:
-    """Return the output dimensions of a node of some operators, or UNKNOWN.
-
-    Args:
-        node: A Concat, Expand, Gather, MatMul, Reshape, Slice, Split, Tile or Unsqueeze.
-        steps: As of :meth:`ValueView.dims_within`.
-    """
-    if steps <= 0 or len(node.inputs) < 1:
-        return UNKNOWN
-    dims = ValueView(node.scope, node.inputs[0]).dims_within(steps)
-    if node.op_type == "Reshape":
-        reshape = _reshape(node.scope, node.outputs[0], steps)
-        return UNKNOWN if reshape is None else _closed(reshape[1], dims)
-    if dims is UNKNOWN:
-        return UNKNOWN
-    if node.op_type == "Slice":
-        return _cut(node, list(dims))
-    broadcast = FUNCTIONS["broadcast"].work
-    if node.op_type in ("Gather", "Split"):
-        return _of_an_axis(node, list(dims), steps)
-    if node.op_type == "MatMul":
-        other = ValueView(node.scope, node.inputs[-1]).dims_within(steps)
-        if other is UNKNOWN or min(len(dims), len(other)) < 2:
-            return UNKNOWN
-        batch = broadcast(dims[:-2], other[:-2])
-        return UNKNOWN if batch is UNKNOWN else [*batch, dims[-2], other[-1]]
-    if node.op_type == "Concat":
-        return _joined(node, steps)
-    if node.op_type == "Expand":
-        sizes = _followed(node.scope, node.inputs[1], {}, steps) if node.inputs[1:] else None
-        return UNKNOWN if sizes is None else broadcast(dims, sizes)
-    if node.op_type == "Tile":
-        repeats = _numbers(node, 1) or []
-        if len(repeats) != len(dims):
-            return UNKNOWN
-        return [
-            size if times == 1 else size * times if isinstance(size, int) else UNKNOWN
-            for size, times in zip(dims, repeats, strict=True)
-        ]
-    axes, rank = _axes_of(node) or [], len(dims)
-    places = sorted(axis % (rank + len(axes)) for axis in axes)
-    if not places or len(set(places)) < len(axes):
-        return UNKNOWN
-    grown = list(dims)
-    for place in places:
-        grown.insert(place, 1)
-    return grown
-
-
-def _cut(node: Node, dims: list[Size]) -> Any:
-    """Return the dimensions of a Slice of a value."""
-    starts, ends = _numbers(node, 1), _numbers(node, 2)
-    axes = _numbers(node, 3) if len(node.inputs) > 3 else list(range(len(starts or ())))
-    steps = _numbers(node, 4) if len(node.inputs) > 4 else [1] * len(starts or ())
-    if starts is None or ends is None or axes is None or steps is None or 0 in steps:
-        return UNKNOWN
-    if any(not -len(dims) <= axis < len(dims) for axis in axes):
-        return UNKNOWN
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
-        size = dims[axis]
-        if isinstance(size, int):
-            dims[axis] = len(range(*slice(start, end, step).indices(size)))
-        elif (start, step) != (0, 1) or end < _ENDLESS:
-            dims[axis] = UNKNOWN
-    return dims
-
-
-def _of_an_axis(node: Node, dims: list[Size], steps: int) -> Any:
-    """Return the dimensions of a Gather, or of any output of a Split, whose sizes are left open."""
-    axis = attribute_value(node, "axis")
-    if not isinstance(axis, int) or not -len(dims) <= axis < len(dims):
-        return UNKNOWN
-    place: Any = [UNKNOWN]
-    if node.op_type == "Gather":
-        if len(node.inputs) < 2:
-            return UNKNOWN
-        place = ValueView(node.scope, node.inputs[1]).dims_within(steps)
-    axis %= len(dims)
-    return UNKNOWN if place is UNKNOWN else [*dims[:axis], *place, *dims[axis + 1 :]]
-
-
-def _joined(node: Node, steps: int) -> Any:
-    """Return the dimensions of a Concat: those of its inputs, with the sum along its axis."""
-    axis = attribute_value(node, "axis")
-    parts = [ValueView(node.scope, name).dims_within(steps) for name in node.inputs]
-    if UNKNOWN in parts or len({len(part) for part in parts}) > 1 or not isinstance(axis, int):
-        return UNKNOWN
-    rank = len(parts[0])
-    if not -rank <= axis < rank:
-        return UNKNOWN
-    along = [part[axis] for part in parts]
-    joined = [
-        next((d for d in choices if d is not UNKNOWN), UNKNOWN)
-        for choices in zip(*parts, strict=True)
-    ]
-    joined[axis] = sum(along) if all(isinstance(size, int) for size in along) else UNKNOWN
-    return joined
-
-
-def _closed(wanted: list[Size], dims: Any) -> list[Size]:
-    """Return sizes with the one that is not known worked out of all elements, where that goes."""
-    if wanted.count(UNKNOWN) != 1 or dims is UNKNOWN or UNKNOWN in dims:
-        return wanted
-    rest = list(dims)
-    for size in wanted:
-        if isinstance(size, str) and size in rest:
-            rest.remove(size)
-    known = math.prod(size for size in wanted if isinstance(size, int))
-    named = [size for size in wanted if isinstance(size, str)]
-    whole = math.prod(size for size in rest if isinstance(size, int))
-    if len(rest) + len(named) - len(dims) or any(isinstance(size, str) for size in rest):
-        return wanted
-    if not known or whole % known:
-        return wanted
-    return [whole // known if size is UNKNOWN else size for size in wanted]
+def _are_kept(pairs: Iterable[tuple[Size, Size]]) -> Any:
+    """Return whether two shapes of as many elements are equal: one open size follows of them."""
+    open_sizes = 0
+    for before, after in pairs:
+        is_same = sizes.equal(before, after)
+        if is_same is False:
+            return False
+        open_sizes += is_same is None
+    return True if open_sizes <= 1 else UNKNOWN
 
 
 def split_of(scope: Scope, name: str) -> Any:
     """Return into which sizes the last axis is split; UNKNOWN where the value is not made so.
 
-    The value must be made by a Reshape that keeps the other axes. One size that cannot be told is
-    what all others leave over.
+    The value must be made by a Reshape that keeps the other axes.
     """
-    reshape = _reshape(scope, name)
-    if reshape is None:
+    reshaped = _reshaped(scope, name)
+    if reshaped is None:
         return UNKNOWN
-    source, wanted = reshape
-    dims = ValueView(scope, source).dims
-    if dims is UNKNOWN or len(dims) < 1 or len(wanted) <= len(dims):
+    before, after = reshaped
+    if not before or len(after) <= len(before):
         return UNKNOWN
-    kept = len(dims) - 1
-    open_axes = sum(wanted[axis] != size_of(scope, source, axis) for axis in range(kept))
-    parts = wanted[kept:]
-    known = [part for part in parts if isinstance(part, int)]
-    whole, product = dims[-1], math.prod(known)
-    if len(known) == len(parts) - 1 and isinstance(whole, int) and not open_axes:
-        if not product or whole % product:
-            return UNKNOWN
-        return [part if isinstance(part, int) else whole // product for part in parts]
-    if len(known) < len(parts) or (isinstance(whole, int) and whole != product):
+    kept = len(before) - 1
+    parts = after[kept:]
+    if not all(isinstance(part, int) for part in parts):
         return UNKNOWN
-    # All sizes are taken or left over by the others: one that is not known is what it was.
-    fits = open_axes <= 1 if isinstance(whole, int) else not open_axes
-    return parts if fits else UNKNOWN
+    pairs = [*zip(before[:-1], after[:kept], strict=True), (before[-1], sizes.product(parts))]
+    return list(parts) if _are_kept(pairs) is True else UNKNOWN
 
 
 def joins_last(scope: Scope, name: str) -> Any:
     """Return whether a value is made by a Reshape that only joins the last two axes."""
-    reshape = _reshape(scope, name)
-    if reshape is None:
+    reshaped = _reshaped(scope, name)
+    if reshaped is None:
         return UNKNOWN
-    source, wanted = reshape
-    dims = ValueView(scope, source).dims
-    if dims is UNKNOWN or len(dims) < 2 or len(wanted) != len(dims) - 1:
+    before, after = reshaped
+    if len(before) < 2 or len(after) != len(before) - 1:
         return UNKNOWN
-    kept = len(dims) - 2
-    open_axes = sum(wanted[axis] != size_of(scope, source, axis) for axis in range(kept))
-    pair = dims[-2:]
-    last = math.prod(pair) if all(isinstance(size, int) for size in pair) else UNKNOWN
-    if isinstance(wanted[-1], int) and isinstance(last, int) and wanted[-1] != last:
-        return False
-    is_known = isinstance(last, int) and wanted[-1] == last
-    return True if open_axes + (not is_known) <= 1 else UNKNOWN
+    joined = (*before[:-2], sizes.product(before[-2:]))
+    return _are_kept(zip(joined, after, strict=True))
 
 
 def repeats_of(scope: Scope, name: str) -> Any:
@@ -742,33 +452,27 @@ def repeats_of(scope: Scope, name: str) -> Any:
     UNKNOWN where the value is not made so, by Unsqueeze, Expand and Reshape: what makes as many
     heads of keys as there are of queries.
     """
-    reshape = _reshape(scope, name)
-    expand = maker_of(scope, reshape[0]) if reshape is not None else None
-    if reshape is None or expand is None or expand.op_type != "Expand" or expand.domain:
+    reshaped, node = _reshaped(scope, name), scope.producer(name)
+    expand = maker_of(node.scope, node.inputs[0]) if node is not None and reshaped else None
+    if reshaped is None or expand is None or expand.op_type != "Expand" or expand.domain:
         return UNKNOWN
-    node = maker_of(expand.scope, expand.inputs[0])
-    sizes = sizes_of(expand.scope, expand.inputs[1])
-    if node is None or node.op_type != "Unsqueeze" or sizes is None or len(sizes) != 5:
+    added = maker_of(expand.scope, expand.inputs[0])
+    if added is None or added.op_type != "Unsqueeze" or added.domain:
         return UNKNOWN
-    times, wanted = sizes[2], reshape[1]
-    if _axes_of(node) != [2] or not isinstance(times, int) or times < 1 or len(wanted) != 4:
+    own = value_of(added.scope, added.inputs[0]).dims
+    one = value_of(expand.scope, expand.inputs[0]).dims
+    expanded, made = reshaped
+    if own is None or one is None or [*map(len, (own, one, expanded, made))] != [4, 5, 5, 4]:
         return UNKNOWN
-    own = [size_of(node.scope, node.inputs[0], axis) for axis in range(4)]
-    grown = [*own[:2], times, *own[2:]]
-    if any(size not in (1, known) for size, known in zip(sizes, grown, strict=True)):
+    times = expanded[2]
+    if not isinstance(times, int) or times < 1:
         return UNKNOWN
-    own[1] = own[1] * times if isinstance(own[1], int) else UNKNOWN
-    # The number of elements tells the one size that is not known.
-    open_axes = sum(
-        size is UNKNOWN or size != known for size, known in zip(wanted, own, strict=True)
-    )
-    return times if open_axes <= 1 else UNKNOWN
-
-
-def _axes_of(node: Node) -> list[int] | None:
-    """Return the axes of an Unsqueeze or Squeeze, which are an attribute up to opset 12."""
-    axes = attribute_value(node, "axes")
-    return [int(axis) for axis in axes] if isinstance(axes, list) else _numbers(node, 1)
+    pairs = [*zip((*own[:2], 1, *own[2:]), one, strict=True),
+             *zip((*own[:2], times, *own[2:]), expanded, strict=True)]  # fmt: skip
+    if any(sizes.equal(size, wanted) is not True for size, wanted in pairs):
+        return UNKNOWN
+    repeated = (own[0], own[1] * times, *own[2:])
+    return times if _are_kept(zip(repeated, made, strict=True)) is True else UNKNOWN
 
 
 def folded(scope: Scope, name: str) -> Any:
@@ -776,11 +480,13 @@ def folded(scope: Scope, name: str) -> Any:
     node = scope.producer(name)
     if node is None or node.domain or node.op_type not in _FOLDED or len(node.outputs) != 1:
         return UNKNOWN
-    view, sizes = ValueView(scope, name), sizes_of(scope, name)
-    if sizes is not None and all(isinstance(size, int) for size in sizes):
-        is_whole = node.op_type == "Shape" or view.dtype == "int64"
-        if is_whole and node.op_type != "Cast" and view.dims in ([], [len(sizes)]):
-            return np.asarray(sizes, np.int64).reshape(view.dims)
+    known = value_of(scope, name)
+    elements, dims = known.values(), known.dims
+    if elements is not None and dims is not None and node.op_type != "Cast" and (
+        ValueView(scope, name).dtype == "int64"
+        and all(isinstance(size, int) for size in (*elements, *dims))
+    ):  # fmt: skip
+        return np.asarray(elements, np.int64).reshape(dims)
     views = {item: ValueView(node.scope, item) for item in node.inputs if item}
     if not views or not all(_is_small(view) for view in views.values()):
         return UNKNOWN

@@ -397,7 +397,7 @@ CONTRIB: dict[str, Callable[[Call], Sequence[Value]]] = {
     "Range": _range, "QLinearAdd": _quantized_pair, "QLinearMul": _quantized_pair,
     "QLinearWhere": _quantized_where, "LinearAttentionGate": same, "EngramGate": same,
     **dict.fromkeys((
-        "BiasDropout", "BiasGelu", "BiasSoftmax", "BranchwiseRMSNorm",
+        "BiasAdd", "BiasDropout", "BiasGelu", "BiasSoftmax", "BranchwiseRMSNorm",
         "DequantizeLinear", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNorm",
         "HyperConnectionPostMix", "Inverse", "MRotaryEmbedding", "MoE", "MurmurHash3",
         "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear",

@@ -209,13 +209,18 @@ def _concat(c: Call) -> Sequence[Value]:
                 sizes[at] = sizes[at] + other[at]
             else:
                 sizes[at] = c.demands.equal(sizes[at], other[at], _LINED_UP)
-    if any(value.elements is None and value.tensor is None for value in given):
+    if all(value.elements is None and value.tensor is None for value in given):
         return [Value(tuple(sizes))]
-    listed = [value.values() for value in given]
-    if any(row is None for row in listed) or sum(len(row or ()) for row in listed) > MOST_ELEMENTS:
-        return [Value(tuple(sizes))]
-    if rank == 1:
+    if rank == 1:  # what is known of a list stays known beside what is not
+        listed = [of_sizes(c, at) for at in range(len(given))]
+        if any(row is None for row in listed) or sum(map(len, filter(None, listed))) > (
+            MOST_ELEMENTS
+        ):
+            return [Value(tuple(sizes))]
         return [Value(tuple(sizes), tuple(number for row in listed for number in row or ()))]
+    rows = [value.values() for value in given]
+    if any(row is None for row in rows) or sum(len(row or ()) for row in rows) > MOST_ELEMENTS:
+        return [Value(tuple(sizes))]
     arrays = [value.array() for value in given]
     if any(array is None for array in arrays):
         return [Value(tuple(sizes))]
