@@ -8,37 +8,45 @@ times its trips, the body of a local function.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import byte_count, count_text, size_text
 from dld_tui.core.cost.operators import (
-    Call,
     Operator,
     Shape,
     elements,
     grown_cache,
-    missing_output,
     operator,
     parts_read,
     work,
 )
 from dld_tui.core.document.local_functions import call_of, declared_attributes, key_of
-from dld_tui.core.document.node import Attribute, NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import (
-    PLACEHOLDERS,
     ValueType,
     dtype_name,
     value_type_of,
 )
-from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
-from dld_tui.core.shapes.size import Count, add_up, size_at, symbol
+from dld_tui.core.shapes.call import Call, Demands
+from dld_tui.core.shapes.following import Following, dims_of_type
+from dld_tui.core.shapes.size import (
+    UNKNOWN as UNKNOWN_SIZE,
+)
+from dld_tui.core.shapes.size import (
+    Count,
+    Polynomial,
+    Size,
+    add_up,
+    number_of,
+    size_at,
+    symbol,
+)
+from dld_tui.core.shapes.value import NOTHING, Dims, Value, contradict
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Facts
@@ -63,11 +71,6 @@ _TYPICAL = 64
 """The size of a symbolic dimension when two branches are compared."""
 _SCAN_WITHOUT_BATCH = 9
 """Up to this version of the operator set, a Scan runs once for each sequence of a batch."""
-_KEEP_SHAPE = frozenset(
-    {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
-)
-
-_TYPED_BY_NODE = _KEEP_SHAPE | {"Constant"}
 _GROUPED = ("com.microsoft", "GroupQueryAttention")
 
 
@@ -113,32 +116,34 @@ def total(costs: Sequence[Cost], *, known: bool = False) -> Cost:
     return Cost._make(None if None in column else add_up(column) for column in columns)
 
 
-class _Value(NamedTuple):
+class _Tensor(NamedTuple):
     """What the cost of a node needs of one of its values."""
 
-    shape: Shape | None = None
+    value: Value = NOTHING
+    """Its sizes; not its elements."""
     bits: int | None = None
     """Of an element."""
     elements: Count | None = None
+    """None where not all of its sizes are known."""
     bytes: Count | None = None
     stored: int = 0
     """Its elements, where it is an initializer or a constant."""
 
+    @property
+    def shape(self) -> Shape | None:
+        """Its sizes where all are known."""
+        return None if self.elements is None else self.value.dims
 
-_LEFT_OUT = _Value(bytes=0)
-_NO_TYPE = _Value()
 
-
-def _value_of(shape: Shape | None, bits: int | None, *, stored: bool = False) -> _Value:
-    count = None if shape is None else elements(shape)
-    size = None if count is None or bits is None else byte_count(count, bits)
-    return _Value(shape, bits, count, size, count if stored and isinstance(count, int) else 0)
+_LEFT_OUT = _Tensor(bytes=0)
+_NO_TYPE = _Tensor()
 
 
 class _Frame:
     """A scope as one kind of the calls of the function around it has it."""
 
-    __slots__ = ("attributes", "opsets", "outer", "scope", "values", "variant")
+    __slots__ = ("attributes", "following", "opsets", "outer", "scope", "typed", "values",
+                 "variant")  # fmt: skip
 
     def __init__(
         self,
@@ -155,15 +160,10 @@ class _Frame:
         self.attributes = attributes or {}
         """The values of the function's attributes."""
         self.opsets: dict[str, int] = imports_of(scope) if outer is None else outer.opsets
-        self.values: dict[str, _Value] = {}
-
-    def attribute(self, node: Node, name: str) -> Any:
-        """Return the value of an attribute, that of the call where it refers to one; else None."""
-        attribute = node.attribute(name)
-        if attribute is None or attribute.reference is None:
-            return None if attribute is None else attribute.value
-        given = self.attributes.get(attribute.reference)
-        return None if given is None else Attribute(node, given).value
+        self.values: dict[str, _Tensor] = {}
+        self.typed: dict[str, _Tensor] = {}
+        """What types say of values whose sizes they do not tell."""
+        self.following: Following | None = None
 
 
 class _Sum(NamedTuple):
@@ -203,8 +203,10 @@ class ModelCosts:
         """The nodes whose bytes are not counted: a size that they read or write is not known."""
         self._sizes = sizes or {}
         self._branches = branches or {}
-        self._kinds: dict[tuple[ValueType, bool], _Value] = {}
-        self._protos: dict[bytes, _Value | None] = {}
+        self._kinds: dict[tuple[ValueType, bool], _Tensor] = {}
+        self._protos: dict[bytes, _Tensor | None] = {}
+        self._tensors: dict[tuple[Dims, int | None], _Tensor] = {}
+        self._demands = Demands()
         self._operators: dict[tuple[str, str], Operator] = {}
         self._same: dict[tuple[Any, ...], Cost] = {}
         """By operator and the values that it reads and writes, which live as long as this."""
@@ -247,24 +249,6 @@ class ModelCosts:
         """Return the graphs inside a node that may run."""
         taken = self._branches.get(node)
         return node.subgraphs() if taken is None else [*node.children[taken]]
-
-    def trips(self, node: Node) -> int | None:
-        """Return how often the body of a Loop or Scan runs at most; None if that is not known."""
-        count = self._trips(self._frames.get(node.scope) or _Frame(node.scope), node)
-        return count if isinstance(count, int) else None
-
-    def call(self, node: Node) -> Call:
-        """Return a node with the shapes of its inputs and outputs."""
-        scope = node.scope
-        frame = self._frames.get(scope) or _Frame(scope)
-        read, written = (
-            [self._value(frame, name).shape if name else None for name in names]
-            for names in (node.inputs, node.outputs)
-        )
-        return Call(
-            node.domain, node.op_type, read, written, partial(frame.attribute, node), node.inputs,
-            opset=frame.opsets.get(node.domain, 0),
-        )  # fmt: skip
 
     def _body(self, frame: _Frame, depth: int) -> _Sum:
         scope = frame.scope
@@ -319,11 +303,11 @@ class ModelCosts:
         caches = {
             name
             for kind, outs in zip(texts.kinds, texts.outputs, strict=True) if kind == _GROUPED
-            for name in outs[1:3]
+            for name in outs[1:3] if name
         }  # fmt: skip
-        for name in caches & values.keys():
+        for name in caches:
             # ONNX Runtime infers that the cache does not grow; bits alone are right.
-            values[name] = _Value(bits=values[name].bits)
+            values[name] = _Tensor(bits=values.get(name, _NO_TYPE).bits)
         for list_name in ("input", "output", "value_info"):
             for record in scope.records.get(list_name, ()):
                 name = text_of(record.name)
@@ -335,65 +319,101 @@ class ModelCosts:
                 if name in inferred and name not in caches and _says_more(values[name], known):
                     continue
                 values[name] = known
+        frame.typed = {
+            name: tensor
+            for name, tensor in values.items()
+            if tensor.elements is None and name and name not in caches
+        }
+        for name in frame.typed:
+            del values[name]
         for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
-            if kind[1] not in _TYPED_BY_NODE:
-                for name in outs:  # else all that is known is above
-                    values.setdefault(name, _NO_TYPE)
             if kind == ("", "Constant"):
                 for name in outs:
-                    value = self._value(frame, name)
-                    count = value.elements
-                    values[name] = value._replace(stored=count if isinstance(count, int) else 0)
+                    tensor = self._value(frame, name)
+                    count = tensor.elements
+                    values[name] = tensor._replace(stored=count if isinstance(count, int) else 0)
 
-    def _declared(self, proto: onnx.TypeProto) -> _Value | None:
+    def _declared(self, proto: onnx.TypeProto) -> _Tensor | None:
         key = proto.SerializeToString()
         if key not in self._protos:
             kind = value_type_of(proto)
             self._protos[key] = None if kind is None else self._of_type(kind)
         return self._protos[key]
 
-    def _value(self, frame: _Frame, name: str) -> _Value:
-        value = frame.values.get(name)
-        if value is None:
+    def _value(self, frame: _Frame, name: str) -> _Tensor:
+        tensor = frame.values.get(name)
+        if tensor is None:
             if frame.outer is not None and frame.scope.definition(name) is None:
-                value = self._value(frame.outer, name)
+                tensor = self._value(frame.outer, name)
             else:
-                value = self._typed(frame, name)
-            frame.values[name] = value
-        return value
+                tensor = self._followed(frame, name)
+            frame.values[name] = tensor
+        return tensor
 
-    def _typed(self, frame: _Frame, name: str) -> _Value:
-        scope = frame.scope
-        kind = scope.value_type(name) if frame.variant is None else None
-        if kind is not None:
-            return self._of_type(kind)
-        producer = scope.producer(name)
-        if producer is None or not producer.inputs or producer.op_type not in _KEEP_SHAPE:
-            return _Value()
-        # Quantized models rarely declare the types between Q and DQ.
-        return _value_of(self._value(frame, producer.inputs[0]).shape, None)
+    def _typed(self, frame: _Frame, name: str) -> _Tensor:
+        """Return what the type of a value says, as far as there is one."""
+        tensor = frame.values.get(name) or frame.typed.get(name)
+        if tensor is None:
+            is_noted = "" in frame.values or frame.variant is not None
+            kind = None if is_noted else frame.scope.value_type(name)
+            tensor = frame.typed[name] = _NO_TYPE if kind is None else self._of_type(kind)
+        return tensor
 
-    def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Value:
+    def _followed(self, frame: _Frame, name: str) -> _Tensor:
+        """Return a value with the sizes that follow from what makes it, where its type has none."""
+        typed = self._typed(frame, name)
+        if typed.elements is not None or not name:
+            return typed
+        frame.values[name] = typed  # until it is known: graphs may have cycles
+        dims = self._known(frame, name).dims
+        if dims is None:
+            return typed
+        bits = typed.bits
+        node = frame.scope.producer(name) if typed is _NO_TYPE else None
+        if node is not None and node.inputs and node.outputs[0] == name:
+            counted = self._operator((node.domain, node.op_type))
+            if counted.rule is not None or node.domain:  # their types are as a rule those of inputs
+                bits = self._value(frame, node.inputs[0]).bits
+        key = dims, bits
+        if key not in self._tensors:
+            self._tensors[key] = _tensor_of(Value(dims), bits)
+        return self._tensors[key]
+
+    def _known(self, frame: _Frame, name: str) -> Value:
+        """Return what follows from what makes a value, its elements, too."""
+        if frame.following is None:
+            frame.following = Following(
+                lambda scope, name: self._dims_in(frame, scope, name),
+                attributes=frame.attributes,
+            )
+        return frame.following.value(frame.scope, name)
+
+    def _dims_in(self, frame: _Frame, scope: Scope, name: str) -> Dims | None:
+        home: _Frame | None = frame
+        while home is not None and home.scope is not scope:
+            home = home.outer
+        return None if home is None else self._typed(home, name).value.dims
+
+    def _element(self, frame: _Frame, name: str) -> Size:
+        """Return the only element of a value."""
+        listed = self._known(frame, name).values()
+        return UNKNOWN_SIZE if listed is None or len(listed) != 1 else listed[0]
+
+    def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Tensor:
         known = self._kinds.get((kind, stored))
         if known is None:
             bits = ELEMENT_BITS.get(kind.dtype or "")
-            known = self._kinds[kind, stored] = _value_of(self._shape(kind), bits, stored=stored)
+            value = Value(dims_of_type(kind, self._sizes))
+            known = self._kinds[kind, stored] = _tensor_of(value, bits, stored=stored)
         return known
 
-    def _shape(self, kind: ValueType) -> Shape | None:
-        if kind.dims is None or kind.container:
-            return None
-        shape: list[Count] = []
-        for dim in kind.dims:
-            if isinstance(dim, str) and dim in self._sizes:
-                shape.append(self._sizes[dim])
-            elif dim is None or dim in PLACEHOLDERS or (isinstance(dim, int) and dim < 0):
-                return None
-            else:
-                shape.append(dim if isinstance(dim, int) else symbol(dim))
-        return tuple(shape)
-
     # --- nodes -----------------------------------------------------------------------------------
+
+    def _operator(self, kind: tuple[str, str]) -> Operator:
+        counted = self._operators.get(kind)
+        if counted is None:
+            counted = self._operators[kind] = operator(*kind)
+        return counted
 
     def _own(
         self,
@@ -402,11 +422,9 @@ class ModelCosts:
         kind: tuple[str, str],
         ins: Sequence[str],
         outs: Sequence[str],
-        values: dict[str, _Value],
+        values: dict[str, _Tensor],
     ) -> Cost:
-        counted = self._operators.get(kind)
-        if counted is None:
-            counted = self._operators[kind] = operator(*kind)
+        counted = self._operator(kind)
         if counted.is_view:
             return _FREE
         # Without a rule, the types suffice; a model has few different ones.
@@ -434,29 +452,26 @@ class ModelCosts:
         counted: Operator,
         ins: Sequence[str],
         outs: Sequence[str],
-        read: Mapping[str, _Value],
-        values: list[_Value],
+        read: Mapping[str, _Tensor],
+        values: list[_Tensor],
     ) -> Cost:
         macs: Count | None = 0
         operations: Count | None = 0
         call = None
         if counted.rule is not None or kind[0]:
             call = Call(
-                *kind, [read[name].shape for name in ins], [value.shape for value in values],
-                partial(frame.attribute, node), ins,
-                lambda at: _whole_constant(frame, ins[at]),
-                frame.opsets.get(kind[0], 0),
+                node.proto,
+                [self._known(frame, name) if counted.by_elements and name else read[name].value
+                 for name in ins],
+                self._demands, frame.opsets.get(kind[0], 0), frame.attributes, self.document,
+                [tensor.value for tensor in values],
             )  # fmt: skip
-            if values and values[0].shape is None and outs[0]:
-                bits = values[0].bits or (read[ins[0]].bits if ins else None)
-                values[0] = _value_of(missing_output(call), bits)
-                frame.values[outs[0]] = values[0]
-                call.outputs = [value.shape for value in values]
             if kind == _GROUPED:
                 for at, shape in grown_cache(call).items():
                     bits = values[at].bits or read[ins[at + 2]].bits
-                    frame.values[outs[at]] = values[at] = _value_of(shape, bits)
-                call.outputs = [value.shape for value in values]
+                    values[at] = _tensor_of(Value(shape), bits)
+                    frame.values[outs[at]] = values[at]
+                call.results = [tensor.value for tensor in values]
             if counted.rule is not None:
                 macs, operations = work(counted.rule, call)
         if not counted.is_known:
@@ -472,7 +487,7 @@ class ModelCosts:
         taken = list(read.values())
         parameters = sum([value.stored for value in taken])
         if counted.selects and taken:
-            taken[0] = _Value(bytes=_at_most(written, taken[0].bytes))
+            taken[0] = _Tensor(bytes=_at_most(written, taken[0].bytes))
         if call is not None:
             for at, (rows, whole) in parts_read(call).items():
                 value = read[ins[at]]
@@ -488,7 +503,7 @@ class ModelCosts:
                 return self._call(frame, node, function, depth)
             taken = self._branches.get(node)
             if taken is None and node.op_type == "If":
-                taken = _taken_branch(frame, node)
+                taken = self._taken_branch(frame, node)
             for name, scopes in node.children.items():
                 for scope in scopes:
                     inner = _Frame(scope, frame, frame.variant, frame.attributes)
@@ -507,7 +522,7 @@ class ModelCosts:
                 total([own, *(body.least for body in bodies)], known=True),
             )
         if node.op_type == "If":
-            dearest = max(bodies, key=lambda body: size_at(body.least.flops, _TYPICAL) or 0)
+            dearest = max(bodies, key=_weight)
             # Which one is dearest is not known, either, where something of one is not.
             lacks = [any(body.whole[at] is None for body in bodies) for at in range(4)]
             return _Sum(_without(dearest.whole, lacks), dearest.least)
@@ -543,34 +558,45 @@ class ModelCosts:
         """Return how often a body runs; a symbol where that shows only in a run."""
         ins = node.inputs
         if node.op_type == "Loop":
-            if len(ins) > 1 and ins[1] and _whole_constant(frame, ins[1]) == 0:
+            if len(ins) > 1 and ins[1] and number_of(self._element(frame, ins[1])) == 0:
                 return 0
-            most = _whole_constant(frame, ins[0]) if ins and ins[0] else None
+            most = self._element(frame, ins[0]) if ins and ins[0] else None
             # A condition that is computed may end it before.
-            if most is None or most >= _ENDLESS:
-                return symbol(f"trips of {_place(node)}")
-            return max(most, 0)
+            if isinstance(most, int) and most < _ENDLESS:
+                return max(most, 0)
+            if isinstance(most, Polynomial) and most.is_whole:
+                return most
+            return symbol(f"trips of {_place(node)}")
         if node.op_type == "SequenceMap":
             return symbol(f"trips of {_place(node)}")
         if node.op_type == "Scan":
+            call = Call(node.proto, [], self._demands, outer=frame.attributes)
             try:  # a malformed node says nothing
-                first = ins[len(ins) - frame.attribute(node, "num_scan_inputs")]
-                shape = self._value(frame, first).shape or ()
+                first = ins[len(ins) - call.number("num_scan_inputs", 0)]
+                shape = self._value(frame, first).value.dims or ()
                 if frame.opsets.get("", 0) < _SCAN_WITHOUT_BATCH:
-                    return shape[0] * shape[1]
-                axes = frame.attribute(node, "scan_input_axes") or [0]
-                trips: Count = shape[axes[0]]
+                    trips: Size = shape[0] * shape[1]
+                else:
+                    trips = shape[(call.numbers("scan_input_axes") or [0])[0]]
             except (IndexError, TypeError):
                 return None
-            return trips
+            return None if trips is UNKNOWN_SIZE else trips
         return None
 
+    def _taken_branch(self, frame: _Frame, node: Node) -> str | None:
+        """Return the branch of an If that its condition takes; None where either may run."""
+        taken = number_of(self._element(frame, node.inputs[0])) if node.inputs else None
+        return None if taken is None else "then_branch" if taken else "else_branch"
 
-def _says_more(inferred: _Value, declared: _Value) -> bool:
+
+def _says_more(inferred: _Tensor, declared: _Tensor) -> bool:
     """Return whether inference knows sizes that the file does not declare.
 
-    Exporters name the sizes of outputs that follow from those of the inputs.
+    Exporters name the sizes of outputs that follow from those of the inputs. Where the two
+    contradict each other inference is right: runtimes go by what operators make.
     """
+    if contradict(inferred.value.dims, declared.value.dims):
+        return True
     if inferred.shape is None or declared.shape is None:
         return inferred.shape is not None
     if len(inferred.shape) != len(declared.shape):
@@ -587,6 +613,12 @@ def _common(cost: Cost, other: Cost) -> Cost:
     )
 
 
+def _weight(body: _Sum) -> tuple[int, int]:
+    """Return what tells which of two branches is dearer: operations, then bytes."""
+    flops, moved = body.least.flops, body.least.moved
+    return size_at(flops, _TYPICAL) or 0, size_at(moved, _TYPICAL) or 0
+
+
 def _without(cost: Cost, left_out: Sequence[bool]) -> Cost:
     """Return a cost with some of its counts not known; the parameters stay."""
     counts = [None if out else count for count, out in zip(cost[:4], left_out, strict=False)]
@@ -597,7 +629,7 @@ def _times(count: Count | None, factor: int) -> Count | None:
     return None if count is None else count * factor
 
 
-def _part(value: _Value, rows: Count, whole: int) -> Count | None:
+def _part(value: _Tensor, rows: Count, whole: int) -> Count | None:
     """Return the bytes of some rows of a value, at most of all that it has."""
     if value.bytes is None or not isinstance(value.bytes, int):
         return value.bytes
@@ -615,29 +647,10 @@ def _sum(counts: list[Count | None]) -> Count | None:
     return None if None in counts else add_up(counts)
 
 
-def _taken_branch(frame: _Frame, node: Node) -> str | None:
-    """Return the branch of an If that a constant condition takes; None where either may run."""
-    taken = _whole_constant(frame, node.inputs[0]) if node.inputs else None
-    return None if taken is None else "then_branch" if taken else "else_branch"
-
-
-def _whole_constant(frame: _Frame, name: str) -> int | None:
-    """Return a constant that is one integer; None if it is not, or not known before a run."""
-    definition = frame.scope.resolve(name)
-    if definition is None or definition.scope.is_default(name):
-        return None
-    tensor = definition.scope.initializer(name) if definition.kind == "initializer" else None
-    if definition.node is not None and definition.node.op_type == "Constant":
-        number = frame.attribute(definition.node, "value_int")
-        if isinstance(number, int):
-            return number
-        tensor = frame.attribute(definition.node, "value")
-    if not isinstance(tensor, Tensor) or tensor.element_count != 1:
-        return None
-    try:
-        return int(tensor.read().reshape(-1)[0])
-    except (DldError, ValueError, TypeError):
-        return None
+def _tensor_of(value: Value, bits: int | None, *, stored: bool = False) -> _Tensor:
+    count = elements(value.dims) if value.dims is not None and value.is_known else None
+    size = None if count is None or bits is None else byte_count(count, bits)
+    return _Tensor(value, bits, count, size, count if stored and isinstance(count, int) else 0)
 
 
 _COUNTS = Unit("count", count_text, "int64")

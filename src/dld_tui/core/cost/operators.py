@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx
 
 from dld_tui.core.operators.einsum import einsum_labels
-from dld_tui.core.shapes.size import Count, symbol
+from dld_tui.core.shapes.call import Call
+from dld_tui.core.shapes.size import Count, number_of, symbol
+from dld_tui.core.shapes.value import NOTHING, Value
 
 Shape: TypeAlias = "tuple[Count, ...]"
 Work: TypeAlias = "tuple[Count, Count]"
@@ -26,77 +30,41 @@ class UnknownShape(Exception):
     """A shape, or a constant, that is needed is not known."""
 
 
-def _no_constant(at: int) -> int | None:
-    return None
+def shape_in(call: Call, at: int) -> Shape:
+    """Return the shape of an input.
+
+    Raises:
+        UnknownShape: It is not known.
+    """
+    return _known(call.inputs, at)
 
 
-@dataclass(slots=True)
-class Call:
-    """One call of an operator."""
+def shape_out(call: Call, at: int = 0) -> Shape:
+    """Return the shape of an output.
 
-    domain: str
-    op_type: str
-    inputs: Sequence[Shape | None]
-    """The shapes; None where one is unknown or the input left out."""
-    outputs: Sequence[Shape | None]
-    attribute: Callable[[str], Any]
-    """Returns the value of an attribute; None where it is not set."""
-    names: Sequence[str] | None = None
-    """Those of the inputs, empty where one is left out. Without them, an input that has no shape
-    counts as left out."""
-    constant: Callable[[int], int | None] = _no_constant
-    """Returns an input that is one constant integer, by its index; None if it is not."""
-    opset: int = 0
-    """The version of the operator set of the domain; 0 where it is not known."""
+    Raises:
+        UnknownShape: It is not known.
+    """
+    return _known(call.results, at)
 
-    def read(self, at: int) -> Shape:
-        """Return the shape of an input.
 
-        Raises:
-            UnknownShape: It is not known.
-        """
-        shape = self.inputs[at] if at < len(self.inputs) else None
-        if shape is None:
-            raise UnknownShape
-        return shape
+def _known(values: Sequence[Value], at: int) -> Shape:
+    value = values[at] if at < len(values) else NOTHING
+    if value.dims is None or not value.is_known:
+        raise UnknownShape
+    return value.dims
 
-    def made(self, at: int = 0) -> Shape:
-        """Return the shape of an output.
 
-        Raises:
-            UnknownShape: It is not known.
-        """
-        shape = self.outputs[at] if at < len(self.outputs) else None
-        if shape is None:
-            raise UnknownShape
-        return shape
+def _integer(call: Call, at: int) -> int:
+    """Return an input that is one constant integer.
 
-    def has(self, at: int) -> bool:
-        """Return whether an input is present; its shape may be unknown."""
-        if self.names is not None:
-            return at < len(self.names) and bool(self.names[at])
-        return at < len(self.inputs) and self.inputs[at] is not None
-
-    def integer(self, at: int) -> int:
-        """Return an input that is one constant integer.
-
-        Raises:
-            UnknownShape: It is not known before a run.
-        """
-        value = self.constant(at)
-        if value is None:
-            raise UnknownShape
-        return value
-
-    def number(self, name: str, default: int = 0) -> int:
-        """Return an integer attribute."""
-        value = self.attribute(name)
-        return default if value is None else int(value)
-
-    def text(self, name: str, default: str) -> str:
-        """Return an attribute that is a text."""
-        value = self.attribute(name)
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
+    Raises:
+        UnknownShape: It is not known before a run.
+    """
+    number = number_of(call.element(at))
+    if number is None:
+        raise UnknownShape
+    return int(number)
 
 
 def elements(shape: Shape) -> Count:
@@ -128,8 +96,8 @@ def _convolution(weights: int, *added: int) -> Callable[[Call], Work]:
     """
 
     def rule(call: Call) -> Work:
-        count = elements(call.made())
-        macs = count * elements(call.read(weights)[1:])
+        count = elements(shape_out(call))
+        macs = count * elements(shape_in(call, weights)[1:])
         return macs, count * (sum(map(call.has, added)) + _activation(call))
 
     return rule
@@ -137,8 +105,8 @@ def _convolution(weights: int, *added: int) -> Callable[[Call], Work]:
 
 def _transposed(bias: int, weights: int = 1) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        macs = elements(call.read(0)) * elements(call.read(weights)[1:])
-        return macs, elements(call.made()) if call.has(bias) else 0
+        macs = elements(shape_in(call, 0)) * elements(shape_in(call, weights)[1:])
+        return macs, elements(shape_out(call)) if call.has(bias) else 0
 
     return rule
 
@@ -148,10 +116,10 @@ _LINEAR_2D = 7
 
 
 def _deformed(call: Call) -> Work:
-    made, weights = call.made(), call.read(1)
+    made, weights = shape_out(call), shape_in(call, 1)
     macs = elements(made) * elements(weights[1:])
     # Each channel is interpolated at each position of the kernel, and masked.
-    samples = made[0] * elements(made[2:]) * call.read(0)[1] * elements(weights[2:])
+    samples = made[0] * elements(made[2:]) * shape_in(call, 0)[1] * elements(weights[2:])
     bias = elements(made) if call.has(3) else 0
     return macs, samples * (_LINEAR_2D + (1 if call.has(4) else 0)) + bias
 
@@ -159,7 +127,7 @@ def _deformed(call: Call) -> Work:
 def _scaled(call: Call) -> int:
     """Return the operations per result of a factor ``alpha`` and a fused activation."""
     alpha = call.attribute("alpha")
-    return (alpha is not None and alpha != 1) + _activation(call)
+    return (alpha is not None and alpha.f != 1) + _activation(call)
 
 
 def _product(
@@ -174,18 +142,18 @@ def _product(
     """
 
     def rule(call: Call) -> Work:
-        left = call.read(first)
-        turned = call.number("transA") and len(left) > 1
+        left = shape_in(call, first)
+        turned = call.number("transA", 0) and len(left) > 1
         # With transBatchA, the batch dimension is between the two dimensions of the product.
-        at = (0 if call.number("transBatchA") else len(left) - 2) if turned else len(left) - 1
+        at = (0 if call.number("transBatchA", 0) else len(left) - 2) if turned else len(left) - 1
         inner = left[at]
-        if call.outputs and call.outputs[0] is not None:
-            results = elements(call.outputs[0])
+        if call.results and call.results[0].is_known:
+            results = elements(shape_out(call))
             return results * inner, results * per_result(call)
-        other = call.read(second)
+        other = shape_in(call, second)
         if len(other) > 2:
             raise UnknownShape
-        columns = 1 if len(other) < 2 else other[-2 if call.number("transB") else -1]
+        columns = 1 if len(other) < 2 else other[-2 if call.number("transB", 0) else -1]
         results = elements((*left[:at], *left[at + 1 :])) * columns
         return results * inner, results * per_result(call)
 
@@ -194,8 +162,8 @@ def _product(
 
 def _gemm(first: int, second: int, bias: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        rows, inner = call.read(first)[:: -1 if call.number("transA") else 1]
-        columns = call.read(second)[0 if call.number("transB") else 1]
+        rows, inner = shape_in(call, first)[:: -1 if call.number("transA", 0) else 1]
+        columns = shape_in(call, second)[0 if call.number("transB", 0) else 1]
         results = rows * columns
         return results * inner, results * (call.has(bias) + _scaled(call))
 
@@ -210,9 +178,9 @@ def _by_columns(columns: Mapping[str, int]) -> Callable[[Call], Work]:
     """
 
     def rule(call: Call) -> Work:
-        data = call.read(0)
-        biases = sum(call.number(name) for name, bias in columns.items() if call.has(bias))
-        results = sum(map(call.number, columns))
+        data = shape_in(call, 0)
+        biases = sum(call.number(name, 0) for name, bias in columns.items() if call.has(bias))
+        results = sum(call.number(name, 0) for name in columns)
         return elements(data) * results, elements(data[:-1]) * biases
 
     return rule
@@ -220,7 +188,7 @@ def _by_columns(columns: Mapping[str, int]) -> Callable[[Call], Work]:
 
 def _packed_attention_input(call: Call) -> Work:
     """Return the work of MatMulNBitsQkv: a normalisation, and three products."""
-    data, query, other = call.read(0), call.number("Nq"), call.number("Nkv")
+    data, query, other = shape_in(call, 0), call.number("Nq", 0), call.number("Nkv", 0)
     biases = query * call.has(5) + other * (call.has(8) + call.has(11))
     operations = elements(data) * _normalised(call) + elements(data[:-1]) * biases
     return elements(data) * (query + 2 * other), operations
@@ -228,7 +196,7 @@ def _packed_attention_input(call: Call) -> Work:
 
 def _packed_gate(call: Call) -> Work:
     """Return the work of MatMulNBitsMlp: a normalisation, two products, ``silu(gate) * up``."""
-    data, columns = call.read(0), call.number("N")
+    data, columns = shape_in(call, 0), call.number("N", 0)
     per_column = call.has(5) + call.has(8) + _activation(call) + 1
     operations = elements(data) * _normalised(call) + elements(data[:-1]) * (columns * per_column)
     return elements(data) * 2 * columns, operations
@@ -241,31 +209,32 @@ def _normalised(call: Call) -> int:
 
 def _by_output(call: Call) -> Work:
     """Return the work of a product with packed weights, from its output."""
-    return elements(call.made()) * call.read(0)[-1], 0
+    return elements(shape_out(call)) * shape_in(call, 0)[-1], 0
 
 
 def _sampling_grid(call: Call) -> Work:
-    return elements(call.made()) * call.read(0)[-1], 0
+    return elements(shape_out(call)) * shape_in(call, 0)[-1], 0
 
 
 def _distances(call: Call) -> Work:
-    rows, width = call.read(0)
-    return rows * call.read(1)[0] * width, 0
+    rows, width = shape_in(call, 0)
+    return rows * shape_in(call, 1)[0] * width, 0
 
 
 def _linear_model(call: Call) -> Work:
     """Return the work of a linear model, whose weights are an attribute."""
-    rows = elements(call.read(0)[:-1])
-    return rows * len(call.attribute("coefficients")), rows * len(
-        call.attribute("intercepts") or ()
-    )
+    rows = elements(shape_in(call, 0)[:-1])
+    weights, biases = call.attribute("coefficients"), call.attribute("intercepts")
+    if weights is None:
+        raise UnknownShape
+    return rows * len(weights.floats), rows * (0 if biases is None else len(biases.floats))
 
 
 def _cubed(numerator: int, denominator: int) -> Callable[[Call], Work]:
     """Return the rule of an elimination in square matrices, such as a determinant."""
 
     def rule(call: Call) -> Work:
-        shape = call.read(0)
+        shape = shape_in(call, 0)
         return 0, elements(shape[:-2]) * round(numerator * _whole(shape[-1]) ** 3 / denominator)
 
     return rule
@@ -278,7 +247,7 @@ def _einsum_sizes(call: Call) -> tuple[list[list[str]], list[str], dict[str, Cou
         UnknownShape: That of an input is not known.
         ValueError: The equation does not fit.
     """
-    shapes = [call.read(at) for at in range(len(call.inputs))]
+    shapes = [shape_in(call, at) for at in range(len(call.inputs))]
     inputs, output = einsum_labels(call.text("equation", ""), [*map(len, shapes)])
     sizes: dict[str, Count] = {}
     for labels, shape in zip(inputs, shapes, strict=True):
@@ -300,7 +269,7 @@ def _einsum(call: Call) -> Work:
 
     def summed(at: int, needed: set[str]) -> tuple[set[str], Count]:
         """Return the labels of an operand that are left, and the additions."""
-        own = dict(zip(terms[at], call.read(at), strict=True))
+        own = dict(zip(terms[at], shape_in(call, at), strict=True))
         left = own.keys() & needed
         return left, 0 if left == own.keys() else math.prod(own.values())
 
@@ -321,17 +290,18 @@ def _einsum(call: Call) -> Work:
 
 
 def _mixture(call: Call) -> Work:
-    tokens = elements(call.read(0)[:-1]) * call.number("k", 1)
-    products = [elements(call.read(at)[1:]) for at in (2, 4, 6) if call.has(at)]
+    tokens = elements(shape_in(call, 0)[:-1]) * call.number("k", 1)
+    products = [elements(shape_in(call, at)[1:]) for at in (2, 4, 6) if call.has(at)]
     return tokens * sum(products), 0
 
 
 def _packed_mixture(call: Call) -> Work:
     """Return the same of QMoE: of each expert the weights of a row stand together in bytes."""
-    tokens = elements(call.read(0)[:-1]) * call.number("k", 1)
+    tokens = elements(shape_in(call, 0)[:-1]) * call.number("k", 1)
     bits = call.number("expert_weight_bits", 4) or 4
     products = [
-        elements(call.read(at)[1:]) * (8 // (call.number(f"fc{layer}_expert_weight_bits") or bits))
+        elements(shape_in(call, at)[1:])
+        * (8 // (call.number(f"fc{layer}_expert_weight_bits", 0) or bits))
         for layer, at in ((1, 2), (2, 5), (3, 8))
         if call.has(at)
     ]
@@ -359,6 +329,11 @@ def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count, mor
     return scores * (key + value), scores * (_SOFTMAX + 1 + more)
 
 
+def _is_softcapped(call: Call) -> bool:
+    cap = call.attribute("softcap")
+    return cap is not None and cap.f != 0
+
+
 def _per_score(call: Call, bias: int) -> int:
     """Return the operations of a cap, ``softcap * tanh(score / softcap)``, and of a bias or mask.
 
@@ -366,21 +341,21 @@ def _per_score(call: Call, bias: int) -> int:
         call: Of attention.
         bias: The index of the bias.
     """
-    return (3 if call.attribute("softcap") else 0) + call.has(bias)
+    return 3 * _is_softcapped(call) + call.has(bias)
 
 
 def _attention(call: Call) -> Work:
-    if len(call.read(1)) != 2:  # ai.onnx has keys where com.microsoft has weights
+    if len(shape_in(call, 1)) != 2:  # ai.onnx has keys where com.microsoft has weights
         return _plain_attention(call)
-    batch, rows, depth = call.read(0)
-    columns = call.read(1)[-1]
+    batch, rows, depth = shape_in(call, 0)
+    columns = shape_in(call, 1)[-1]
     heads = call.number("num_heads", 1)
-    listed = call.attribute("qkv_hidden_sizes")
+    listed = call.numbers("qkv_hidden_sizes")
     key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
     seen: Count = rows
     if call.has(4):  # a shared buffer has the longest sequence, this one included
-        past = call.read(4)[-2]
-        seen = past if call.number("past_present_share_buffer") else rows + past
+        past = shape_in(call, 4)[-2]
+        seen = past if call.number("past_present_share_buffer", 0) else rows + past
     macs, operations = _pairs(batch * rows, seen, heads, key // heads, value // heads)
     scores = batch * rows * columns
     return macs + scores * depth, operations + (scores if call.has(2) else 0)
@@ -394,11 +369,11 @@ def _window(seen: Count, most: int) -> Count:
 
 
 def _plain_attention(call: Call) -> Work:
-    query, key, value = call.read(0), call.read(1), call.read(2)
-    past = call.read(4)[2] if call.has(4) else 0
+    query, key, value = shape_in(call, 0), shape_in(call, 1), shape_in(call, 2)
+    past = shape_in(call, 4)[2] if call.has(4) else 0
     more = _per_score(call, 3)
     left = call.number("left_window_size", -1)
-    right = 0 if call.number("is_causal") else call.number("right_window_size", -1)
+    right = 0 if call.number("is_causal", 0) else call.number("right_window_size", -1)
 
     def seen(count: Count) -> Count:
         return _window(count, left + right + 1) if min(left, right) >= 0 else count
@@ -406,26 +381,26 @@ def _plain_attention(call: Call) -> Work:
     if len(query) == 4:
         batch, heads, rows, width = query
         return _pairs(batch * rows, seen(key[2] + past), heads, width, value[3], more)
-    heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
+    heads, groups = call.number("q_num_heads", 0), call.number("kv_num_heads", 0)
     width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
     return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep, more)
 
 
 def _flexible_attention(call: Call) -> Work:
     """Return the work of FlexAttention without its subgraphs, which change the scores."""
-    batch, heads, rows, width = call.read(0)
-    return _pairs(batch * rows, call.read(1)[2], heads, width, call.read(2)[3])
+    batch, heads, rows, width = shape_in(call, 0)
+    return _pairs(batch * rows, shape_in(call, 1)[2], heads, width, shape_in(call, 2)[3])
 
 
 def _multi_head(call: Call) -> Work:
-    query, heads = call.read(0), call.number("num_heads", 1)
-    past = call.read(6)[2] if call.has(6) else 0
+    query, heads = shape_in(call, 0), call.number("num_heads", 1)
+    past = shape_in(call, 6)[2] if call.has(6) else 0
     if len(query) == 5:  # queries, keys and values in one
         return _pairs(query[0] * query[1], query[1] + past, heads, query[4], query[4])
-    key, width = call.read(1), _whole(query[2]) // heads
+    key, width = shape_in(call, 1), _whole(query[2]) // heads
     if len(key) == 4 or not call.has(2):  # of another sequence, or keys and values in one
         return _pairs(query[0] * query[1], key[2 if len(key) == 4 else 1], heads, width, width)
-    deep = _whole(call.read(2)[2]) // heads
+    deep = _whole(shape_in(call, 2)[2]) // heads
     # A shared buffer has the longest sequence, this one included.
     seen = past if call.has(8) and call.has(6) else key[1] + past
     return _pairs(query[0] * query[1], seen, heads, width, deep)
@@ -433,18 +408,18 @@ def _multi_head(call: Call) -> Work:
 
 def _decoder_attention(call: Call) -> Work:
     """Return the work of DecoderMaskedMultiHeadAttention: of one position and its past."""
-    query, heads = call.read(0), call.number("num_heads", 1)
+    query, heads = shape_in(call, 0), call.number("num_heads", 1)
     if not call.has(1):  # queries, keys and values in one
         width = _whole(query[2]) // 3 // heads
         deep = width
     else:
         width = _whole(query[2]) // heads
-        deep = width if len(call.read(1)) == 4 else _whole(call.read(2)[2]) // heads
-    if call.has(1) and len(call.read(1)) == 4:  # of another sequence
-        seen = call.read(1)[2]
+        deep = width if len(shape_in(call, 1)) == 4 else _whole(shape_in(call, 2)[2]) // heads
+    if call.has(1) and len(shape_in(call, 1)) == 4:  # of another sequence
+        seen = shape_in(call, 1)[2]
     elif call.has(5):
-        shared = call.number("past_present_share_buffer")
-        seen = call.read(5)[2] + (0 if shared else query[1])
+        shared = call.number("past_present_share_buffer", 0)
+        seen = shape_in(call, 5)[2] + (0 if shared else query[1])
     else:
         seen = query[1]
     return _pairs(query[0] * query[1], seen, heads, width, deep)
@@ -452,52 +427,52 @@ def _decoder_attention(call: Call) -> Work:
 
 def _packed_attention(call: Call) -> Work:
     """Return the work of PackedAttention: positions of all sequences without padding."""
-    tokens, depth = call.read(0)
-    columns, heads = call.read(1)[-1], call.number("num_heads", 1)
-    listed = call.attribute("qkv_hidden_sizes")
+    tokens, depth = shape_in(call, 0)
+    columns, heads = shape_in(call, 1)[-1], call.number("num_heads", 1)
+    listed = call.numbers("qkv_hidden_sizes")
     key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
-    macs, operations = _pairs(tokens, call.read(3)[1], heads, key // heads, value // heads)
+    macs, operations = _pairs(tokens, shape_in(call, 3)[1], heads, key // heads, value // heads)
     made = tokens * columns
     return macs + made * depth, operations + (made if call.has(2) else 0)
 
 
 def _packed_multi_head(call: Call) -> Work:
-    query, heads = call.read(0), call.number("num_heads", 1)
-    longest = call.read(4)[1]
+    query, heads = shape_in(call, 0), call.number("num_heads", 1)
+    longest = shape_in(call, 4)[1]
     if len(query) == 4:
         return _pairs(query[0], longest, heads, query[3], query[3])
-    width, deep = _whole(query[1]) // heads, _whole(call.read(2)[1]) // heads
+    width, deep = _whole(query[1]) // heads, _whole(shape_in(call, 2)[1]) // heads
     return _pairs(query[0], longest, heads, width, deep)
 
 
 def _linear_attention(call: Call) -> Work:
     """Return the work of a recurrent state per head that each position updates and reads."""
-    query, key, value = call.read(0), call.read(1), call.read(2)
-    heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
+    query, key, value = shape_in(call, 0), shape_in(call, 1), shape_in(call, 2)
+    heads, groups = call.number("q_num_heads", 0), call.number("kv_num_heads", 0)
     width, deep = _whole(key[2]) // groups, _whole(value[2]) // groups
     rule = call.text("update_rule", "gated_delta")
     tokens, state = query[0] * query[1], width * deep
     updates = 2 if "delta" in rule else 1  # what the state has of the key, and what comes in
     operations = groups * (2 * deep if "delta" in rule else 0) + heads * deep
     if "gated" in rule:
-        operations += groups * state + _whole(call.read(4)[2])
+        operations += groups * state + _whole(shape_in(call, 4)[2])
     return tokens * ((groups * updates + heads) * state), tokens * operations
 
 
 def _grouped(call: Call) -> Work:
-    query, heads = call.read(0), call.number("num_heads", 1)
-    packed = heads if call.has(1) else heads + 2 * call.number("kv_num_heads")
+    query, heads = shape_in(call, 0), call.number("num_heads", 1)
+    packed = heads if call.has(1) else heads + 2 * call.number("kv_num_heads", 0)
     width = _whole(query[2]) // packed
-    if len(call.outputs) > 1 and call.outputs[1] is not None:
-        seen = call.outputs[1][2]
+    if len(call.results) > 1 and call.results[1].is_known:
+        seen = shape_out(call, 1)[2]
     else:
-        seen = query[1] + (call.read(3)[2] if call.has(3) else 0)
+        seen = query[1] + (shape_in(call, 3)[2] if call.has(3) else 0)
     window = call.number("local_window_size", -1)
     if window > 0:
         seen = _window(seen, window)
     turned: Count = 0
-    if call.number("do_rotary"):
-        turned = query[0] * query[1] * ((heads + call.number("kv_num_heads")) * width * 3)
+    if call.number("do_rotary", 0):
+        turned = query[0] * query[1] * ((heads + call.number("kv_num_heads", 0)) * width * 3)
     more = _per_score(call, 10)
     macs, operations = _pairs(query[0] * query[1], seen, heads, width, width, more)
     return macs, operations + turned
@@ -515,9 +490,9 @@ def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
     """
 
     def rule(call: Call) -> Work:
-        data = call.read(0)
+        data = shape_in(call, 0)
         ways = 2 if call.text("direction", "forward") == "bidirectional" else 1
-        hidden = call.number("hidden_size")
+        hidden = call.number("hidden_size", 0)
         if not hidden:
             raise UnknownShape
         cells = data[0] * data[1] * (ways * hidden)
@@ -529,25 +504,25 @@ def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
 
 def _pooled(per_element: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        window = math.prod(call.attribute("kernel_shape") or ())
-        return 0, elements(call.made()) * (window * per_element)
+        window = math.prod(call.numbers("kernel_shape") or ())
+        return 0, elements(shape_out(call)) * (window * per_element)
 
     return rule
 
 
 def _local_response(call: Call) -> Work:
     """Return the work of LRN: a square, the sum of a window, and four operations more."""
-    return 0, elements(call.read(0)) * (call.number("size") + 4)
+    return 0, elements(shape_in(call, 0)) * (call.number("size", 0) + 4)
 
 
 def _per_result(count: Callable[[Call], int]) -> Callable[[Call], Work]:
     """Return the rule of operators whose operations per output element depend on the node."""
-    return lambda call: (0, elements(call.made()) * count(call))
+    return lambda call: (0, elements(shape_out(call)) * count(call))
 
 
 def _per_element(count: Callable[[Call], int]) -> Callable[[Call], Work]:
     """Return the same per element of the first input."""
-    return lambda call: (0, elements(call.read(0)) * count(call))
+    return lambda call: (0, elements(shape_in(call, 0)) * count(call))
 
 
 _CLIP_BY_INPUTS = 11
@@ -555,19 +530,19 @@ _CLIP_BY_INPUTS = 11
 
 
 def _clipped(call: Call) -> int:
-    if 0 < call.opset < _CLIP_BY_INPUTS:
+    if 0 < call.version < _CLIP_BY_INPUTS:
         return sum(call.attribute(name) is not None for name in ("min", "max"))
     return call.has(1) + call.has(2)
 
 
 def _rotated(call: Call) -> Work:
     """Return the work of RotaryEmbedding, which may turn only the first part of each head."""
-    shape = call.made()
-    turned = call.number("rotary_embedding_dim")
+    shape = shape_out(call)
+    turned = call.number("rotary_embedding_dim", 0)
     if not turned:
         return 0, elements(shape) * 3
     hidden = _whole(shape[-1])
-    heads = 1 if len(shape) == 4 else call.number("num_heads")
+    heads = 1 if len(shape) == 4 else call.number("num_heads", 0)
     if not heads or hidden < heads * turned:
         raise UnknownShape
     return 0, elements(shape[:-1]) * (heads * turned * 3)
@@ -579,7 +554,7 @@ def _gelu(call: Call) -> int:
 
 def _swish(call: Call) -> int:
     alpha = call.attribute("alpha")
-    return 5 if alpha is None or alpha == 1 else 6
+    return 5 if alpha is None or alpha.f == 1 else 6
 
 
 _AXIS_IS_INPUT = 20
@@ -587,26 +562,26 @@ _AXIS_IS_INPUT = 20
 
 
 def _fourier(call: Call) -> Work:
-    shape = call.read(0)
+    shape = shape_in(call, 0)
     if call.has(2):
-        axis = call.integer(2)
-    elif call.opset >= _AXIS_IS_INPUT:
+        axis = _integer(call, 2)
+    elif call.version >= _AXIS_IS_INPUT:
         axis = -2
     else:
         axis = call.number("axis", 1)
     axis %= len(shape)
-    length = call.integer(1) if call.has(1) else _whole(shape[axis])
+    length = _integer(call, 1) if call.has(1) else _whole(shape[axis])
     # The last dimension holds real and imaginary parts.
     signals = math.prod((*shape[:axis], *shape[axis + 1 : -1]))
     return 0, signals * round(5 * length * math.log2(max(length, 2)))
 
 
 def _short_fourier(call: Call) -> Work:
-    batch, frames, bins, _ = call.made()
+    batch, frames, bins, _ = shape_out(call)
     if call.has(2):
-        length = _whole(call.read(2)[0])
+        length = _whole(shape_in(call, 2)[0])
     elif call.has(3):
-        length = call.integer(3)
+        length = _integer(call, 3)
     elif call.number("onesided", 1) == 0:
         length = _whole(bins)
     else:
@@ -624,13 +599,13 @@ def _interpolation(mode: str, axes: int) -> int:
 
 
 def _resized(call: Call) -> Work:
-    made = call.made()
+    made = shape_out(call)
     mode = call.text("mode", "nearest")
     try:
-        axes = sum(a != b for a, b in zip(call.read(0), made, strict=True))
+        axes = sum(a != b for a, b in zip(shape_in(call, 0), made, strict=True))
     except UnknownShape:
         axes = 2
-    if call.number("antialias") and mode != "nearest" and _shrinks(call):
+    if call.number("antialias", 0) and mode != "nearest" and _shrinks(call):
         raise UnknownShape  # the filter is wider, depending on the scale
     return 0, elements(made) * _interpolation(mode, axes)
 
@@ -639,13 +614,13 @@ def _shrinks(call: Call) -> bool:
     """Return whether an output may be smaller than its input along an axis."""
     return any(
         not (isinstance(size, int) and isinstance(result, int) and result >= size)
-        for size, result in zip(call.read(0), call.made(), strict=True)
+        for size, result in zip(shape_in(call, 0), shape_out(call), strict=True)
         if size != result
     )
 
 
 def _sampled(call: Call) -> Work:
-    made = call.made()
+    made = shape_out(call)
     axes = len(made) - 2
     mode = call.text("mode", "linear")
     # The place of a sample is scaled and moved along each axis.
@@ -656,16 +631,16 @@ def _combined(divisions: int) -> Callable[[Call], Work]:
     """Return the rule of operators with any number of inputs: one operation for each but one."""
 
     def rule(call: Call) -> Work:
-        return 0, elements(call.made()) * (len(call.inputs) - 1 + divisions)
+        return 0, elements(shape_out(call)) * (len(call.inputs) - 1 + divisions)
 
     return rule
 
 
 def _region(call: Call) -> Work:
-    samples = call.number("sampling_ratio") ** 2
+    samples = call.number("sampling_ratio", 0) ** 2
     if not samples:
         raise UnknownShape  # the values of the regions decide
-    return 0, elements(call.made()) * (8 * samples)
+    return 0, elements(shape_out(call)) * (8 * samples)
 
 
 Rule: TypeAlias = "Callable[[Call], Work]"
@@ -678,7 +653,7 @@ _FAST_GELU = 8
 def _dynamically_quantized(call: Call) -> Work:
     """Return the work of DynamicQuantizeMatMul, which quantizes its left factor first."""
     macs, operations = _product(0, 1, lambda call: 1 + call.has(4))(call)
-    return macs, operations + elements(call.read(0)) * _PER_INPUT["DynamicQuantizeLinear"]
+    return macs, operations + elements(shape_in(call, 0)) * _PER_INPUT["DynamicQuantizeLinear"]
 
 
 PRODUCTS: dict[str, Rule] = {
@@ -743,12 +718,12 @@ PRODUCTS: dict[str, Rule] = {
 def _without_scales(call: Call) -> Call:
     """Return a call of QAttention with the inputs of Attention."""
     places = (0, 1, 2, 5, 8)
-    inputs = [*call.inputs, *[None] * 9]
-    names = None if call.names is None else [*call.names, *[""] * 9]
-    return replace(
-        call, inputs=[inputs[at] for at in places],
-        names=None if names is None else [names[at] for at in places],
-    )  # fmt: skip
+    node = onnx.NodeProto()
+    node.CopyFrom(call.proto)
+    names = [*node.input, *[""] * 9]
+    del node.input[:]
+    node.input.extend(names[at] for at in places)
+    return Call(node, [call.input(at) for at in places], version=call.version, results=call.results)
 
 
 _RULES: dict[str, Rule] = {
@@ -764,12 +739,15 @@ _RULES: dict[str, Rule] = {
     ),
     "LpPool": _pooled(2),  # a power and a sum
     "LRN": _local_response,
-    "NegativeLogLikelihoodLoss": lambda call: (0, elements(call.read(1)) * (2 + 2 * call.has(2))),
+    "NegativeLogLikelihoodLoss": lambda call: (
+        0,
+        elements(shape_in(call, 1)) * (2 + 2 * call.has(2)),
+    ),
     "Clip": _per_result(_clipped),
     "Gelu": _per_result(_gelu),
     "RotaryEmbedding": _rotated,
     # In training, the mean and the variance, too.
-    "BatchNormalization": _per_result(lambda call: 6 if call.number("training_mode") else 2),
+    "BatchNormalization": _per_result(lambda call: 6 if call.number("training_mode", 0) else 2),
     "Swish": _per_result(_swish),
     "FastGelu": _per_result(lambda call: _FAST_GELU + call.has(1)),
     "DequantizeLinear": _per_result(lambda call: 1 + call.has(2)),
@@ -777,9 +755,9 @@ _RULES: dict[str, Rule] = {
     "LayerNormalization": _per_element(lambda call: 6 + call.has(2)),
     "SkipLayerNormalization": _per_element(lambda call: 7 + call.has(3) + call.has(4)),
     "SkipSimplifiedLayerNormalization": _per_element(lambda call: 5 + call.has(3)),
-    "GroupNorm": _per_element(lambda call: 7 + 5 * (call.number("activation") == 1)),
+    "GroupNorm": _per_element(lambda call: 7 + 5 * (call.number("activation", 0) == 1)),
     "SkipGroupNorm": _per_element(
-        lambda call: 8 + call.has(4) + 5 * (call.number("activation") == 1)
+        lambda call: 8 + call.has(4) + 5 * (call.number("activation", 0) == 1)
     ),
     "EmbedLayerNormalization": _per_result(lambda call: 8 + call.has(1)),
     "Det": _cubed(2, 3),
@@ -884,6 +862,8 @@ class Operator:
     """It neither computes nor moves anything."""
     selects: bool = False
     """Whether it reads only as much of its first input as it writes."""
+    by_elements: bool = False
+    """Whether its rule needs elements of inputs."""
 
 
 def operator(domain: str, op_type: str) -> Operator:
@@ -904,7 +884,10 @@ def operator(domain: str, op_type: str) -> Operator:
     rule = product or _RULES.get(op_type)
     per_input = 1 if op_type in _ONCE_PER_INPUT else _PER_INPUT.get(op_type, 0)
     if rule is not None or per_input:
-        return Operator(rule, per_input=per_input, has_macs=product is not None)
+        by_elements = op_type in ("DFT", "STFT")
+        return Operator(
+            rule, per_input=per_input, has_macs=product is not None, by_elements=by_elements
+        )
     per_output = _PER_OUTPUT.get(op_type, 0)
     return Operator(per_output=per_output, is_known=per_output > 0, has_macs=not per_output)
 
@@ -924,26 +907,26 @@ def parts_read(call: Call) -> Mapping[int, tuple[Count, int]]:
     a call with unknown shapes.
     """
     try:
-        return _PARTS[call.op_type](call) if call.op_type in _PARTS else {}
+        return _PARTS[call.operator](call) if call.operator in _PARTS else {}
     except (UnknownShape, IndexError, TypeError, ValueError):
         return {}
 
 
 def _gathered_blocks(call: Call) -> Mapping[int, tuple[Count, int]]:
-    rows, axis = elements(call.read(1)), call.number("gather_axis")
+    rows, axis = elements(shape_in(call, 1)), call.number("gather_axis", 0)
     return {
         at: (rows, size)
         for at in (0, 2, 3)
-        if call.has(at) and isinstance(size := call.read(at)[axis], int) and size
+        if call.has(at) and isinstance(size := shape_in(call, at)[axis], int) and size
     }
 
 
 def _embedded(call: Call) -> Mapping[int, tuple[Count, int]]:
-    tokens = elements(call.read(0))
+    tokens = elements(shape_in(call, 0))
     tables = (2, 3, 4) if call.has(1) else (2, 3)
     parts: dict[int, tuple[Count, int]] = {}
     for at in tables:
-        rows = call.read(at)[0]
+        rows = shape_in(call, at)[0]
         if isinstance(rows, int) and isinstance(tokens, int) and tokens < rows:
             parts[at] = tokens, rows
     return parts
@@ -951,8 +934,8 @@ def _embedded(call: Call) -> Mapping[int, tuple[Count, int]]:
 
 def _chosen_experts(*inputs: int) -> Callable[[Call], Mapping[int, tuple[Count, int]]]:
     def rule(call: Call) -> Mapping[int, tuple[Count, int]]:
-        experts = call.read(2)[0]
-        chosen = elements(call.read(0)[:-1]) * call.number("k", 1)
+        experts = shape_in(call, 2)[0]
+        chosen = elements(shape_in(call, 0)[:-1]) * call.number("k", 1)
         if not isinstance(experts, int) or not isinstance(chosen, int) or chosen >= experts:
             return {}
         return {at: (chosen, experts) for at in inputs if call.has(at)}
@@ -977,65 +960,20 @@ def grown_cache(call: Call) -> Mapping[int, Shape]:
     """
     shapes: dict[int, Shape] = {}
     try:
-        query = call.read(0)
-        for at in (1, 2):
-            declared = call.outputs[at] if at < len(call.outputs) else None
-            if at >= len(call.outputs) or (declared is not None and isinstance(declared[2], int)):
+        query = shape_in(call, 0)
+        for at in range(1, min(len(call.results), 3)):
+            declared = call.results[at]
+            if declared.is_known and isinstance(shape_out(call, at)[2], int):
                 continue
             if not call.has(at + 2):
-                groups, heads = call.number("kv_num_heads"), call.number("num_heads", 1)
+                groups, heads = call.number("kv_num_heads", 0), call.number("num_heads", 1)
                 packed = heads if call.has(1) else heads + 2 * groups
                 shapes[at] = (query[0], groups, query[1], _whole(query[2]) // packed)
                 continue
-            past = call.read(at + 2)
-            length = past[2] if call.number("sliding_window_cache") else past[2] + query[1]
-            if declared is None or isinstance(length, int):
+            past = shape_in(call, at + 2)
+            length = past[2] if call.number("sliding_window_cache", 0) else past[2] + query[1]
+            if not declared.is_known or isinstance(length, int):
                 shapes[at] = (*past[:2], length, past[3])
     except (UnknownShape, IndexError):
         return {}
     return shapes
-
-
-_SAME = _names(
-    "BiasGelu FastGelu Gelu QuickGelu SkipLayerNormalization SkipSimplifiedLayerNormalization"
-    " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention"
-    " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu BiasAdd GroupNorm CausalConvWithState"
-)
-
-
-def _broadcast(first: Shape, second: Shape) -> Shape | None:
-    """Return the shape of an element-wise result; None if sizes without a number differ."""
-    rank = max(len(first), len(second))
-    pairs = zip(*((1,) * (rank - len(shape)) + shape for shape in (first, second)), strict=True)
-    sizes: list[Count] = []
-    for size, other in pairs:
-        if size != other and 1 not in (size, other):
-            return None
-        sizes.append(other if size == 1 else size)
-    return tuple(sizes)
-
-
-def missing_output(call: Call) -> Shape | None:
-    """Return the shape of the first output by rules of this program, where inference has none.
-
-    For operators of ONNX Runtime, which onnx does not know, and Einsum, whose ``...`` it does not.
-    """
-    first = call.inputs[0] if call.inputs else None
-    if first is None:
-        return None
-    if call.op_type == "Einsum":
-        try:
-            _, output, sizes = _einsum_sizes(call)
-            return tuple(sizes[label] for label in output)
-        except (UnknownShape, KeyError, ValueError):
-            return None
-    if call.op_type in _SAME:
-        return first
-    if call.op_type in ("QLinearAdd", "QLinearMul"):
-        other = call.inputs[3] if len(call.inputs) > 3 else None
-        return None if other is None else _broadcast(first, other)
-    if call.op_type in ("MatMulNBits", "MatMulBnb4"):
-        return (*first[:-1], call.number("N"))
-    if call.op_type == "GroupQueryAttention" and len(first) == 3 and call.has(1):
-        return first
-    return None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import onnx
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
     PRODUCTS,
-    Call,
     Shape,
     elements,
     operator,
@@ -22,7 +23,9 @@ from dld_tui.core.cost.operators import (
     work,
 )
 from dld_tui.core.report.groups import ELEMENT_BITS, is_launched
+from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
+from dld_tui.core.shapes.value import Value
 from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
@@ -219,11 +222,11 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         [None if tensor is None else tensor[0] for tensor in side] for side in (inputs, outputs)
     )
 
-    def attribute(name: str) -> Any:
-        value = node.attribute(name) if node is not None else None
-        return None if value is None else value.value
-
-    call = Call(domain, kernel.op_type, read, written, attribute)
+    proto = onnx.NodeProto(op_type=kernel.op_type, domain=domain)
+    proto.input.extend("" if shape is None else "tensor" for shape in read)
+    if node is not None:
+        proto.attribute.extend(node.proto.attribute)
+    call = Call(proto, list(map(Value, read)), results=list(map(Value, written)))
     counts: dict[str, int] = {}
     sizes = [[_size(tensor) for tensor in side if tensor is not None] for side in (inputs, outputs)]
     if outputs and not any(None in side for side in sizes):

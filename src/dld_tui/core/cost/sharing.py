@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dld_tui.core.cost.operators import PRODUCTS, Call, operator, work
+from dld_tui.core.cost.operators import PRODUCTS, operator, work
 from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.shapes.call import Call
+from dld_tui.core.shapes.following import Following
+from dld_tui.core.shapes.value import Value
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -23,11 +26,8 @@ if TYPE_CHECKING:
 
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose"})
 _PRODUCTS = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"})
-_PASSED = frozenset(
-    {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
-)
-"""Operators that keep the shape of their first input."""
-_LONGEST_CHAIN = 6
+_MOST_STEPS = 6
+"""Producers of a value without a type that are followed, such as those of quantized models."""
 
 
 def counts_macs(node: Node) -> bool:
@@ -43,13 +43,11 @@ def node_macs(node: Node) -> int | None:
     if not counts_macs(node):
         return 0
 
-    def attribute(name: str) -> Any:
-        value = node.attribute(name)
-        return None if value is None else value.value
-
-    read = [dims_of(node.scope, name) for name in node.inputs]
-    written = [dims_of(node.scope, name) for name in node.outputs]
-    call = Call(node.domain, node.op_type, read, written, attribute, node.inputs)
+    read, written = (
+        [Value(dims_of(node.scope, name)) for name in names]
+        for names in (node.inputs, node.outputs)
+    )
+    call = Call(node.proto, read, owner=node.scope.document, results=written)
     macs = work(PRODUCTS[node.op_type], call)[0]
     return macs if isinstance(macs, int) else None
 
@@ -74,18 +72,9 @@ def macs_per_element(node: Node) -> int | None:
 
 
 def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:
-    """Return the dimensions of a value when all are numbers; through Q/DQ and casts, else None."""
-    for _ in range(_LONGEST_CHAIN):
-        known = scope.value_type(name)
-        if known is not None and known.dims is not None:
-            numbers = tuple(dim for dim in known.dims if isinstance(dim, int) and dim >= 0)
-            return numbers if len(numbers) == len(known.dims) else None
-        definition = scope.resolve(name)
-        maker = definition.node if definition is not None else None
-        if maker is None or maker.op_type not in _PASSED or not maker.inputs:
-            return None
-        scope, name = maker.scope, maker.inputs[0]
-    return None
+    """Return the dimensions of a value when all are numbers, else None."""
+    dims = Following(steps=_MOST_STEPS).value(scope, name).dims if name else None
+    return dims if dims is not None and all(isinstance(size, int) for size in dims) else None
 
 
 SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
