@@ -59,11 +59,11 @@ def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
     import_asyncio_without_tls()
     from dld_tui.app import run
     from dld_tui.core.errors import InputError
-    from dld_tui.core.files.recognise import FileKind, recognise
+    from dld_tui.core.files.recognise import recognise
 
     for path in (old, new):
         kind = recognise(path)
-        if kind is not FileKind.ONNX:
+        if not kind.is_model:
             raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))
     return run(comparison=(old, new, weights))
 
@@ -81,7 +81,7 @@ def print_file(path: Path) -> None:
         from dld_tui.cli.reports.plan import print_plan
 
         print_plan(path)
-    elif kind is FileKind.ONNX:
+    elif kind.is_model:
         from dld_tui.cli.models.inspect import inspect_model
 
         inspect_model(path)

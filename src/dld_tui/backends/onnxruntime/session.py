@@ -44,6 +44,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
 from dld_tui.core.machine.environment import usable_threads
@@ -677,9 +678,9 @@ class Session:
             providers = []
 
         def create() -> Any:
-            with self.denormals():
+            with self.denormals(), binary_file(model) as path:
                 return runtime.InferenceSession(
-                    str(model), options, providers=providers,
+                    str(path), options, providers=providers,
                     disabled_optimizers=list(settings.left_out),
                 )  # fmt: skip
 

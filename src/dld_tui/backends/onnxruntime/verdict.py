@@ -56,6 +56,7 @@ from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import dense_tensors, is_external, payload_length
+from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.native import MOST_NODES, call_size, expansion
 from dld_tui.core.text import visible
@@ -499,12 +500,13 @@ def _load_fault(path: Path, settings: SessionSettings) -> Fault | None:
     options = session_options(runtime, settings)
     options.log_severity_level = FATAL  # errors are raised as well
     try:
-        runtime.InferenceSession(
-            str(path),
-            options,
-            providers=[name + SUFFIX for name in settings.providers],
-            disabled_optimizers=list(settings.left_out),
-        )
+        with binary_file(path) as file:
+            runtime.InferenceSession(
+                str(file),
+                options,
+                providers=[name + SUFFIX for name in settings.providers],
+                disabled_optimizers=list(settings.left_out),
+            )
     # The seam: its errors share no base class.
     except Exception as error:  # noqa: BLE001
         return Fault("load", type(error).__name__, str(error))

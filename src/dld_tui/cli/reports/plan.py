@@ -13,7 +13,7 @@ from dld_tui.cli.output import narrate, terminal_cells, write, write_json, write
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
-from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import csv_of, fitted_lines
@@ -182,7 +182,7 @@ def _document(model: Path | None) -> Document | None:
         return None
     from dld_tui.core.document.document import Document
 
-    if recognise(model) is not FileKind.ONNX:
+    if not recognise(model).is_model:
         raise InputError("is not an ONNX model", where=str(model))
     return Document.open(model)
 

@@ -33,7 +33,7 @@ from dld_tui.core.document.types.inference import (
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.proto_fields import set_text, text_of
-from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.writer import PREFIX
 from dld_tui.core.operators.native import MOST_NODES, expansion
 from dld_tui.core.types import JSON
@@ -109,7 +109,7 @@ def _inline_own(document: Document, proto: onnx.TensorProto, own: dict[str, bool
 
 def _is_model(path: Path) -> bool:
     try:
-        return recognise(path) is FileKind.ONNX
+        return recognise(path).is_model
     except InputError:  # a data file, which may begin with any bytes
         return False
 

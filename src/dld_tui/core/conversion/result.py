@@ -373,6 +373,8 @@ def write_result(
     former = named_data_files(output) if output.exists() else []
     # Only a conversion in place has the file of its model as its output.
     in_place = before.path is not None and is_same_file(output, before.path)
+    if in_place:
+        plan.text = before.text
     remarks = [*plan.write(overwrite=in_place)]
     remarks += (f"{path.name} is removed: only the former model used it"
                 for path in remove_unused(former, output))  # fmt: skip

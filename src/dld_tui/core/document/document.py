@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
@@ -24,6 +25,9 @@ from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import model_in
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+if TYPE_CHECKING:
+    from dld_tui.core.files.text_model import TextFormat
 
 NEW_DATA_LIMIT = 4 << 30
 """The most bytes of generated values (zeros, random numbers) in one document, by default."""
@@ -54,6 +58,8 @@ class Document:
         """The model's own fields; nodes and other records of graphs live in the scopes."""
         self.path = path
         """The file that it is saved to; None for a new model."""
+        self.text: TextFormat | None = None
+        """How that file has the model as text; None for a binary one."""
         self.source = source
         self.blobs = blobs or BlobTable()
         self.spill = SpillFile()
@@ -111,9 +117,15 @@ class Document:
         """
         path = model_in(Path(path))
         kind = recognise(path)
-        if kind is not FileKind.ONNX:
+        if not kind.is_model:
             raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))
-        source = Source.open(path)
+        text: TextFormat | None = None
+        if kind is FileKind.ONNX_TEXT:
+            from dld_tui.core.files.text_model import open_text  # lazy: its parsers
+
+            source, text = open_text(path)
+        else:
+            source = Source.open(path)
         try:
             blobs = BlobTable()
             parts = cut(source, blobs, progress=progress, cancelled=cancelled)
@@ -125,7 +137,7 @@ class Document:
                 raise InputError("Model has no graph", where=str(path))
             external = ExternalFiles(path, allow_linked=allow_linked_data)
             with collector_paused():
-                return cls(
+                document = cls(
                     model,
                     path=path,
                     source=source,
@@ -135,6 +147,8 @@ class Document:
                     parts=parts.nodes(only_apart=bool(nodes) and not model.functions),
                     nodes=nodes,
                 )
+            document.text = text
+            return document
         except BaseException:
             source.close()
             raise
@@ -331,10 +345,10 @@ class Document:
         if self._recorder is not None:
             self._recorder.journal.about_to_save(new_file)
 
-    def saved_as(self, path: Path, source: Source) -> None:
+    def saved_as(self, path: Path, source: Source, text: TextFormat | None = None) -> None:
         """Take note that the present state is what `path` now holds. For :mod:`.serialise`."""
         old = self.source
-        self.path, self.source = path, source
+        self.path, self.source, self.text = path, source, text
         self.external.moved_to(path)
         self.history.mark_saved()
         if self._recorder is None and self.journaled:

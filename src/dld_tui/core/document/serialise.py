@@ -234,6 +234,8 @@ def save(
             external=document.external,
             spill=document.spill,
         )
+        if own:  # whatever its name
+            plan.text = document.text
         remarks = plan.write(
             overwrite=overwrite or own,
             like=None if force else document.source,
@@ -243,7 +245,7 @@ def save(
         )
         undo.pop_all()
     remarks = [*brought, *remarks]
-    document.saved_as(target, plan.adopt(document.blobs, document.external))
+    document.saved_as(target, plan.adopt(document.blobs, document.external), plan.text)
     return remarks
 
 

@@ -12,9 +12,10 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
@@ -41,6 +42,14 @@ from dld_tui.core.files.external import (
     set_inline,
 )
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.text_model import (
+    TextFormat,
+    as_source,
+    format_of,
+    is_text,
+    open_text,
+    printed,
+)
 from dld_tui.core.files.wire import MAX_MESSAGE, THRESHOLD, pieces_length, splice, verify_model
 from dld_tui.core.files.writer import (
     PREFIX,
@@ -103,6 +112,16 @@ class ModelSet:
     """Data files whose names the tensors gave."""
     remarks: list[str] = field(default_factory=list)
     """For the user."""
+    text: TextFormat | None = None
+    """How the model's file has it as text; None for a binary one."""
+
+    @cached_property
+    def _binary(self) -> bytes:
+        """The content of the model's file, or what its text stands for."""
+        return b"".join(
+            piece if isinstance(piece, bytes) else piece.read(0, piece.length)
+            for piece in self.pieces
+        )
 
     @property
     def _files(self) -> list[DataFile]:
@@ -136,9 +155,13 @@ class ModelSet:
             FileChangedError: The target or a source was changed by another program.
             CancelledError: `cancelled` said so.
         """
+        pieces = self.pieces
+        if self.text is not None:
+            pieces = [printed(self._binary, self.text, self.target)]
 
         def verify(path: Path) -> None:
-            verify_model(path)
+            if self.text is None:  # a text was read again when it was made
+                verify_model(path)
             if sealed is not None:
                 sealed(path)
 
@@ -147,7 +170,7 @@ class ModelSet:
                 Output(self._path(data), data.pieces, data.old is not None, data.old)
                 for data in self._files
             ),
-            Output(self.target, self.pieces, overwrite, like, verify),
+            Output(self.target, pieces, overwrite, like, verify),
         ]
         require_distinct([output.path for output in outputs])  # before a folder is made
         for data in self.named:
@@ -162,6 +185,9 @@ class ModelSet:
             InputError: They cannot be opened.
         """
         source = Source.open(self.target)
+        if self.text is not None:
+            with closing(source):
+                source = as_source(self._binary, source)
         blobs.repoint(self.pieces, source)
         if self.data is not None:
             data = Source.open(self._path(self.data))
@@ -184,6 +210,8 @@ def plan_model(
     limit: int = MAX_MESSAGE,
 ) -> ModelSet:
     """Return the files that hold a model when it is saved at `target`. The skeleton is not changed.
+
+    The name of the target says whether it is text.
 
     Args:
         skeleton: The serialised model with sentinels.
@@ -247,7 +275,8 @@ class _Planner:
 
     def result(self, pieces: list[bytes | Blob]) -> ModelSet:
         named = [data for data in self._named.values() if data is not None]
-        return ModelSet(self._target, pieces, self._data, named, self._remarks)
+        text = format_of(self._target)
+        return ModelSet(self._target, pieces, self._data, named, self._remarks, text)
 
     # --- external data of another folder ---------------------------------------------------------
 
@@ -450,6 +479,27 @@ def external_view(
         discard_view(path)
         raise
     return path
+
+
+@contextmanager
+def binary_file(model: Path) -> Iterator[Path]:
+    """Give a library the file of a model, that of a model as text in binary form.
+
+    Raises:
+        InputError: A text cannot be read.
+        SaveError: The binary file cannot be written.
+    """
+    if not is_text(model):
+        yield model
+        return
+    source, _ = open_text(model)
+    with closing(source):
+        path = _beside(model.absolute().parent) or _elsewhere(on_disk=True)
+        try:
+            _write(path, [source.read(0, source.size)], None)
+            yield path
+        finally:
+            discard_view(path)
 
 
 def _write(path: Path, pieces: Sequence[bytes | Blob], cancelled: CancelCheck | None) -> None:

@@ -64,7 +64,7 @@ def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str]
         CancelledError: `cancelled` said so.
     """
     try:
-        if kind == "ONNX":
+        if kind in ("ONNX", "ONNX_TEXT"):
             return _of_model(path, cancelled, reports)
         if kind == "REPORT":
             return _of_report(path)

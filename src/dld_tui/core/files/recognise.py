@@ -131,6 +131,11 @@ class FileKind(Enum):
     OTHER_PROFILE = "a profile that another package reads"
 
     @property
+    def is_model(self) -> bool:
+        """Whether it is an ONNX model, in whatever form."""
+        return self in (FileKind.ONNX, FileKind.ONNX_TEXT)
+
+    @property
     def title(self) -> str:
         """The kind in a sentence, with its article."""
         return self.value

@@ -284,7 +284,7 @@ class WelcomeScreen(Page):
         """The path of the model under the cursor."""
         item = self.focused.item_at_cursor() if isinstance(self.focused, TableView) else None
         file = item.file if isinstance(item, _Entry) else item
-        return file.path if file is not None and file.kind == "ONNX" else None
+        return file.path if file is not None and file.kind in ("ONNX", "ONNX_TEXT") else None
 
     def facts(self) -> set[str]:
         """Return whether a model is under the cursor."""

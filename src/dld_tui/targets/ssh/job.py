@@ -39,6 +39,7 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.text_model import open_text
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
 from dld_tui.core.notes import NoteKind
@@ -679,9 +680,11 @@ def external_files(path: Path) -> Sequence[tuple[str, Path]]:
 
 def _skeleton(path: Path) -> onnx.ModelProto | None:
     """Return a model without its weights, or None when it has no external data or is no model."""
-    if recognise(path) is not FileKind.ONNX:
+    kind = recognise(path)
+    if not kind.is_model:
         return None
-    with contextlib.closing(Source.open(path)) as source:
+    opened = open_text(path)[0] if kind is FileKind.ONNX_TEXT else Source.open(path)
+    with contextlib.closing(opened) as source:
         skeleton = cut(source, BlobTable()).model
     return onnx.ModelProto.FromString(skeleton) if has_external(skeleton) else None
 
