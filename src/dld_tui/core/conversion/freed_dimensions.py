@@ -27,6 +27,7 @@ from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import (
     Polynomial,
     Size,
+    name_of,
     names_in,
     product,
     symbol,
@@ -354,8 +355,8 @@ class _Walk:
             return False
         for axis in value.changed:
             shape.dim[axis].Clear()
-            named = next((name for name in self._olds if value.dims[axis] == symbol(name)), "")
-            if named:
+            named = name_of(value.dims[axis])
+            if named in self._olds:
                 shape.dim[axis].dim_param = named
         return True
 
@@ -497,7 +498,7 @@ class _Walk:
             value.sizes[axis]: (name, axis) for name in reversed(names)
             if (value := self.known.get(name)) is not None
             for axis in value.changed
-            if any(value.dims[axis] == symbol(one) for one in self._olds)
+            if name_of(value.dims[axis]) in self._olds
         }  # fmt: skip
         first = 2 if node.op_type == "Loop" else 0
         done = False

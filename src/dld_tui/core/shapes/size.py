@@ -281,11 +281,6 @@ def size_of(dim: onnx.TensorShapeProto.Dimension | int | str | None) -> Size:
     return symbol(dim) if dim else UNKNOWN
 
 
-def is_known(size: Size) -> bool:
-    """Return whether it is a number or a polynomial, or a number a candidate."""
-    return size is not UNKNOWN
-
-
 def name_of(size: Size) -> str | None:
     """Return the name of a size that has one alone; None for any other. Untrusted text."""
     if not isinstance(size, Polynomial) or len(size.terms) != 1:

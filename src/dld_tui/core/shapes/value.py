@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
-from dld_tui.core.shapes.size import UNKNOWN, Size, common, equal, plain
+from dld_tui.core.shapes.size import UNKNOWN, Size, equal, plain
 
 Dims: TypeAlias = "tuple[Size, ...]"
 Elements: TypeAlias = "npt.NDArray[Any]"
@@ -61,11 +61,6 @@ class Value:
         for at, number in enumerate(values):
             array[at] = number
         return array.reshape(dims)
-
-    @property
-    def shape(self) -> Dims | None:
-        """The shape with what all candidates agree on; None where not even the rank is known."""
-        return None if self.dims is None else tuple(map(common, self.dims))
 
     @property
     def is_known(self) -> bool:

@@ -1,0 +1,71 @@
+"""Shapes through a whole model: names, functions, subgraphs, and where knowledge ends."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from dld_tui.core.document import Document
+from dld_tui.core.shapes.evaluation import Evaluation
+from dld_tui.core.shapes.size import UNKNOWN, symbol
+from dld_tui.core.shapes.value import Value
+from tests.support import models
+
+N, T = symbol("N"), symbol("T")
+HEADS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+g (float[N, T, 48] x, bool c) => (float[a, b, d, e] y, float[a, b] z, float[t, a, b] l)
+<int64[1] two = {2}, int64 four = {4}, bool yes = {1}, int64 trips = {3}>
+{
+    r = local.apart <heads = 4> (x)
+    y = Transpose <perm = [0, 2, 1, 3]> (r)
+    m = ReduceMean <keepdims = 0> (y, two)
+    z = If (c) <then_branch = a () => (float[p, q] u) { u = Flatten <axis = 1> (m) },
+                else_branch = b () => (float[p, q] v) { w = Flatten <axis = 1> (m) v = Neg (w) }>
+    l = Loop <body = k (int64 i, bool o) => (bool n, float[p, q] s) {
+        n = Identity (o) s = Relu (z) }> (trips, yes)
+}
+<domain: "local", opset_import: ["" : 18]>
+apart <heads> (v) => (w) {
+    h = Shape <end = 2> (v) n = Constant <value_int: int = @heads> ()
+    zero = Constant <value_ints = [0]> () k = Unsqueeze (n, zero)
+    rest = Constant <value_ints = [-1]> () s = Concat <axis = 0> (h, k, rest) w = Reshape (v, s) }
+"""
+DATA = """
+<ir_version: 10, opset_import: ["" : 18, "other" : 1]>
+g (float[4, 6] x) => (float[a, b] y, float[c, d] z)
+{ i = NonZero (x) t = Transpose (i) f = Cast <to = 1> (t) y = Neg (f) z = other.Mystery (x) }
+"""
+
+
+def test_names_go_through_functions_branches_and_loops(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, HEADS))) as document:
+        evaluation = Evaluation(document, {"x": Value((N, T, 48)), "c": Value(())})
+        main = document.main
+        assert evaluation.value(main, "r").dims == (N, T, 4, 12)
+        assert evaluation.value(main, "y").dims == (N, 4, T, 12)
+        assert evaluation.value(main, "z").dims == (N, 48)
+        assert evaluation.value(main, "l").dims == (3, N, 48)
+        assert not evaluation.demands.failed
+        assert not [*evaluation.gaps()]
+
+
+def test_where_knowledge_ends_is_told_with_the_reason(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, DATA))) as document:
+        evaluation = Evaluation(document, {"x": Value((4, 6))})
+        assert evaluation.value(document.main, "y").dims == (UNKNOWN, 2)
+        assert {gap.node.op_type: gap.reason for gap in evaluation.gaps()} == {
+            "NonZero": "the sizes depend on the data",
+            "Mystery": "the operator has no rule for shapes",
+        }
+
+
+def test_a_demand_that_no_size_satisfies_has_a_reason(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 5] x, float[4, 3] w) => (float[a, b] y) { y = MatMul (x, w) }
+    """
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        shapes = {"x": Value((N, 5)), "w": Value((4, 3))}
+        (demand,) = Evaluation(document, shapes).demands.failed
+        assert demand.text == "the inner dimensions of a product are equal: [5, 4]"
