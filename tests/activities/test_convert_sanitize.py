@@ -60,6 +60,7 @@ def simplified(
         stack: Any,
         *,
         limit_s: float,
+        computed: bool,
     ) -> Generator[Event, None, Document]:
         result = made[options.by]
         if isinstance(result, Exception):

@@ -32,7 +32,7 @@ def test_the_sets_that_are_read_are_counted_and_nothing_is_left(
     path = models.write(tmp_path, models.CHAIN)
 
     def run_tool(
-        module: str, arguments: Sequence[str], limit_s: float | None, memory: int | None = None
+        module: str, arguments: Sequence[str], limit_s: float | None, memory: int, *, computed: bool
     ) -> Generator[float, None, ToolEnd]:
         view, result = map(Path, arguments[:2])
         yield 0.1
@@ -53,7 +53,7 @@ def test_the_last_that_a_library_says_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run_tool(
-        module: str, arguments: Sequence[str], limit_s: float | None, memory: int | None = None
+        module: str, arguments: Sequence[str], limit_s: float | None, memory: int, *, computed: bool
     ) -> Generator[float, None, ToolEnd]:
         yield 0.1
         return ToolEnd(1, 1.0, timed_out=False, output="Working on it\n[!] set_1: too long\n\n")
@@ -67,7 +67,7 @@ def test_one_that_takes_too_long_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run_tool(
-        module: str, arguments: Sequence[str], limit_s: float | None, memory: int | None = None
+        module: str, arguments: Sequence[str], limit_s: float | None, memory: int, *, computed: bool
     ) -> Generator[float, None, ToolEnd]:
         yield 0.1
         return ToolEnd(-15, 7.1, timed_out=limit_s == 7, output="")

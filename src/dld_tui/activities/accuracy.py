@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -241,6 +241,7 @@ def run(request: Request) -> Iterator[Event]:
 
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
     from dld_tui.backends.accuracy.runs import Comparison, State, comparison_notes, grouped
+    from dld_tui.backends.onnxruntime.session import naming
     from dld_tui.core.accuracy.result import Result
 
     is_loose = request.round != "none" or reference.is_loose or other.is_loose
@@ -250,8 +251,12 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
         loose if request.atol is None else request.atol,
         loose if request.rtol is None else request.rtol,
     )
+    _limit(reference, other, shapes=request.shape)
     begin, state = time.perf_counter(), State()
-    with Comparison(reference, other, tolerances, request.tensors) as comparison:
+    with (
+        naming(reference.document),
+        Comparison(reference, other, tolerances, request.tensors) as comparison,
+    ):
         fed = _feeds(request, comparison)
         feeds, remarks = fed.sets, fed.remarks
         yield Progress(0, None, stage="Running both")
@@ -386,6 +391,16 @@ class _Plan:
         assert path is not None
         request, (data, header) = self._request, self._prebuilt[path]
         return EngineSide(path, data, header, self._library, request.device, request.plugins)
+
+
+def _limit(*sides: Side, shapes: Sequence[str]) -> None:
+    """Limit sessions, if both runs are on a CPU."""
+    from dld_tui.backends.accuracy.runs import ModelSide
+    from dld_tui.backends.onnxruntime.session import limit_trials
+
+    on_cpu = [side for side in sides if isinstance(side, ModelSide) and side.provider == "CPU"]
+    if len(on_cpu) == len(sides):
+        limit_trials(*(side.document for side in on_cpu), shapes=shapes)
 
 
 def _session(provider: str, level: str) -> SessionSettings:

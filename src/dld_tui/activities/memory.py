@@ -57,9 +57,7 @@ def run(request: Request) -> Iterator[Event]:
 
     from dld_tui.backends.onnxruntime.arena import measured_memory
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.child import limit_memory
-    from dld_tui.core.compare.diff.tensors import payload_bytes
+    from dld_tui.backends.onnxruntime.session import Session, limit_trials, naming, with_node
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.inputs.guess import guess_inputs, specs_for
@@ -79,12 +77,13 @@ def run(request: Request) -> Iterator[Event]:
             why := too_wide(ModelProto.FromString(skeleton_bytes(document)))
         ):
             raise ActivityError(why, where=str(request.model))
-        if request.provider == "CPU":
-            limit_memory(2 * payload_bytes(document))
+        if settings.providers == ("CPU",):
+            limit_trials(document, shapes=request.shape)
     with tempfile.TemporaryDirectory(prefix="dld-") as name:
         path = Path(name) / "optimized.onnx"
-        session = Session(request.model, replace(settings, optimized_path=path))
         with contextlib.closing(Document.open(request.model)) as document:
+            with naming(document):
+                session = Session(request.model, replace(settings, optimized_path=path))
             given = parse_shapes(request.shape, document.main.inputs)
             guess = guess_inputs(specs_for(session.inputs, document), document, given)
         del session
@@ -96,14 +95,15 @@ def run(request: Request) -> Iterator[Event]:
         why = f"memory is measured on the CPU, not on {request.provider}"
     elif request.measure:
         try:
-            measured = measured_memory(request.model, settings, guess.values(0))
-            yield Progress(3, _STAGES, stage="Measuring a run without reuse of buffers")
-            unshared = measured_memory(
-                request.model, replace(settings, reuse_memory=False), guess.values(0)
-            )
+            with contextlib.closing(Document.open(request.model)) as document, naming(document):
+                measured = measured_memory(request.model, settings, guess.values(0))
+                yield Progress(3, _STAGES, stage="Measuring a run without reuse of buffers")
+                unshared = measured_memory(
+                    request.model, replace(settings, reuse_memory=False), guess.values(0)
+                )
             measured = replace(measured, without_reuse=unshared.in_use)
         except ActivityError as error:
-            why = str(error)
+            why = with_node(error, request.model)
     yield Finished(
         replace(
             plan,

@@ -356,6 +356,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot run the model.
     """
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+    from dld_tui.backends.onnxruntime.session import limit_trials, naming
     from dld_tui.core.document.document import Document
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.report.latency import latency_summary, parse_percentiles
@@ -368,8 +369,11 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(request.model)) as document:
         if plan.session.memory == "cpu":
             yield from require_memory(document, facts)
+        if plan.session.providers == ("CPU",):
+            limit_trials(document, shapes=request.shape)
         profiling = ProfilingRun(plan, document, facts)
-        yield from profiling.events()
+        with naming(document):
+            yield from profiling.events()
     summary = latency_summary(profiling.latencies, percentiles)
     yield Finished(Result(profiling.report_path, summary, profiling.optimized_path))
 

@@ -33,6 +33,8 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.text import clip, visible
 
 _LOOK_S = 0.1
+MOST_LOAD = 5
+"""How much longer than a limit of processor time something may take by the clock."""
 _TAIL = 4000
 _BOOTSTRAP = (
     "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import {main}; {main}()"
@@ -55,7 +57,12 @@ class ToolEnd(ProcessEnd):
 
 
 def run_tool(
-    module: str, arguments: Sequence[str], limit_s: float | None, memory: int | None = None
+    module: str,
+    arguments: Sequence[str],
+    limit_s: float | None,
+    memory: int | None = None,
+    *,
+    computed: bool = False,
 ) -> Generator[float, None, ToolEnd]:
     """Run a function of a module in a process with ``sys.argv[1:]`` set; closing ends the process.
 
@@ -64,6 +71,8 @@ def run_tool(
         arguments: Its ``sys.argv[1:]``.
         limit_s: A time limit in seconds; None is no limit.
         memory: The most bytes that it may have; None is no limit.
+        computed: Whether the limit is one of processor time, too, so that a loaded machine ends
+            nothing; :data:`MOST_LOAD` times as much by the clock ends it anyway.
 
     Yields:
         The elapsed seconds, ten times per second.
@@ -86,8 +95,10 @@ def run_tool(
             while process.poll() is None:
                 passed = time.monotonic() - began
                 if limit_s is not None and passed > limit_s:
-                    timed_out = True
-                    break
+                    used = process.processor_seconds() if computed else None
+                    if used is None or used > limit_s or passed > MOST_LOAD * limit_s:
+                        timed_out = True
+                        break
                 yield passed
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_LOOK_S)

@@ -101,6 +101,15 @@ class Child(subprocess.Popen[bytes]):
             with contextlib.suppress(OSError):  # it has ended already, or has less
                 resource.prlimit(self.pid, resource.RLIMIT_DATA, (memory, memory))
 
+    def processor_seconds(self) -> float | None:
+        """Return the processor time that it has used; None if it is not known."""
+        try:
+            text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
+            times = map(int, text.rpartition(")")[2].split()[11:15])
+            return sum(times) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError):
+            return None
+
     def has_ended(self) -> bool:
         """Return whether it has ended, without reaping it: its group keeps its number."""
         return self.returncode is not None or self._waitid(os.WNOHANG)
@@ -525,18 +534,22 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def limit_memory(needed: int) -> None:
-    """Limit the memory of this process, if it is a child, to half of what is free.
+def is_child() -> bool:
+    """Return whether this process is a :class:`Child`, which may limit itself."""
+    return _MARK in os.environ
+
+
+def limit_memory(most: int) -> None:
+    """Limit the memory of this process, if it is a child, beyond what it has.
 
     Libraries raise an error then, which may name a node, before the system kills something. Not for
     a process that uses a GPU: its driver reserves more than it uses.
 
     Args:
-        needed: Bytes that the work needs besides, such as those of weights.
+        most: Bytes.
     """
-    free = free_memory() if _MARK in os.environ else None
-    if free is not None:
-        _limit_data(min(free // 2 + needed, free * 9 // 10))
+    if is_child():
+        _limit_data(most)
 
 
 def _limit_data(memory: int) -> None:

@@ -119,3 +119,16 @@ def test_glyphs_are_ascii_where_the_terminal_says_that_it_draws_no_others(
     assert config.load(file, environ).glyphs == glyphs
     written(file, 'glyphs = "unicode"\n')
     assert config.load(file, environ).glyphs == "unicode"
+
+
+def test_numbers_of_the_environment(tmp_path: Path) -> None:
+    def limit(text: str) -> tuple[float, tuple[str, ...]]:
+        settings = config.load(tmp_path / "none.toml", {"DLD_INFERENCE_LIMIT": text})
+        return settings.inference_limit, settings.problems
+
+    assert limit("2.5") == (2.5, ())
+    assert limit("10") == (10.0, ())
+    for wrong in ("much", "inf", "nan", "0.01"):
+        value, problems = limit(wrong)
+        assert value == 1.0
+        assert len(problems) == 1

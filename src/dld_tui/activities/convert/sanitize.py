@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
-from dld_tui.core.errors import CancelledError, DldError, UnavailableError
+from dld_tui.core.errors import CancelledError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.params import param
@@ -109,14 +109,17 @@ class Request(Verification, ConversionRequest):
         help="Sort the nodes topologically.",
         spellings=("--toposort",),
     )
-    time_limit: float = param(
-        120.0,
+    time_limit: float | None = param(
+        None,
         label="Time limit",
-        help="Time limit of each simplifier; the others continue.",
+        help="Time limit of each simplifier; the others continue. By default, 6 s of processor time"
+        " and 60 s per MB of the model without weights, and together at most twice as much for"
+        " those that exceed it.",
         unit="s",
         minimum=1,
         spellings=("--time-limit",),
         metavar="S",
+        empty="by size",
     )
 
 
@@ -237,11 +240,21 @@ class _Search:
     steps: list[str] = field(default_factory=list)
     """The simplifiers of the best result, in order."""
     tried: list[SimplifierTrial] = field(default_factory=list)
+    limit_s: float = 0.0
+    """The default time limit of a simplifier, in seconds of processor time."""
+    left_s: float = 0.0
+    """How much is left for those that exceed it."""
     failed: set[str] = field(default_factory=set)
     """The simplifiers that failed or timed out, and are not run again."""
 
     def run(self, libraries: list[str]) -> Iterator[Event]:
         """Try each, and then each on the best result, until that changes nothing."""
+        from dld_tui.core.document.serialise import skeleton_bytes
+        from dld_tui.core.operators.native import trial_limits
+
+        size = len(skeleton_bytes(self.original))
+        self.limit_s = trial_limits(size, _weight_bytes(self.original)).seconds
+        self.left_s = 2 * self.limit_s
         for name in libraries:
             yield from self._try(name, self.original, [])
         done: set[tuple[str, int]] = (
@@ -277,17 +290,21 @@ class _Search:
             partitioning=request.partitioning, cleanup=request.cleanup, toposort=request.toposort,
         )  # fmt: skip
         stage = f"{name} simplifies"
+        limit_s = request.time_limit or max(min(self.limit_s, self.left_s), 1.0)
         problem: str | None = None
         result: Document | None = None
         try:
             result = yield from by_library(
-                source, simplifiers.__name__, options, stage, self.stack, limit_s=request.time_limit
-            )
+                source, simplifiers.__name__, options, stage, self.stack, limit_s=limit_s,
+                computed=request.time_limit is None,
+            )  # fmt: skip
         except CancelledError:
             raise
         except DldError as error:
             problem = error.message
             self.failed.add(name)
+            if isinstance(error, TimeLimitError):
+                self.left_s -= limit_s
         else:
             # A result that is rejected anyway need not be run.
             problem = self._problem(result) if self._is_better(result) else None

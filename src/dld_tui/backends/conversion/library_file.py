@@ -15,6 +15,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+from dld_tui.backends.onnxruntime.runtime import RAISE_LIMITS
 from dld_tui.backends.processes import run_tool
 from dld_tui.core import fmt
 from dld_tui.core.child import free_memory
@@ -22,9 +23,11 @@ from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import open_model, restore_dropped
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.errors import ActivityError, TimeLimitError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.operators.native import trial_limits
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -37,6 +40,8 @@ def by_library(
     stack: contextlib.ExitStack,
     steps: int = 0,
     limit_s: float | None = None,
+    *,
+    computed: bool = False,
 ) -> Generator[Event, None, Document]:
     """Convert a model with ``main`` of a module, and restore what that loses.
 
@@ -50,6 +55,7 @@ def by_library(
         steps: The number of input sets that it reads, if it reports their count in the file of
             :func:`step_file`.
         limit_s: A time limit in seconds; None is no limit.
+        computed: As for :func:`~dld_tui.backends.processes.run_tool`.
 
     Returns:
         The result, without a path.
@@ -68,10 +74,12 @@ def by_library(
     also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
     for file in (result, *also, counter):
         stack.callback(file.unlink, missing_ok=True)
-    free = free_memory()
-    memory = None if free is None else free * 9 // 10  # it holds the weights
+    limits = trial_limits(view.stat().st_size, summarise(document).weight_bytes)
+    memory = limits.memory
+    if steps:  # inputs of any size
+        memory = max(memory, (free_memory() or 0) // 2)
     arguments = [str(view), str(result), json.dumps(encode(options))]
-    running = run_tool(module, arguments, limit_s, memory)
+    running = run_tool(module, arguments, limit_s, memory, computed=computed)
     with contextlib.closing(running):
         while True:
             try:
@@ -85,9 +93,13 @@ def by_library(
             else:
                 yield Progress(round(passed, 1), None, "s", stage)
     if end.timed_out:
-        raise ActivityError(f"{stage}: stopped after {limit_s:g} s")
+        raise TimeLimitError(f"{stage}: stopped after {limit_s:.3g} s")
     if end.lacked_memory:
-        raise ActivityError(f"{stage}: it takes over {fmt.size(memory)}", details=end.output)
+        raise ActivityError(
+            f"{stage}: it takes over {fmt.size(memory)}",
+            hint=RAISE_LIMITS,
+            details=end.output,
+        )
     if end.status != 0 or not result.exists():
         raise ActivityError(f"{stage}: {_last(end.output, end.crashed)}", details=end.output)
     converted = open_model(result)

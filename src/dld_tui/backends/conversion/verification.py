@@ -33,7 +33,14 @@ from dld_tui.backends.conversion.routing import (
     token_shape,
 )
 from dld_tui.backends.conversion.soundness import require_loadable, require_sound
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
+from dld_tui.backends.onnxruntime.session import (
+    Session,
+    SessionSettings,
+    limit_trials,
+    naming,
+    with_loading_progress,
+    with_node,
+)
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     groups,
@@ -44,7 +51,6 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
-from dld_tui.core.child import limit_memory
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
     SAME,
@@ -77,7 +83,13 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.value_types import value_type_of
-from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
+from dld_tui.core.errors import (
+    ActivityError,
+    DldError,
+    TimeLimitError,
+    UnavailableError,
+    UsageError,
+)
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.external import payload_length
 from dld_tui.core.files.model_set import discard_view, external_view
@@ -131,11 +143,12 @@ def verify(
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
             where ONNX Runtime does. Or it was not run, and no runtime will take it.
+        TimeLimitError: Running the result takes too long.
     """
     stage = "Running the result with ONNX Runtime"
     try:
         why, guess = yield from with_loading_progress(stage, lambda: _run(result, title, shapes))
-    except UsageError:
+    except (UsageError, TimeLimitError):
         raise
     except UnavailableError as error:
         require_sound(original, result)
@@ -147,7 +160,7 @@ def verify(
             )
         except DldError as before:
             require_sound(original, result)
-            text = f"not verified, as the original cannot be run either: {before.message}"
+            text = f"not verified, as the original cannot be run either: {with_node(before, title)}"
             return [Note(NoteKind.UNVERIFIED, text)]
         named = None if ": " in (error.where or "") else _misdeclared(result)
         raise ActivityError(
@@ -194,19 +207,20 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, G
         if why := too_wide(onnx.ModelProto.FromString(view.read_bytes())):
             return why, None
         is_large = _lighten(view)
-        session = Session(view, settings_for_copies(_SETTINGS, document), title)
-        if is_large:
-            return f"it has more than {fmt.size(_MANY)} of weights", None
-        if any(spec.container for spec in session.inputs):
-            return "an input is not a tensor", None
-        specs = specs_for(session.inputs, document)
-        guesses = candidate_guesses(
-            specs, document, parse_shapes(shapes, [spec.name for spec in specs])
-        )
-        guess, _ = first_that_runs(
-            guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
-        )
-        return "", guess
+        with naming(document):
+            session = Session(view, settings_for_copies(_SETTINGS, document), title)
+            if is_large:
+                return f"it has more than {fmt.size(_MANY)} of weights", None
+            if any(spec.container for spec in session.inputs):
+                return "an input is not a tensor", None
+            specs = specs_for(session.inputs, document)
+            guesses = candidate_guesses(
+                specs, document, parse_shapes(shapes, [spec.name for spec in specs])
+            )
+            guess, _ = first_that_runs(
+                guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
+            )
+            return "", guess
     finally:
         discard_view(view)
 
@@ -367,7 +381,7 @@ class ValueCheck:
         return ModelSide(document, _REFERENCE_SETTINGS, self._folder)
 
     def _inputs(self, asked: Question) -> Feeds:
-        with self._runner() as runner:
+        with naming(self.document), self._runner() as runner:
             specs, outputs = specs_for(runner.inputs, self.document), runner.outputs
             if asked.folder is not None:
                 folders = set_folders(asked.folder)[: asked.most_sets]
@@ -785,7 +799,7 @@ class Verifier:
         most_bytes: int | None = None,
     ) -> None:
         parse_tolerances(asked.tolerance).require_names(original.main.outputs)
-        limit_memory(2 * figures(original).weight_bytes)
+        limit_trials(original, shapes=asked.shape)
         self._asked, self._original, self._output = asked, original, output
         self._criteria, self._hint = criteria, hint
         self._most_bytes = MANY_BYTES if most_bytes is None else most_bytes
@@ -953,7 +967,15 @@ class Verifier:
                 notes.append(Note(NoteKind.INFO, text))
             original, shape = self._original, self._asked.shape
             begin = perf_counter()
-            notes += yield from verify(original, result, self._output, shape, self._hint)
+            try:
+                notes += yield from verify(original, result, self._output, shape, self._hint)
+            except TimeLimitError as error:
+                require_sound(original, result)
+                why = with_node(error, self._output)
+                notes.append(Note(NoteKind.NOT_RUN, f"loaded but not run: {why}"))
+                self._check = f"the result was not run: {why}"
+            if any(note.kind is NoteKind.UNVERIFIED for note in notes):
+                self._check = "the original cannot be run"
             self._trial_s = perf_counter() - begin
         return notes
 
@@ -986,7 +1008,8 @@ class Verifier:
                 lambda: ValueCheck(self._original, question, self._criteria),
             )
         except (ActivityError, UnavailableError) as error:
-            return f"the original cannot be run: {error.message}"
+            title = self._original.path or Path("model")
+            return f"the original cannot be run: {with_node(error, title)}"
         self._stack.callback(check.close)
         return check
 

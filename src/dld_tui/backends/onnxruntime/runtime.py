@@ -145,6 +145,8 @@ _NODE_PATTERNS = tuple(
         rf"(?<!\S)(?P<why>{_OP}\(-?\d+\) is not a registered function/op)",
     )
 )
+_INNER = _NODE_PATTERNS[0]
+RAISE_LIMITS = "The setting inference_limit (DLD_INFERENCE_LIMIT) multiplies the limits"
 _GPU_FAULTS = (
     "unspecified launch failure",
     "illegal memory access",
@@ -209,6 +211,8 @@ def error_from(error: Exception, model: Path, doing: str, version: str) -> DldEr
         if match := pattern.search(full):
             groups = match.groupdict()
             why = groups["why"]
+            while inner := _INNER.search(why):  # of a node of a subgraph
+                why = inner["why"]
             node = f"node {groups['node']!r}" if groups.get("node") else "a node"
             where = f"{model}: {node} ({visible(groups['op'])})"
             break
@@ -256,7 +260,7 @@ def _short(text: str, limit: int = 300) -> str:
 
 def _hint(text: str) -> str | None:
     if any(sign in text for sign in _NO_MEMORY):
-        return "It needs more memory than is available"
+        return f"It needs more memory than there is, or than its limit. {RAISE_LIMITS}"
     if any(sign in text for sign in _GPU_FAULTS):
         return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
     if any(sign in text for sign in _UNKNOWN_OPERATOR):

@@ -18,13 +18,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from dld_tui.backends.onnxruntime.runtime import (
     CUDA_PROVIDERS,
     FATAL,
+    RAISE_LIMITS,
     SUFFIX,
     WARNING,
     add_providers,
@@ -34,9 +35,13 @@ from dld_tui.backends.onnxruntime.runtime import (
     load_cuda_libraries,
     register,
 )
+from dld_tui.backends.processes import MOST_LOAD
+from dld_tui.core import fmt
+from dld_tui.core.child import Limits, is_child, limit_memory
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
+    DldError,
     InputError,
     SaveError,
     TimeLimitError,
@@ -46,10 +51,13 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.writer import put_in_place
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, parse_shapes
 from dld_tui.core.machine.environment import usable_threads
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
 
 _WITH_DEVICE_ID = (*CUDA_PROVIDERS, "ROCM", "MIGraphX", "Dml", "CANN")
 _MEMORY = {**dict.fromkeys(CUDA_PROVIDERS, "cuda"), "Dml": "dml", "CANN": "cann"}
@@ -491,17 +499,39 @@ def seconds_loading() -> float | None:
 class _TimeLimit:
     """Stops what ONNX Runtime loads and runs in this process at a time."""
 
-    def __init__(self, end: float) -> None:
+    def __init__(self, end: float, seconds: float | None = None) -> None:
         self.end = end
         """On the monotonic clock."""
+        self.seconds = seconds
+        """How long a trial may take; None for a limit of something else."""
+        self._began, self._used = time.monotonic(), time.process_time()
+        self.timer: threading.Timer | None = None
         self.run_options: Any = None
         """Of all runs, so that one flag stops them; created by the first."""
         self.loading: list[Any] = []
         """Options of the sessions that are being created."""
         self.has_stopped = False
 
-    def stop(self) -> None:
-        """Stop what loads or runs; what begins later does not start."""
+    def is_prolonged(self) -> bool:
+        """Return whether a trial goes on at its end, as a loaded machine did not let it compute."""
+        if self.seconds is None or self.has_stopped:
+            return False
+        missing = self.seconds - (time.process_time() - self._used)
+        if missing <= _STOP_S or time.monotonic() > self._began + MOST_LOAD * self.seconds:
+            return False
+        self.end = time.monotonic() + missing
+        return True
+
+    def start(self) -> None:
+        """Stop at the end what loads or runs then; what begins later does not start."""
+        self.timer = threading.Timer(max(0.0, self.end - time.monotonic()), self._stop)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _stop(self) -> None:
+        if self.is_prolonged():
+            self.start()
+            return
         self.has_stopped = True
         if self.run_options is not None:
             self.run_options.terminate = True
@@ -513,9 +543,18 @@ class _TimeLimit:
         """Whether the time is up."""
         return self.has_stopped or time.monotonic() >= self.end
 
+    def error(self, stopped: Exception | None = None) -> TimeLimitError:
+        """Return what is raised when the time is up, given what ONNX Runtime raised then."""
+        where = stopped.where if isinstance(stopped, DldError) else None
+        if self.seconds is None:
+            return TimeLimitError("stopped at the time limit", where=where)
+        return TimeLimitError(
+            f"it takes over {fmt.duration(self.seconds)}", where=where, hint=RAISE_LIMITS
+        )
+
 
 _STOP_S = 0.5
-"""How long ONNX Runtime has to stop creating a session."""
+"""How long ONNX Runtime has to stop."""
 _abandoned: list[threading.Thread] = []
 """Threads that still create a session that nobody waits for."""
 _limits: list[_TimeLimit] = []
@@ -534,22 +573,24 @@ def time_limit(end: float) -> Generator[None]:
     Args:
         end: On the clock of ``time.monotonic``.
     """
-    limit = _TimeLimit(min([end, *(outer.end for outer in _limits)]))
+    with _limited(_TimeLimit(min([end, *(outer.end for outer in _limits)]))):
+        yield
+
+
+@contextlib.contextmanager
+def _limited(limit: _TimeLimit) -> Generator[None]:
     _limits.append(limit)
     for thread in list(_abandoned):
         thread.join(None if math.isinf(limit.end) else max(0.0, limit.end - time.monotonic()))
         if not thread.is_alive():
             _abandoned.remove(thread)
-    timer = None
     if not math.isinf(limit.end):
-        timer = threading.Timer(max(0.0, limit.end - time.monotonic()), limit.stop)
-        timer.daemon = True
-        timer.start()
+        limit.start()
     try:
         yield
     finally:
-        if timer is not None:
-            timer.cancel()
+        if limit.timer is not None:
+            limit.timer.cancel()
         _limits.remove(limit)
 
 
@@ -565,7 +606,7 @@ def _stoppable(options: Any = None) -> Generator[None]:
         yield
         return
     if limit.is_over:
-        raise TimeLimitError("stopped at the time limit")
+        raise limit.error()
     can_stop = hasattr(options, "set_load_cancellation_flag")  # ONNX Runtime 1.21
     if can_stop:
         limit.loading.append(options)
@@ -574,37 +615,132 @@ def _stoppable(options: Any = None) -> Generator[None]:
     except CancelledError:
         raise
     except Exception as error:
-        if limit.has_stopped:
-            raise TimeLimitError("stopped at the time limit") from error
+        if limit.has_stopped and not isinstance(error, TimeLimitError):
+            raise limit.error(error) from error
         raise
     finally:
         if can_stop:
             limit.loading.remove(options)
 
 
-def _within_limit(create: Callable[[], _T]) -> _T:
-    """Create a session; at the time limit, leave its thread to itself.
+def _within_limit(call: Callable[[], _T]) -> _T:
+    """Create or run a session; at the time limit, leave its thread to itself.
 
     Raises:
         TimeLimitError: The time is up, and ONNX Runtime did not stop at once.
     """
-    if not _limits or math.isinf(_limits[-1].end):
-        return create()
+    limit = _limits[-1] if _limits else None
+    if limit is None or math.isinf(limit.end):
+        return call()
     future: Future[_T] = Future()
 
     def run() -> None:
         try:
-            future.set_result(create())
+            future.set_result(call())
         except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
             future.set_exception(error)
 
-    thread = threading.Thread(target=run, name="create-session", daemon=True)
+    thread = threading.Thread(target=run, name="within-limit", daemon=True)
     thread.start()
-    wait([future], max(0.0, _limits[-1].end - time.monotonic()) + _STOP_S)
+    while not future.done():
+        wait([future], max(0.0, limit.end - time.monotonic()) + _STOP_S)
+        if time.monotonic() >= limit.end and not limit.is_prolonged():
+            break
     if not future.done():
         _abandoned.append(thread)
-        raise TimeLimitError("stopped at the time limit")
+        raise limit.error()
     return future.result()
+
+
+_trials: list[Limits] = []
+"""What each session may take that this process creates, and each single run; the last counts."""
+
+
+def limit_trials(*documents: Document, shapes: Sequence[str] = ()) -> None:
+    """Limit the memory of this process, and the time of each session and of each single run.
+
+    For a worker that tries out models on a CPU: a model of 2 kB can stand for a run that never
+    ends, or that takes all memory. Measured passes have no limit of time: a single run was before.
+
+    Args:
+        documents: The models.
+        shapes: Of inputs, ``NAME:1x3``.
+
+    Raises:
+        UsageError: A shape is malformed.
+    """
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.summary import summarise
+    from dld_tui.core.operators.native import trial_limits
+
+    if not is_child():
+        return
+    limits = trial_limits(
+        sum(len(skeleton_bytes(document)) for document in documents),
+        sum(summarise(document).weight_bytes for document in documents),
+        sum(_input_bytes(document, shapes) for document in documents),
+    )
+    limit_memory(limits.memory)
+    _trials[:] = [limits]
+
+
+def _input_bytes(document: Document, shapes: Sequence[str]) -> int:
+    """Return the size of inputs; unknown dimensions count as 1."""
+    given = parse_shapes(shapes, document.main.inputs)
+    total = 0
+    for name in document.main.inputs:
+        known = document.main.value_type(name)
+        dims = given.get(name) or (known.dims if known is not None else None) or ()
+        total += 4 * math.prod(size for size in dims if isinstance(size, int) and size > 0)
+    return total
+
+
+_NO_NAME = re.compile(r"(?P<file>.*: )a node \((?P<op>\w+)\)", re.DOTALL)
+
+
+@contextlib.contextmanager
+def naming(document: Document | None) -> Generator[None]:
+    """Name the node in an error of a session, if it has no name in the model.
+
+    Args:
+        document: The model; None if there is none, as of an engine.
+
+    Raises:
+        ActivityError: What was raised inside.
+    """
+    try:
+        yield
+    except ActivityError as error:
+        if error.where is None and document is not None and document.path is not None:
+            error.where = str(document.path)
+        match = _NO_NAME.fullmatch(error.where or "")
+        if match and document is not None:
+            nameless = [
+                node
+                for scope in document.scopes()
+                for node in scope.nodes_of_type(match["op"])
+                if not node.name
+            ]
+            if len(nameless) == 1:
+                error.where = f"{match['file']}node {visible(nameless[0].ref)} ({match['op']})"
+        raise
+
+
+def with_node(error: DldError, title: Path) -> str:
+    """Return the message of an error of a session, with the node that it is about."""
+    node = (error.where or "").removeprefix(str(title)).removeprefix(": ")
+    return f"{node}: {error.message}" if node != (error.where or "") and node else error.message
+
+
+@contextlib.contextmanager
+def _trial() -> Generator[None]:
+    """Limit the time of what is done inside, where nothing else does."""
+    if not _trials or _limits:
+        yield
+        return
+    seconds = _trials[-1].seconds
+    with _limited(_TimeLimit(time.monotonic() + seconds, seconds)):
+        yield
 
 
 def _limited_options() -> Any:
@@ -684,7 +820,7 @@ class Session:
                     disabled_optimizers=list(settings.left_out),
                 )  # fmt: skip
 
-        with _stoppable(options), errors_of(self._model, "load"), _loading():
+        with _trial(), _stoppable(options), errors_of(self._model, "load"), _loading():
             self._session = _within_limit(create)
         self.providers = [n.removesuffix(SUFFIX) for n in self._session.get_providers()]
         """The active ones, in order of preference."""
@@ -818,9 +954,18 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = _run_options()
-        with _stoppable(), errors_of(self._model, "run"), self.denormals():
-            return list(self._session.run(None, feed, options))
+        return list(self._once(lambda options: self._session.run(None, feed, options)))
+
+    def _once(self, run: Callable[[Any], _T]) -> _T:
+        """Run once, given the options of the run, within the limits."""
+
+        def call() -> _T:
+            with self.denormals():
+                return run(options)
+
+        with _trial(), _stoppable(), errors_of(self._model, "run"):
+            options = _run_options()
+            return _within_limit(call)
 
     def run_unread(self, feed: Feed) -> None:
         """Run once on tensors and discard the outputs, whose types NumPy may lack.
@@ -828,12 +973,14 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = _run_options()
-        with _stoppable(), errors_of(self._model, "run"), self.denormals():
-            if has_text(feed):
-                self._session.run(None, feed, options)
-            else:
-                self._session.run_with_ort_values(None, self._as_values(feed), options)
+        if has_text(feed):
+            self.run(feed)
+        else:
+            self._once(
+                lambda options: self._session.run_with_ort_values(
+                    None, self._as_values(feed), options
+                )
+            )
 
     def try_once(self, feed: Feed) -> None:
         """Run once with inputs and outputs of any type, and discard the outputs.
@@ -852,9 +999,7 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = _run_options()
-        with _stoppable(), errors_of(self._model, "run"), self.denormals():
-            self._session.run_with_iobinding(feed.binding, options)
+        self._once(lambda options: self._session.run_with_iobinding(feed.binding, options))
 
     def assigned(self) -> list[tuple[str, str, str]] | None:
         """Return provider, name and operator of each node, as assigned before a run.

@@ -225,13 +225,17 @@ class TensorSession(Session):
     def tensors(self, names: Sequence[str], feed: Feed) -> dict[str, AnyArray | None]:
         """Run and return the outputs; types that NumPy lacks as those of ml_dtypes."""
         runtime = load()
+        if has_text(feed):
+            read = self._once(lambda options: self._session.run(list(names), feed, options))
+            arrays = [tensor if isinstance(tensor, np.ndarray) else None for tensor in read]
+            return dict(zip(names, arrays, strict=True))
         with errors_of(self._model, "run"):
-            if has_text(feed):
-                read = self._session.run(list(names), feed)
-                arrays = [tensor if isinstance(tensor, np.ndarray) else None for tensor in read]
-                return dict(zip(names, arrays, strict=True))
             values = {name: _as_value(runtime, value) for name, value in feed.items()}
-            results = list(self._session.run_with_ort_values(list(names), values))
+            results = list(
+                self._once(
+                    lambda options: self._session.run_with_ort_values(list(names), values, options)
+                )
+            )
             results.reverse()
             return {name: _array(results.pop()) for name in names}  # each is held only once
 

@@ -49,7 +49,6 @@ from dld_tui.core.child import (
     Limits,
     RefusedError,
     compute,
-    free_memory,
     says_no_memory,
 )
 from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of
@@ -58,7 +57,7 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import dense_tensors, is_external, payload_length
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.operators.native import MOST_NODES, call_size, expansion
+from dld_tui.core.operators.native import MOST_NODES, call_size, expansion, trial_limits
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -253,7 +252,7 @@ class _Asking:
         """Load a model, and run it if asked, in a fork."""
         yield time.monotonic() - self._began
         limit_s = max(min(limit_s, self._end - time.monotonic()), 0.1)
-        memory = (free_memory() or _LARGE) // 2 + _MAPPED * self._weight_bytes
+        memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
         try:
             data = json.loads(compute(question, Limits(limit_s, memory)))

@@ -1,7 +1,8 @@
 """Functions of the onnx package that are native code, within limits of time and memory.
 
 A model of 258 bytes can keep them busy for ever, one of 2 kB take all memory, and some end the
-process. So each call runs in a fork (:func:`dld_tui.core.child.compute`).
+process. So each call runs in a fork (:func:`dld_tui.core.child.compute`). The limits depend on the
+size of the model, also those of what else only tries out a model: loading and running it once.
 """
 
 from __future__ import annotations
@@ -28,12 +29,43 @@ _MEMORY, _MEMORY_PER_BYTE = 1 << 30, 100
 
 def limits_for(size: int) -> Limits:
     """Return the limits for a model of so many bytes without its weights."""
+    return _limits(_SECONDS + _SECONDS_PER_MB * size / 1e6, _MEMORY + _MEMORY_PER_BYTE * size)
+
+
+_TRIAL_SECONDS, _TRIAL_SECONDS_PER_MB, _TRIAL_SECONDS_PER_WEIGHTS_GB = 6.0, 60.0, 200.0
+_TRIAL_MEMORY = 2 << 30
+_COPIES = 4
+"""How often weights are in memory: as they are stored, loaded, packed, and as constants that were
+computed from them."""
+_PER_INPUT = 64
+"""How much memory tensors take for each byte of inputs: feature maps of images do."""
+
+
+def trial_limits(size: int, weight_bytes: int, input_bytes: int = 0) -> Limits:
+    """Return the limits for loading a model, and for running it once.
+
+    Args:
+        size: Of the model without its weights, in bytes.
+        weight_bytes: Of its weights.
+        input_bytes: Of its inputs.
+    """
+    return _limits(
+        _TRIAL_SECONDS
+        + _TRIAL_SECONDS_PER_MB * size / 1e6
+        + _TRIAL_SECONDS_PER_WEIGHTS_GB * weight_bytes / 1e9,
+        _TRIAL_MEMORY + _MEMORY_PER_BYTE * size + _PER_INPUT * input_bytes,
+        _COPIES * weight_bytes,
+    )
+
+
+def _limits(seconds: float, memory: int, needed: int = 0) -> Limits:
+    """Return limits: half of the free memory at most, besides the bytes that are needed."""
     factor = _factor()
-    memory = int(factor * (_MEMORY + _MEMORY_PER_BYTE * size))
+    most = int(factor * memory)
     free = free_memory()
     if free is not None:
-        memory = min(memory, free // 2)
-    return Limits(factor * (_SECONDS + _SECONDS_PER_MB * size / 1e6), memory)
+        most = min(min(most, free // 2) + needed, free * 9 // 10)
+    return Limits(factor * seconds, most)
 
 
 @cache
