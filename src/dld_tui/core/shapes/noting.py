@@ -48,7 +48,7 @@ def follow_shapes(
 ) -> dict[str, int]:
     """Note the shapes that follow from those of the inputs where inference has no numbers.
 
-    It knows what onnx does not: values of small tensors, from which Reshape and its like get sizes.
+    It knows what onnx does not: the elements of small tensors, which become sizes.
 
     Args:
         document: The model; nobody may save it.
