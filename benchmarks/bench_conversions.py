@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import harness
+from benchmarks import harness, opset_tasks
 
 _LIMIT_S = 240
 _SETS = 2
@@ -108,11 +108,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("models", type=Path, nargs="*", help="models; onnx's own by default")
     parser.add_argument("--only", action="append", default=[], help="a conversion by its name")
     parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for each command")
+    parser.add_argument(
+        "--opsets", type=int, metavar="N", help="N conversions between opsets of onnx's node models"
+    )
     parser.add_argument("--judge", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.judge:
         print(json.dumps(_judged(*options.judge)))
         return 0
+    if options.opsets:
+        outcomes = opset_tasks.table(options.opsets)
+        return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     models = [one.resolve() for one in options.models] or _light_models()
     chosen = [one for one in CONVERSIONS if not options.only or one.name in options.only]
     print("| model | conversion | by | values | worst SNR, dB | nodes | MB | ms |")

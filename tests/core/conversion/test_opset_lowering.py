@@ -87,6 +87,9 @@ WRITTEN = {
     "small integers": (
         graph("c = Cast<to=2>(x) d = Add(c, c) e = Mul(d, d) y = Cast<to=1>(e)", 14), 13,
     ),
+    "integers of old models": (
+        graph("c = Constant<value_ints=[6, 4]>() y = Reshape(x, c)", 14), 8,
+    ),
     "computed limits": (
         graph("a = ReduceMin<keepdims=0>(x) b = ReduceMean<keepdims=0>(x) y = Clip(x, a, b)", 13),
         9,

@@ -83,6 +83,12 @@ def test_what_trains_is_refused() -> None:
         raised("y = Dropout<is_test=0>(x)", 6)
 
 
+def test_a_mask_that_nothing_reads_goes() -> None:
+    assert (raised("y, m = Dropout(x)", 10) == X).all()
+    with pytest.raises(ConversionError, match="mask of Dropout is defined from opset 12 on"):
+        raised("d, m = Dropout(x) y = Cast<to=1>(m)", 10)
+
+
 def test_operator_sets_that_are_used_are_imported() -> None:
     model = models.parse(
         '<ir_version: 3, opset_import: ["" : 7]> g (float[1, 3] x) => (y)'

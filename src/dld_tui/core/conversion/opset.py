@@ -325,6 +325,10 @@ class _LocalValues(Values):
         found = None if kind is None else type_proto_of(kind)
         return onnx.TypeProto() if found is None else found
 
+    def is_used(self, name: str) -> bool:
+        scope = self.scope
+        return scope is None or name in scope.outputs or bool(scope.users(name))
+
     def new(self, like: str) -> str:
         return self._names.new(like)
 
@@ -644,17 +648,21 @@ def _moved(
     """
     done: list[onnx.NodeProto] = []
     waiting = [(node, at)]
-    while waiting:
-        one, here = waiting.pop(0)
+    used: set[str] = set()
+    while waiting:  # from the last one, so that what uses a constant is known
+        one, here = waiting.pop()
+        if one is not node and one.op_type == "Constant" and text_of(one.output[0]) not in used:
+            continue
         while (found := _next(text_of(one.op_type), here, target)) is not None:
             since, here = found
             step = _stepped(one, values, since, here, target)
             if step.before or step.after:
-                waiting[:0] = [(n, here) for n in (*step.before, one, *step.after)]
+                waiting += [(n, here) for n in (*step.before, one, *step.after)]
                 break
         else:
             done.append(one)
-    return done
+            used.update(map(text_of, one.input))
+    return done[::-1]
 
 
 def _stepped(node: onnx.NodeProto, values: _LocalValues, since: int, at: int, target: int) -> Step:

@@ -53,6 +53,10 @@ class Values:
         """Return the type of the elements of a value."""
         raise NotImplementedError
 
+    def is_used(self, name: str) -> bool:
+        """Return whether anything reads a value."""
+        raise NotImplementedError
+
     def new(self, like: str) -> str:
         """Return a name that nothing has."""
         raise NotImplementedError
@@ -829,11 +833,22 @@ def _mask_down(step: Step) -> None:
         step.finish(1, "Cast", to=TensorProto.BOOL)
 
 
+def _without_mask(step: Step) -> None:
+    """Drop a mask that nothing reads: what it is where nothing is dropped was not laid down."""
+    if not step.output(1):
+        return
+    if step.values.is_used(step.output(1)):
+        raise UnwritableError("the mask of Dropout is defined from opset 12 on only")
+    del step.node.output[1:]
+
+
 def _ratio_up(step: Step) -> None:
+    _without_mask(step)
     step.put_input(1, step.constant(np.float32(step.take("ratio", 0.5))))
 
 
 def _ratio_down(step: Step) -> None:
+    _without_mask(step)
     training, ratio = step.array(2), step.array(1)
     if step.input(2) and (training is None or training.any()):
         raise UnwritableError(
@@ -1047,6 +1062,24 @@ def _constant_down(step: Step) -> None:
     step.put("value", tensor)
 
 
+def _number_down(step: Step) -> None:
+    """Cast what is no floating point number: there were no other constants before opset 9."""
+    tensor = step.get("value")
+    dtype = tensor.data_type
+    if dtype in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
+        return
+    try:
+        numbers = numpy_helper.to_array(tensor)
+        doubles = numbers.astype(np.float64)
+    except (TypeError, ValueError):
+        raise UnwritableError("Constant is of floating point numbers before opset 9") from None
+    if doubles.size and np.abs(doubles).max() > 2**53:
+        raise UnwritableError("Constant is of floating point numbers before opset 9")
+    step.put("value", numpy_helper.from_array(doubles))
+    step.finish(0, "Cast", to=dtype)
+    step.values.made[step.output(0)] = (of_array(doubles), "float64")
+
+
 def _sparse_down(step: Step) -> None:
     if step.has("sparse_value"):
         raise UnwritableError("Constant has no sparse_value before opset 11")
@@ -1168,7 +1201,7 @@ UP: Mapping[tuple[str, int], Rule] = {
 """By operator and the version that a node comes to."""
 DOWN: Mapping[tuple[str, int], Rule] = {
     ("BatchNormalization", 7): _test_mode_down,
-    ("Upsample", 9): _upsample_input_down, ("Scan", 9): _no_scan,
+    ("Upsample", 9): _upsample_input_down, ("Scan", 9): _no_scan, ("Constant", 9): _number_down,
     **_all(("Max", "Min", "Mean", "Sum"), 8, _same_shapes_down),
     ("Slice", 10): _slice_down, ("TopK", 10): _top_k_down, ("Resize", 10): _resize_to_upsample,
     ("Dropout", 10): _mask_down,
