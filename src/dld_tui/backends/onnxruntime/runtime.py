@@ -189,8 +189,11 @@ def errors_of(model: Path, doing: str) -> Generator[None]:
     """
     try:
         yield
-    except (DldError, MemoryError):
+    except DldError:
         raise
+    except MemoryError as error:  # at a limit, or in Python code that copies values
+        hint = f"It needs more memory than there is, or than its limit. {RAISE_LIMITS}"
+        raise ActivityError("out of memory", where=str(model), hint=hint) from error
     # The seam: its errors share no base class, and some are plain RuntimeError or ValueError.
     except Exception as error:
         raise error_from(error, model, doing, version()) from error
