@@ -500,6 +500,7 @@ def _top_k_down(step: Step) -> None:
 
 
 def _top_k_order_down(step: Step) -> None:
+    _axis_down(step)
     step.take("sorted")  # any order is right where none is asked for
     if step.take("largest", 1):
         return
