@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 import statistics
+import traceback
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -154,11 +155,13 @@ def verify(
         require_sound(original, result)
         return [Note(NoteKind.UNVERIFIED, f"not verified: {error.message}")]
     except DldError as error:
+        _release(error)
         try:
             yield from with_loading_progress(
                 "Trying the original", lambda: _run(original, title, shapes)
             )
         except DldError as before:
+            _release(before)
             require_sound(original, result)
             text = f"not verified, as the original cannot be run either: {with_node(before, title)}"
             return [Note(NoteKind.UNVERIFIED, text)]
@@ -177,6 +180,13 @@ def verify(
         return []
     require_sound(original, result)
     return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
+
+
+def _release(error: DldError) -> None:
+    """Let go of the session that the frames of an error hold, with all the memory that it took."""
+    for one in (error, error.__cause__, error.__context__):
+        if one is not None:
+            traceback.clear_frames(one.__traceback__)
 
 
 def _misdeclared(result: Document) -> str | None:
