@@ -11,6 +11,7 @@ rounds tensors to float16 or bfloat16 between nodes finds the nodes that cause i
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import statistics
 import traceback
@@ -184,9 +185,12 @@ def verify(
 
 def _release(error: DldError) -> None:
     """Let go of the session that the frames of an error hold, with all the memory that it took."""
-    for one in (error, error.__cause__, error.__context__):
-        if one is not None:
-            traceback.clear_frames(one.__traceback__)
+    one: BaseException | None = error
+    while one is not None:
+        traceback.clear_frames(one.__traceback__)
+        one.__traceback__ = None
+        one = one.__cause__ or one.__context__
+    gc.collect()
 
 
 def _misdeclared(result: Document) -> str | None:
