@@ -445,9 +445,11 @@ def test_a_weight_of_several_products_is_stored_once(
 def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)
     out = tmp_path / "o.onnx"
-    result = convert(
-        "quantize", path, out, calibration=folder, weights="fp8", activations="fp8", repair=True
-    )
+    wanted = {"calibration": folder, "weights": "fp8", "activations": "fp8", "repair": True}
+    with pytest.raises(ActivityError, match="ONNX Runtime's optimizer") as refused:
+        convert("quantize", path, out, **wanted)
+    assert "session.disable_quant_qdq" in str(refused.value)
+    result = convert("quantize", path, out, runtime="tensorrt", **wanted)
     types = {tensor.data_type for tensor in onnx.load(out).graph.initializer}
     assert onnx.TensorProto.FLOAT8E4M3FN in types
     assert cast("dict[str, Any]", result["values"])["is_good"]

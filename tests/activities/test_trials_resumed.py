@@ -21,6 +21,7 @@ from tests.activities.test_convert_quantize import detector
 from tests.support.precision_models import write_attention
 
 pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.usefixtures("replaces_all")
 
 KILLED = """
 import importlib, json, os, signal, sys

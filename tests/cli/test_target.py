@@ -84,8 +84,8 @@ def test_a_test_says_each_step(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     assert said.status == 0, said
     steps = said.json["steps"]
     assert [step["name"] for step in steps] == [
-        "resolve", "connect", "host key", "authentication", "launcher", "Python", "directory",
-        "disk space",
+        "resolve", "connect", "host key", "authentication", "shell", "launcher", "Python",
+        "directory", "disk space",
     ]  # fmt: skip
     assert said.json["usable"] is True
     assert (tmp_path / "the re").is_dir()
@@ -124,9 +124,11 @@ def test_what_fails_is_said_with_its_remedy(
 
 def test_an_old_python_is_named(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     old = tmp_path / "old python"
+    answer = """{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}"""
+    # Its last argument is the mark of an answer.
     old.write_text(
-        "#!/bin/sh\necho 'a banner of the shell'\n"
-        """echo '@dld:{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}'\n"""
+        "#!/bin/sh\necho 'a banner of the shell'\nfor mark; do :; done\n"
+        f"printf '%s%s\\n' \"$mark\" '{answer}'\n"
     )
     old.chmod(0o700)
     saved(sshd, tmp_path, python=str(old))

@@ -130,6 +130,8 @@ def test_doctor_works_on_a_bare_target(dld: Dld, box: Connection) -> None:
 
 
 def test_clean_and_wipe(dld: Dld, box: Connection) -> None:
+    left = Path(box.directory) / "jobs"
+    left.mkdir(parents=True)
     assert "0 jobs" in dld("target", "clean", "box").err
     assert "all files of dld" in dld("target", "clean", "box", "--all").err
     assert list(Path(box.directory).iterdir()) == []

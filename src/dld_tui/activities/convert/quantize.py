@@ -212,11 +212,9 @@ def _quantized(
     notes = quantizer.notes
     calibration = None if request.inputs else request.calibration
     # ONNX Runtime's own kernels of 8 bits count where they are what will run it.
-    is_fused = request.runtime == "onnxruntime" and "fp8" not in (
-        request.weights,
-        request.activations,
-    )
-    criteria = replace(QUANTIZED, is_fused=is_fused)
+    is_for_runtime = request.runtime == "onnxruntime"
+    is_fused = is_for_runtime and "fp8" not in (request.weights, request.activations)
+    criteria = replace(QUANTIZED, is_fused=is_fused, is_for_runtime=is_for_runtime)
     verification = Verifier(
         request, document, output, criteria, hint=_HINT, calibration=calibration
     )

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -43,6 +45,15 @@ from dld_tui.core.document.types.inference import (
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.files.model_set import discard_view, external_view
 
+_LESS_OPTIMIZED: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "the session entry session.disable_quant_qdq = 1",
+        {"config": {"session.disable_quant_qdq": "1"}},
+    ),
+    ("optimization level basic", {"optimization_level": "basic"}),
+    ("optimization disabled", {"optimization_level": "disabled"}),
+)
+"""Settings of a session by which a fault of the optimizer is avoided, the fastest first."""
 _LIMIT_S = 20.0
 """So long ONNX Runtime may take to load a model, with weights of zeros."""
 _NO_FAULT = {"tensor-without-data", KERNEL}
@@ -73,12 +84,22 @@ def require_loadable(before: Document, after: Document) -> None:
     """Refuse a result that ONNX Runtime does not load with default options, unlike its original.
 
     Raises:
-        ActivityError: It does not.
+        ActivityError: It does not; the hint says with which options it does, where its optimizer is
+            at fault.
     """
     refused = [one for one in _runtime_faults(after) if one.rule not in _NO_FAULT]
-    if refused and not _runtime_faults(before):
-        (finding, *_) = findings_of(after, refused)
+    if not refused or _runtime_faults(before):
+        return
+    (finding, *_) = findings_of(after, refused)
+    way_round = next(
+        (words for words, changes in _LESS_OPTIMIZED if not _runtime_faults(after, **changes)), None
+    )
+    if way_round is None:
         raise ActivityError(f"the result is not valid: {_described(finding)}")
+    raise ActivityError(
+        f"ONNX Runtime's optimizer makes an invalid model of the result: {_described(finding)}",
+        hint=f"The result would load with {way_round}",
+    )
 
 
 def all_findings(document: Document, home: Path | None = None) -> list[Finding]:
@@ -97,8 +118,12 @@ def all_findings(document: Document, home: Path | None = None) -> list[Finding]:
     return joined(findings_of(document, told), None, check(document))
 
 
-def _runtime_faults(document: Document) -> list[ToolFinding]:
-    """Return why ONNX Runtime refuses a document; nothing if it is missing or takes too long."""
+def _runtime_faults(document: Document, **changes: Any) -> list[ToolFinding]:
+    """Return why ONNX Runtime refuses a document; nothing if it is missing or takes too long.
+
+    Args:
+        changes: Of the default settings.
+    """
     view = external_view(
         skeleton_bytes(document), document.blobs, external=document.external, loadable=True
     )
@@ -106,7 +131,7 @@ def _runtime_faults(document: Document) -> list[ToolFinding]:
         labels = Labels.of_file(view, repeated=True)
         model = onnx.ModelProto.FromString(view.read_bytes())
         with time_limit(time.monotonic() + _LIMIT_S):
-            Session(view, settings_to_load(external_bytes(model)))
+            Session(view, replace(settings_to_load(external_bytes(model)), **changes))
     except (TimeLimitError, UnavailableError):
         return []
     except DldError as error:

@@ -129,6 +129,8 @@ def verify(
     title: Path,
     shapes: Sequence[str] = (),
     hint: str | None = None,
+    *,
+    is_for_runtime: bool = True,
 ) -> Generator[Event, None, list[Note]]:
     """Load and run a converted model; return what could not be found out.
 
@@ -141,6 +143,7 @@ def verify(
         title: The file that errors name.
         shapes: Of inputs, ``NAME:1x3x224x224``; what is open is guessed.
         hint: What can be done when it fails.
+        is_for_runtime: ONNX Runtime is what will run it, with default options.
 
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
@@ -177,7 +180,8 @@ def verify(
         yield Log(f"Tried with {remark}")
     if not why:
         # It ran as it is written; optimization may make something else of it.
-        require_loadable(original, result)
+        if is_for_runtime:
+            require_loadable(original, result)
         return []
     require_sound(original, result)
     return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
@@ -982,7 +986,14 @@ class Verifier:
             original, shape = self._original, self._asked.shape
             begin = perf_counter()
             try:
-                notes += yield from verify(original, result, self._output, shape, self._hint)
+                notes += yield from verify(
+                    original,
+                    result,
+                    self._output,
+                    shape,
+                    self._hint,
+                    is_for_runtime=self._criteria.is_for_runtime,
+                )
             except TimeLimitError as error:
                 require_sound(original, result)
                 why = with_node(error, self._output)

@@ -60,6 +60,8 @@ class AccuracyCriteria:
     since a folded value may have been computed from a size."""
     is_fused: bool = False
     """Whether the result is also checked as ONNX Runtime's optimizer fuses it, to 8-bit kernels."""
+    is_for_runtime: bool = True
+    """Whether ONNX Runtime will run the result, which then has to load with default options."""
     steps: float = 0.0
     """The largest mean difference of integers that are rounded floats, in steps: with random
     errors of the floats a part of them is one step apart, with another way of rounding half."""

@@ -126,7 +126,7 @@ class Repair(Verification):
         minimum=0,
         spellings=("--limit",),
         metavar="S",
-        empty="as long as the fewest nodes take, at most 20 s, or 120 s to quantize",
+        empty="20 s, or 120 s to quantize",
         page=_PAGE,
     )
 
