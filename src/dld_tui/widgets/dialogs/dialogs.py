@@ -225,8 +225,10 @@ class QuestionDialog(ChoiceDialog):
     NEEDS_TO_BE_SEEN = True
 
 
-class QuitDialog(QuestionDialog):
-    """The question before the program ends."""
+class QuitDialog(ChoiceDialog):
+    """The question before the program ends, which only keys answer that have seen it."""
+
+    NEEDS_TO_BE_SEEN = True
 
 
 class PromptDialog(Dialog[str]):
