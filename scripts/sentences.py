@@ -39,7 +39,6 @@ READERS = {
     "backends.tensorrt.log": "the log of TensorRT",
     "backends.tensorrt.network": "names of TensorRT's layers",
     "core.child": "what a process says at its end",
-    "core.conversion.opset": "onnx's converter of versions",
     "core.document.locations": "onnx's inference and checker",
     "core.files.log_text": "logs of containers",
     "core.files.recognise": "file formats",

@@ -180,10 +180,8 @@ class Step:
         """Return the elements of an input that must be constant."""
         found = self.array(at)
         if found is None:
-            are = "it is" if what in ("the axis", "k") else "they are"
             raise UnwritableError(
-                f"{what} of {self.op_type} must be constant: before opset {self.since} {are} an "
-                "attribute"
+                f"{what} of {self.op_type} must be constant: an attribute before opset {self.since}"
             )
         return found
 
