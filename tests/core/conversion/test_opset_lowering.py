@@ -130,7 +130,7 @@ REFUSED = {
     ),
     "axes of a caller": (
         graph("y = ReduceMean(x, a)", 18, inputs="float[2, 3, 4] x, int64[1] a"), 13,
-        "axes of ReduceMean must be constant: before opset 18 they are an attribute: node >y",
+        "axes of ReduceMean must be constant: an attribute before opset 18: node >y",
     ),
     "zero": (graph("y = Reshape<allowzero=1>(x, s)", 14, "int64[2] s = {0, 0}"), 13, "allowzero"),
     "scales of channels": (
