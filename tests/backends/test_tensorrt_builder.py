@@ -24,6 +24,8 @@ from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 
 FIXED = models.CHAIN.replace("[N, 4]", "[2, 4]")
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

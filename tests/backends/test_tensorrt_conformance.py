@@ -111,6 +111,8 @@ WITH: dict[str, dict[str, Any]] = {
 BY_VALUE = {"typing", "weight_streaming"}  # 8.6 has no strong typing, and other types
 ELSEWHERE = {"calibration_inputs"}  # test_tensorrt_calibration.py: it needs a GPU
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 
 def test_every_setting_of_a_build_is_tried() -> None:
     general = {field.name for field in fields(CommonSettings)} | {"device"}

@@ -12,6 +12,8 @@ from dld_tui.core.events import Log
 from dld_tui.core.notes import NoteKind
 from tests.support.fake_tensorrt import fake_tensorrt
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 
 def said_by(take: list[tuple[str, str]], *, verbose: bool = False) -> list[Log]:
     said: list[Log] = []

@@ -18,6 +18,8 @@ from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 from tests.support.fake_tensorrt_tactics import Tactics, key_of, simulate
 
+pytestmark = pytest.mark.usefixtures("replaces_all")
+
 
 @pytest.fixture
 def trt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
