@@ -73,9 +73,7 @@ def run(request: Request) -> Iterator[Event]:
     )  # fmt: skip
     yield Progress(0, _STAGES, stage="Making a session")
     with contextlib.closing(Document.open(request.model)) as document:
-        if document.functions and (
-            why := too_wide(ModelProto.FromString(skeleton_bytes(document)))
-        ):
+        if why := too_wide(ModelProto.FromString(skeleton_bytes(document))):
             raise ActivityError(why, where=str(request.model))
         if settings.providers == ("CPU",):
             limit_trials(document, shapes=request.shape)

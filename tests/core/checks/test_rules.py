@@ -14,7 +14,9 @@ import pytest
 from dld_tui.core.checks import RULES, Finding, check
 from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
+from dld_tui.core.child import RefusedError
 from dld_tui.core.document import Document
+from dld_tui.core.operators.native import infer_shapes
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
 from tests.support import models
@@ -231,6 +233,7 @@ def test_every_rule_is_tried_and_documented() -> None:
     elsewhere = {
         "model-size",
         "nesting-depth",
+        "too-many-parts",
         "empty-graph",
         INFERENCE,
         NOT_INFERRED,
@@ -428,3 +431,55 @@ def test_names_that_are_taken_twice_are_errors_where_onnxruntime_refuses_them(
     except Exception:  # noqa: BLE001 - the seam: its errors have no common class
         wanted = {"error"}
     assert {found.level for found in findings_of(opened(tmp_path, made), rule)} == wanted
+
+
+_MANY = 100_001
+_CROWDS: dict[str, tuple[onnx.NodeProto, str]] = {
+    "attributes": (
+        onnx.NodeProto(op_type="Relu", input=["x"], output=["k"], attribute=[
+            oh.make_attribute(f"a{number}", 1) for number in range(_MANY)
+        ]), ">k: Relu has 100,001 attributes"),
+    "inputs": (oh.make_node("Concat", ["x"] * _MANY, ["k"], axis=0),
+               ">k: Concat has 100,001 inputs"),
+    "outputs": (oh.make_node("Split", ["x"], [f"k{number}" for number in range(_MANY)]),
+                ">k0: Split has 100,001 outputs"),
+    "list": (oh.make_node("Transpose", ["x"], ["k"], perm=[*range(_MANY)]),
+             ">k: Transpose has 100,001 values in an attribute"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CROWDS)
+def test_too_many_parts_of_a_node_are_the_only_finding(tmp_path: Path, name: str) -> None:
+    crowded, text = _CROWDS[name]
+    model = models.parse(models.CHAIN)
+    model.graph.node.append(crowded)
+    document = opened(tmp_path, model)
+    (finding,) = check(document)
+    assert finding.rule == "too-many-parts"
+    assert finding.node is document.main.nodes[-1]
+    assert f"{finding.node.ref}: {finding.message}".startswith(text)
+    with pytest.raises(RefusedError, match=text.rpartition(" has ")[2]):
+        infer_shapes(model)
+
+
+def test_too_many_operator_sets(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    for number in range(_MANY):
+        model.opset_import.add(domain=f"d{number}", version=1)
+    (finding,) = check(opened(tmp_path, model))
+    assert "100,002 operator sets" in finding.message
+    with pytest.raises(RefusedError, match="operator sets"):
+        infer_shapes(model)
+
+
+def test_long_lists_of_constants_and_tree_ensembles_are_usual(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    numbers = [*range(_MANY)]
+    model.opset_import.add(domain="ai.onnx.ml", version=3)
+    model.graph.node.append(oh.make_node("Constant", [], ["c"], value_ints=numbers))
+    model.graph.node.append(
+        oh.make_node("TreeEnsembleRegressor", ["x"], ["t"], domain="ai.onnx.ml",
+                     nodes_treeids=numbers)
+    )  # fmt: skip
+    assert "too-many-parts" not in {finding.rule for finding in check(opened(tmp_path, model))}
+    infer_shapes(model)

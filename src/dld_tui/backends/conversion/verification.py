@@ -1018,9 +1018,7 @@ class Verifier:
         """Return what compares values, or why they are not compared."""
         if self._asked.values == "never":
             return "it is switched off"
-        if self._original.functions and (
-            why := too_wide(onnx.ModelProto.FromString(skeleton_bytes(self._original)))
-        ):
+        if why := too_wide(onnx.ModelProto.FromString(skeleton_bytes(self._original))):
             return why
         weights = figures(self._original).weight_bytes
         if self._asked.values == "auto" and weights > self._most_bytes:

@@ -26,6 +26,7 @@ from dld_tui.core.checks.findings import (
     joined,
     repair_steps,
 )
+from dld_tui.core.checks.rules import check_size
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
@@ -150,6 +151,8 @@ def _every(
     document: Document, model: Path, speed: bool, run: bool, limit_s: float
 ) -> tuple[RuntimeAnswer, list[Finding]]:
     """Return what ONNX Runtime says of a document that was opened from a file, and all findings."""
+    if crowded := [finding for finding in check_size(document) if finding is not None]:
+        return RuntimeAnswer(False, reason="the model has too many parts"), crowded
     told = inference_findings(document, model)
     answer, refused = _asked(document, model, run, limit_s)
     return answer, joined([*told, *refused], answer, _checked(document, speed))

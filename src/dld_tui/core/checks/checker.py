@@ -14,6 +14,7 @@ from dld_tui.core.checks.rules import (
     check_model,
     check_node,
     check_node_name,
+    check_size,
     check_value,
     operator_of,
 )
@@ -124,6 +125,15 @@ class Checker:
 
     def _check(self) -> Iterator[None]:
         document = self.document
+        crowded: list[Finding] = []
+        for finding in check_size(document):
+            if finding is None:
+                yield
+            else:
+                crowded.append(finding)
+        if crowded:
+            self._findings = crowded
+            return
         functions = functions_of(document)
         called = called_operators(document) if functions else ()
         roots = [

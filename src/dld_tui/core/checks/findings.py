@@ -44,6 +44,7 @@ RULES: dict[str, Level] = {
     "duplicate-function": "error",
     "unused-function": "info",
     "nesting-depth": "warning",
+    "too-many-parts": "error",
     "subgraph-signature": "error",
     "outer-output": "error",
     # links

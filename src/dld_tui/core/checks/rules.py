@@ -38,7 +38,7 @@ from dld_tui.core.document.types.value_types import (
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, ExternalDataError, element_bits
-from dld_tui.core.files.proto_fields import tag_of, text_of
+from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, tag_of, text_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import TextEnum, plain_domain
 
@@ -71,6 +71,23 @@ def check_model(
             text = f"Subgraphs are nested more than {DEEPEST} deep; protobuf may refuse the file"
             yield make_finding("nesting-depth", text, state.scope)
     yield from _check_functions(roots)
+
+
+def check_size(document: Document) -> Iterator[Finding | None]:
+    """Yield what the model has too many parts of to be looked at, and None between nodes."""
+    count = len(document.model.opset_import)
+    if count > MOST_PARTS:
+        yield make_finding("too-many-parts", f"The model imports {count:,} operator sets")
+    for scope in document.scopes():
+        for at, node in enumerate(scope.nodes):
+            if crowd := crowd_of(node.proto):
+                text = f"{name_of(node.op_type)} has {crowd}, more than programs go through"
+                yield make_finding("too-many-parts", text, scope, node)
+            elif not at % _SIZE_SLICE:
+                yield None
+
+
+_SIZE_SLICE = 1000
 
 
 def _check_versions(document: Document, root: Root) -> Iterator[Finding]:

@@ -335,6 +335,7 @@ def _few_dead(state: ScopeState) -> Generator[None, None, set[Node] | None]:
         if name not in consumers and not state.uses(name)
         for node in nodes
     ]
+    waiting = list(dict.fromkeys(waiting))  # a node may have many outputs
     yield
     makers = {node for nodes in producers.values() for node in nodes}
     if len(makers) < len(state.scope.nodes):

@@ -63,6 +63,30 @@ def read_varint(
     raise ValueError(f"a number of more than {max_length} bytes")
 
 
+MOST_PARTS: Final = 100_000
+"""Attributes, inputs, outputs, or numbers in a list, that programs go through in a node."""
+
+
+def crowd_of(node: Any) -> str:
+    """Return what a NodeProto has too many of, such as ``1,000,000 attributes``; empty if nothing.
+
+    Lists of a Constant and of operators outside of ai.onnx, such as tree ensembles, may be long.
+    """
+    if node.ByteSize() < 2 * MOST_PARTS:  # each takes two bytes or more
+        return ""
+    for parts, what in (
+        (node.attribute, "attributes"), (node.input, "inputs"), (node.output, "outputs"),
+    ):  # fmt: skip
+        if len(parts) > MOST_PARTS:
+            return f"{len(parts):,} {what}"
+    if text_of(node.domain) not in ("", "ai.onnx") or text_of(node.op_type) == "Constant":
+        return ""
+    most = max(
+        (max(len(one.ints), len(one.floats), len(one.strings)) for one in node.attribute), default=0
+    )
+    return f"{most:,} values in an attribute" if most > MOST_PARTS else ""
+
+
 # --- text fields and repeated fields --------------------------------------------------------------
 
 

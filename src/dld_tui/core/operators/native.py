@@ -18,8 +18,9 @@ from onnx.onnx_cpp2py_export import shape_inference as native
 
 from dld_tui.core.child import Limits, RefusedError, compute, free_memory
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, text_of
 from dld_tui.core.settings.config import load
+from dld_tui.core.text import visible
 from dld_tui.core.types import plain_domain
 
 _SECONDS, _SECONDS_PER_MB = 3.0, 2.0
@@ -124,11 +125,33 @@ def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
 
 
 def too_wide(model: onnx.ModelProto) -> str:
-    """Return which function stands for more nodes than runtimes can go through; empty if none."""
+    """Return which function stands for more nodes than runtimes can go through; empty if none.
+
+    Also which node has more attributes, inputs or outputs than that.
+    """
+    if why := _crowded(model):
+        return why
     most = max(expansion(model).items(), key=lambda item: item[1], default=None)
     if most is None or most[1] <= MOST_NODES:
         return ""
     return f"the calls in function {most[0][1]} stand for {most[1]:.3g} nodes"
+
+
+def _crowded(model: onnx.ModelProto) -> str:
+    """Return which node has more parts than programs go through; empty if none."""
+    if len(model.opset_import) > MOST_PARTS:
+        return f"the model imports {len(model.opset_import):,} operator sets"
+    waiting = [model.graph.node, *(function.node for function in model.functions)]
+    while waiting:
+        for node in waiting.pop():
+            if crowd := crowd_of(node):
+                name = text_of(node.name) or f">{text_of(node.output[0]) if node.output else ''}"
+                return f"node {visible(name)} ({visible(text_of(node.op_type))}) has {crowd}"
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    waiting.append(attribute.g.node)
+                waiting += [graph.node for graph in attribute.graphs]
+    return ""
 
 
 def call_size(node: onnx.NodeProto, counts: Mapping[tuple[str, str, str], int]) -> int:
@@ -146,6 +169,8 @@ def infer_shapes(
         LimitError: It takes too long, or too much memory.
         CrashError: It ended the process.
     """
+    if why := _crowded(model):
+        raise RefusedError(why)
     return _call(model, lambda data: native.infer_shapes(data, False, strict, True), limits)
 
 
