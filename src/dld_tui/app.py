@@ -6,7 +6,8 @@ import os
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -41,6 +42,7 @@ from dld_tui.widgets.shell.command_dispatch import (
     HasCommands,
     binding_of,
     bindings_for,
+    facts_of,
     hint,
     use_keys,
 )
@@ -423,17 +425,29 @@ class DldApp(Tabs, Commands, App[int]):
             terminal.log("".join(traceback.format_exception(error)))
         self.push_screen(ErrorDialog(known or error, title))
 
-    async def _dispatch_action(self, namespace: DOMNode, action_name: str, params: Any) -> bool:
-        """Run a command: what it raises is shown, and never ends the program."""
+    async def run_action(
+        self,
+        action: Any,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run a command; what it raises never ends the program."""
+        with self.showing_errors():
+            return await super().run_action(action, default_namespace, namespaces)
+        return True
+
+    @contextmanager
+    def showing_errors(self) -> Iterator[None]:
+        """Show in a dialog what a command raises: the seam of all of them."""
         try:
-            return await super()._dispatch_action(namespace, action_name, params)
+            yield
         except NoMatches as missing:  # a page that is not filled yet, or not any more
             terminal.log("".join(traceback.format_exception(missing)))
-            error = UnavailableError("this page is not there yet", hint="Try it again in a moment")
+            self.show_error(
+                UnavailableError("this page is not there yet", hint="Try it again in a moment")
+            )
+        except Exception as error:  # noqa: BLE001
             self.show_error(error)
-        except Exception as error:  # noqa: BLE001 - the seam of all commands
-            self.show_error(error)
-        return True
 
     def _handle_exception(self, error: Exception) -> None:
         # The one seam for work that failed: a worker's error is shown and the app goes on.
@@ -478,7 +492,7 @@ class DldApp(Tabs, Commands, App[int]):
         active = binding_of(self.screen, event.key)
         command = by_id().get(active.binding.id or "") if active and not active.enabled else None
         if active and command:
-            facts = active.node.facts() if isinstance(active.node, HasCommands) else set()
+            facts = facts_of(active.node) if isinstance(active.node, HasCommands) else set()
             self.notify(
                 f"{command.title}: {hint(command.unavailable(facts) or '')}",
                 timeout=3,

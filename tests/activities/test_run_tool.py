@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,12 @@ def tool(program: str, *arguments: str, **about: object) -> Tool:
     return Tool("t", sys.executable, given, **about)  # type: ignore[arg-type]
 
 
-def ran(request: Request, heard: Callable[[Event], None] | None = None) -> Any:
-    with LocalTarget().start("run_tool", to_json(request)) as job:
+def ran(
+    request: Request,
+    heard: Callable[[Event], None] | None = None,
+    replaces: Sequence[Path] = (),
+) -> Any:
+    with LocalTarget().start("run_tool", to_json(request, map(str, replaces))) as job:
         return job.result(heard)
 
 
@@ -74,12 +78,17 @@ def test_files_beside_the_output_come_too(tmp_path: Path) -> None:
     result = ran(made)
     assert result["files"] == [str(tmp_path / "o.x"), str(tmp_path / "o.x.data")]
     assert (tmp_path / "o.x.data").read_text() == "weights"
-    (tmp_path / "o.x").unlink()
-    with pytest.raises(ActivityError, match="already exists") as caught:
-        ran(made)
-    assert str(caught.value.where).endswith("o.x.data")
-    assert not (tmp_path / "o.x").exists()
+    output, data = tmp_path / "o.x", tmp_path / "o.x.data"
+    output.unlink()
+    data.write_text("mine")
+    for allowed in ([], [output]):
+        with pytest.raises(ActivityError, match="already exists") as caught:
+            ran(made, replaces=allowed)
+        assert str(caught.value.where).endswith("o.x.data")
+        assert (output.exists(), data.read_text()) == (False, "mine")
     assert not list(tmp_path.glob(".dld-*"))
+    ran(made, replaces=[output, data])
+    assert data.read_text() == "weights"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,7 @@ def test_a_tool_that_fails_replaces_nothing(tmp_path: Path, program: str, why: s
     output.write_bytes(b"before")
     failing = tool(program, "$Model", "$Output", output=".onnx", limit=2)
     with pytest.raises(ActivityError, match=why) as caught:
-        ran(request_for(failing, model, output, replace=True))
+        ran(request_for(failing, model, output), replaces=[output])
     assert caught.value.where == "tool 't'"
     assert output.read_bytes() == b"before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx"]
@@ -118,8 +127,8 @@ def test_mistakes_are_said_before_anything_runs(tmp_path: Path) -> None:
         (UsageError, "-o", request_for(copy, model, None)),
         (UsageError, "writes no output", request_for(show, model, output)),
         (UsageError, "exists", request_for(copy, model, output)),
-        (UsageError, "itself", request_for(copy, model, model, replace=True)),
-        (UsageError, "itself", request_for(copy, model, link, replace=True)),
+        (UsageError, "itself", request_for(copy, model, model)),
+        (UsageError, "itself", request_for(copy, model, link)),
         (ActivityError, "cannot be written", request_for(copy, model, tmp_path / "no" / "o.onnx")),
         (UnavailableError, "PATH", request_for(Tool("t", "no-such-program"), model, None)),
         (UsageError, "folder", request_for(tool("1", folder="/nowhere"), model, None)),
@@ -199,5 +208,5 @@ def test_a_flood_neither_fills_the_memory_nor_holds_up_a_cancel(tmp_path: Path) 
 
 def test_a_request_survives_its_way_to_the_worker() -> None:
     saved = Tool("a", "b", ("$Model", "$Output"), ".x", True, "/f", 5)
-    request = request_for(saved, Path("m"), Path("o"), replace=True)
+    request = request_for(saved, Path("m"), Path("o"))
     assert from_json(Request, to_json(request)) == request

@@ -81,9 +81,9 @@ async def test_a_file_that_exists_is_asked_about(
     app, runs = DldApp(), Runs()
     app.run_job = runs  # type: ignore[method-assign]
     async with app.run_test(size=(100, 30)) as pilot:
-        for name, typed in cases(activity):
+        for number, (name, typed) in enumerate(cases(activity)):
             (tmp_path / name).write_text("mine")
-            app.state = State()  # else it remembers what was typed before
+            app.state = State(tmp_path / "state" / str(number))  # nothing is typed before
             app.start_activity(activity, base | typed)
             await until(pilot, lambda: isinstance(app.screen, ActivityScreen))
             await pilot.pause()

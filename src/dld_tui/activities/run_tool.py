@@ -21,7 +21,7 @@ from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import param
+from dld_tui.core.params import companion_files, param, settings_of
 from dld_tui.core.settings.custom_tools import (
     DEFAULT_LIMIT_S,
     Tool,
@@ -46,9 +46,9 @@ class Request:
     arguments: tuple[str, ...] = param((), label="Arguments", help="Arguments of the program.")
     suffix: str = param("", label="Suffix", help="Suffix of the output file.")
     output: Path | None = param(
-        None, label="Output", help="The file to write.", kind="output", spellings=("-o", "--output")
-    )
-    replace: bool = param(False, label="Replace", help="Overwrite an existing output.")
+        None, label="Output", help="The file to write.", kind="output",
+        spellings=("-o", "--output"), beside=("{name}.data",),
+    )  # fmt: skip
     folder: str = param("", label="Folder", help="Working folder.")
     model_folder: Path | None = param(
         None, label="Model folder", help="Value of $Folder; by default the folder of the model."
@@ -78,6 +78,12 @@ def request_for(tool: Tool, model: Path, output: Path | None, **more: object) ->
         "limit": tool.limit,
     }  # fmt: skip
     return Request(tool.name, tool.application, model, output=output, **values | more)  # type: ignore[arg-type]
+
+
+def files_beside(output: Path) -> list[Path]:
+    """Return what may be replaced with an output: the file of its weights."""
+    about = next(s.param for s in settings_of(Request) if s.name == "output")
+    return companion_files(about, output)
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -127,7 +133,7 @@ def _output_of(tool: Tool, request: Request, model: Path) -> Path:
     if os.path.lexists(output):
         if os.path.realpath(output) == os.path.realpath(model):
             raise UsageError("the output is the model itself", where=str(output))
-        if output.is_dir() or not (request.replace or permission.may_replace(output)):
+        if output.is_dir() or not permission.may_replace(output):
             raise UsageError("the output already exists", where=str(output))
     return output
 
@@ -149,7 +155,7 @@ def _run(
     _judge(tool, end)
     files: list[Path] = []
     if output is not None:
-        files, remarks = _publish(tool, staging, output, request.replace)
+        files, remarks = _publish(tool, staging, output)
         yield from (Log(remark, NoteKind.WARNING) for remark in remarks)
     seconds = round(end.seconds, 3)
     yield Finished(Result(tool.name, output, files, seconds, end.lines, end.left_out))
@@ -167,9 +173,7 @@ def _judge(tool: Tool, end: ProgramEnd) -> None:
         raise ActivityError(f"the program ended with exit status {end.status}", where=where)
 
 
-def _publish(
-    tool: Tool, staging: Path, output: Path, replace: bool
-) -> tuple[list[Path], list[str]]:
+def _publish(tool: Tool, staging: Path, output: Path) -> tuple[list[Path], list[str]]:
     """Move the files of the tool to the requested paths, the output last; return remarks, too."""
     staged = staging / output.name
     if staged.is_symlink() or not staged.is_file() or not staged.stat().st_size:
@@ -179,12 +183,15 @@ def _publish(
     others = sorted(path.name for path in staging.iterdir() if path.name != output.name)
     for name in others:
         path = output.parent / name
-        if os.path.lexists(path) and (not replace or path.is_dir()):
-            raise SaveError("the tool also wrote this file, which already exists", where=str(path))
+        if os.path.lexists(path) and (path.is_dir() or not permission.may_replace(path)):
+            raise SaveError(
+                "the tool also wrote this file, which already exists", where=str(path),
+                hint="Move it away, or write the output to another folder",
+            )  # fmt: skip
     remarks: list[str] = []
     try:
         for name in (*others, output.name):
-            remarks += put_in_place(staging / name, output.parent / name, overwrite=replace)
+            remarks += put_in_place(staging / name, output.parent / name)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
     return [output, *(output.parent / name for name in others)], remarks

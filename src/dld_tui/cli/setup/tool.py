@@ -16,7 +16,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import to_json
+from dld_tui.core.params import to_json, written_files
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import (
     Tool,
@@ -132,8 +132,8 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
     tool = custom_tools.find(name)
     if output is None and tool.output and not tool.ask:
         output = unused(output_beside(tool, model))
-    if output is not None:
-        require_free([output], force)
+    request = request_for(tool, model, output)
+    require_free(written_files(request), force)
 
     def heard(event: Event) -> None:
         if not isinstance(event, Log) or event.level is NoteKind.DEBUG:
@@ -144,7 +144,6 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
         else:
             narrate(event.text)
 
-    request = request_for(tool, model, output, replace=force)
     with LocalTarget().start("run_tool", to_json(request)) as job:
         result = job.result(heard)
     if as_json:

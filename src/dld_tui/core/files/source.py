@@ -21,8 +21,8 @@ from dld_tui.core.errors import FileChangedError, InputError
 if TYPE_CHECKING:
     from mmap import mmap
 
-_NULL_BYTE = "null byte"
-"""In what Python says of a path with one."""
+_NULL_BYTE, _NO_NAME = "null byte", "has an empty name"
+"""In what Python says of a path with a NUL byte, and of one that ends in no name."""
 
 _READ_SLICE = 1 << 30
 """Linux reads at most 2 GiB - 4 KiB a call."""
@@ -255,6 +255,8 @@ def input_error(error: BaseException, texts: Iterable[str]) -> InputError | None
             "the name is not UTF-8, which a library needs here", where=odd,
             hint="Rename the file, or make a link to it with another name",
         )  # fmt: skip
+    if isinstance(error, ValueError) and _NO_NAME in str(error):
+        return InputError("the path of a file ends in no name", hint="Give the name of a file")
     if isinstance(error, ValueError) and _NULL_BYTE in str(error):
         return InputError("a name holds a NUL byte", hint="Give another name")
     return None

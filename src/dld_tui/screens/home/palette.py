@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_letters, digits
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from textual import events
 from textual.geometry import Offset
@@ -23,8 +23,8 @@ from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows, wrap
-from dld_tui.widgets.shell.command_dispatch import HasCommands, hint, scopes_of
-from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.command_dispatch import HasCommands, facts_of, hint, scopes_of
+from dld_tui.widgets.shell.page import Host, Page
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -53,9 +53,10 @@ class Entry:
     async def run(self, app: App[int]) -> None:
         """Run the command; its pane is shown where it is not seen."""
         pane, page = self.node, self.node.screen if self.node.is_attached else None
-        if isinstance(page, Page) and isinstance(pane, Widget) and not pane.region:
-            page.show_pane_of(pane)
-        await app.run_action(self.command.action_string, pane)
+        with cast("Host", app).showing_errors():
+            if isinstance(page, Page) and isinstance(pane, Widget) and not pane.region:
+                page.show_pane_of(pane)
+            await app.run_action(self.command.action_string, pane)
 
 
 def entries_for(screen: Screen[object]) -> list[Entry]:
@@ -71,7 +72,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
     for node in dict.fromkeys((*inner.ancestors_with_self, *others)):
         if not isinstance(node, HasCommands):
             continue
-        facts = node.facts()
+        facts = facts_of(node)
         for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in known_ids:
                 known_ids.add(command.id)

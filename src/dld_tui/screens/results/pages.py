@@ -219,7 +219,8 @@ def ask_where(screen: Front, title: str, about: str, name: str, write: Write) ->
 async def _ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
     chosen = await ask_file(screen.tasks, lambda start: PromptDialog(title, about, start), name)
     if chosen is not None:
-        screen.tasks.start(_write(screen, *chosen, write), "save")
+        path, replaced = chosen
+        screen.tasks.start(_write(screen, path, bool(replaced), write), "save")
 
 
 async def _write(screen: Front, path: Path, overwrite: bool, write: Write) -> None:

@@ -574,7 +574,8 @@ class TensorScreen(Page):
 
         chosen = await ask_file(self.tasks, dialog, f"{name or 'tensor'}.npy")
         if chosen is not None:
-            self._export(*chosen)
+            path, replaced = chosen
+            self._export(path, bool(replaced))
 
     def _export(self, path: Path, overwrite: bool) -> None:
         tensor = self.tensor

@@ -275,6 +275,7 @@ class CustomTools(Controller):
         self.page.tasks.start(self._ask_output(tool, unused(offered)), "dialog")
 
     async def _ask_output(self, tool: Tool, offered: Path) -> None:
+        from dld_tui.activities.run_tool import files_beside
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
         from dld_tui.widgets.dialogs.overwrite import ask_file
 
@@ -288,10 +289,10 @@ class CustomTools(Controller):
             title = f"Run {visible(tool.name)}"
             return PromptDialog(title, "Write the result to", start, check=problem)
 
-        chosen = await ask_file(self.page.tasks, prompt, str(offered))
+        chosen = await ask_file(self.page.tasks, prompt, str(offered), beside=files_beside)
         if chosen is not None:
-            path, overwrite = chosen
-            self._run_tool(tool, path, [str(path.absolute())] if overwrite else [])
+            path, replaced = chosen
+            self._run_tool(tool, path, [str(old.absolute()) for old in replaced])
 
     def _run_tool(self, tool: Tool, output: Path | None, replaces: Sequence[str] = ()) -> None:
         from dld_tui.core.files.model_set import plan_model

@@ -90,7 +90,8 @@ class Extraction(Controller):
                 self.page.tasks, lambda text: OpenPathDialog(title, text, hint), start
             )
             if chosen is not None:
-                write(*chosen)
+                path, replaced = chosen
+                write(path, bool(replaced))
 
         self.page.tasks.start(ask(), "dialog")
 
@@ -145,7 +146,8 @@ class Extraction(Controller):
         if chosen is None:
             extracted.document.close()
         else:
-            self._write_extract(extracted, *chosen)
+            path, replaced = chosen
+            self._write_extract(extracted, path, bool(replaced))
 
     def _write_extract(self, extracted: Extracted, path: Path, overwrite: bool) -> None:
         from dld_tui.core.document.serialise import save

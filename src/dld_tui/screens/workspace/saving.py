@@ -93,11 +93,11 @@ class Saving(Controller):
         chosen = await ask_file(self.page.tasks, dialog, start, ending=".onnx")
         if chosen is None:
             return
-        path, overwrite = chosen
+        path, replaced = chosen
         if present is not None and is_same_file(path, present):
             self._write(path, done)
         else:
-            await self._ask_data(path, overwrite, done)
+            await self._ask_data(path, bool(replaced), done)
 
     def _about_errors(self) -> str:
         """Return a line on the errors that the model has, so that nobody saves them unknowingly."""

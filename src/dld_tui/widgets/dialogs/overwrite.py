@@ -58,14 +58,16 @@ async def ask_file(
     start: str,
     *,
     ending: str = "",
-) -> tuple[Path, bool] | None:
-    """Ask where to write, and return the path and whether what is there may be replaced.
+    beside: Callable[[Path], Iterable[Path]] = lambda _: (),
+) -> tuple[Path, tuple[Path, ...]] | None:
+    """Ask where to write, and return the path and what is there that may be replaced.
 
     Args:
         tasks: Of the page that asks.
         dialog: Makes the question for a path, which begins with a text.
         start: The path to begin with.
         ending: What a name without an ending gets.
+        beside: Returns what else may be written for a path.
 
     Returns:
         None where nothing is to be written.
@@ -73,9 +75,9 @@ async def ask_file(
     while answer := await tasks.ask(dialog(start)):
         path = Path(answer).expanduser()
         path = path if path.suffix or not ending else path.with_suffix(ending)
-        decision = await may_write(tasks, [path])
+        decision = await may_write(tasks, [path, *beside(path)])
         if decision.allowed:
-            return path, bool(decision.replaces)
+            return path, decision.replaces
         if not decision.wants_other:
             return None
         start = str(path)

@@ -10,6 +10,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding, Binding, BindingType
+from textual.css.query import NoMatches
 
 from dld_tui import commands
 from dld_tui.commands.key_names import key_name, with_keys
@@ -86,7 +87,7 @@ def is_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) ->
     """Return whether a need of a command does not hold."""
     name = str(parameters[0]) if action == "command" else action
     command = commands.for_action(node.SCOPE, name)
-    return command is not None and bool(command.unavailable(_facts(node)))
+    return command is not None and bool(command.unavailable(facts_of(node)))
 
 
 async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:
@@ -138,12 +139,17 @@ _held: dict[HasCommands, set[str]] | None = None
 """What :meth:`HasCommands.facts` said within :func:`same_facts`."""
 
 
-def _facts(node: HasCommands) -> set[str]:
-    if _held is None:
-        return node.facts()
-    if node not in _held:
-        _held[node] = node.facts()
-    return _held[node]
+def facts_of(node: HasCommands) -> set[str]:
+    """Return the facts that hold now; of a page that is not filled, or not any more, none does."""
+    if _held is not None and node in _held:
+        return _held[node]
+    try:
+        facts = node.facts()
+    except NoMatches:
+        facts = set()
+    if _held is not None:
+        _held[node] = facts
+    return facts
 
 
 @contextmanager

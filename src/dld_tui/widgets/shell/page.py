@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -591,6 +592,9 @@ class Host(Protocol):
 
     def show_error(self, error: BaseException, title: str = "") -> None:
         """Show an error in a dialog whose text can be copied."""
+
+    def showing_errors(self) -> AbstractContextManager[None]:
+        """Return what shows the errors of a command."""
 
     @property
     def is_used(self) -> bool:
