@@ -432,9 +432,10 @@ class DldApp(Tabs, Commands, App[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Run a command; what it raises never ends the program."""
+        handled = True
         with self.showing_errors():
-            return await super().run_action(action, default_namespace, namespaces)
-        return True
+            handled = await super().run_action(action, default_namespace, namespaces)
+        return handled
 
     @contextmanager
     def showing_errors(self) -> Iterator[None]:

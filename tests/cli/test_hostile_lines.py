@@ -107,3 +107,18 @@ def test_hostile_values(dld: Dld, place: Path, words: tuple[str, ...]) -> None:
             continue
         word = list(WORDS.values())[number % len(WORDS)]
         judge(dld, [*words, *arguments, option.opts[0], word, *needed(command, option)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("refit", "", ""),
+        ("refit", ".", "/"),
+        ("convert", "shape", "m.onnx", "--dim", f"N={'9' * 400}", "-o", "o.onnx"),
+        ("convert", "opset", "m.onnx", "--to", "9" * 30, "-o", "o.onnx"),
+    ],
+    ids=["no names", "folders", "a dimension", "a version"],
+)
+def test_values_that_cannot_be(dld: Dld, place: Path, line: tuple[str, ...]) -> None:
+    assert place.name == "m.onnx"
+    judge(dld, [*line])

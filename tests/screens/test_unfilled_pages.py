@@ -71,7 +71,9 @@ def _table(session: Session, folder: Path) -> Page:
 
 def _tensor(session: Session, folder: Path) -> Page:
     scope = session.screen.document.main
-    return TensorScreen(session.screen.history, TensorPlace(scope, next(iter(scope.initializers))))
+    return TensorScreen(
+        session.screen.history, TensorPlace(scope, next(iter(scope.initializers)).name)
+    )
 
 
 def _create(session: Session, folder: Path) -> Page:
@@ -186,6 +188,7 @@ async def test_commands_of_a_page_that_is_not_filled(name: str, folder: Path) ->
         await leave(session)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*OVER, *TABS])
 async def test_commands_of_a_page_that_was_removed(name: str, folder: Path) -> None:
     async with opened(folder / "model.onnx") as session:

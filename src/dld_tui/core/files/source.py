@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NULL_BYTE, _NO_NAME = "null byte", "has an empty name"
 """In what Python says of a path with a NUL byte, and of one that ends in no name."""
+_TOO_LARGE = "Value out of range: "
+"""What protobuf says of an integer that its field cannot hold."""
 
 _READ_SLICE = 1 << 30
 """Linux reads at most 2 GiB - 4 KiB a call."""
@@ -245,7 +247,9 @@ def input_error(error: BaseException, texts: Iterable[str]) -> InputError | None
         found = open_error(os.fsdecode(error.filename), error)
         found.hint = found.hint or "Give another path"
         return found
-    if isinstance(error, OverflowError):
+    if isinstance(error, OverflowError) or (
+        isinstance(error, ValueError) and str(error).startswith(_TOO_LARGE)
+    ):
         return InputError("a number is too large", hint="Give a smaller one")
     if isinstance(error, RecursionError):
         return InputError("it is nested too deeply", hint="Write it with fewer levels")
