@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress, Started
+from dld_tui.core.files.temporary import hold_folder, release
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support.jobs import FAST, PATIENT, read, start, start_program, texts, wait_until
 
@@ -357,8 +358,9 @@ def test_the_folder_of_a_job_whose_program_was_killed_is_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = tmp_path / "dld-job-abcdefgh"
-    (left / "dld-inner").mkdir(parents=True)
+    left = hold_folder("job", tmp_path)
+    release(left)
+    (left / "dld-inner").mkdir()
     (tmp_path / "dld-other").mkdir()
     with start(["hang"]) as job, start(["finish"]) as other:
         own = job._folder

@@ -10,7 +10,6 @@ Places are those of :mod:`dld_tui.core.document.locations`.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.checks.findings import RuntimeAnswer, ToolFinding
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Progress, events_of
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with _view(request) as path:
         labels = Labels.of_file(path)
-        with tempfile.TemporaryDirectory(prefix="dld-check-") as folder:
-            report = Path(folder) / "report"
+        with temporary_folder("check") as folder:
+            report = folder / "report"
             if request.onnx:
                 findings += yield from _check(path, report, labels, request.time_limit)
                 report.unlink(missing_ok=True)

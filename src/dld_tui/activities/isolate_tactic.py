@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine import providers
 from dld_tui.core.params import param, to_json
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -309,7 +309,7 @@ class _Searching:
                 ensure(folder)
             else:  # another process makes the same search, and has its timing caches
                 journal.known.clear()
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactics-")))
+                folder = stack.enter_context(temporary_folder("tactics"))
             engines = TacticTrials(*self._parts, folder)
             for build in journal.known.values():
                 engines.learn(build)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 
@@ -77,8 +77,8 @@ def run(request: Request) -> Iterator[Event]:
             raise ActivityError(why, where=str(request.model))
         if settings.providers == ("CPU",):
             limit_trials(document, shapes=request.shape)
-    with tempfile.TemporaryDirectory(prefix="dld-") as name:
-        path = Path(name) / "optimized.onnx"
+    with temporary_folder("memory") as folder:
+        path = folder / "optimized.onnx"
         with contextlib.closing(Document.open(request.model)) as document:
             with naming(document):
                 session = Session(request.model, replace(settings, optimized_path=path))

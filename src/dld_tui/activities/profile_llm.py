@@ -7,7 +7,6 @@ it.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.roles import writes_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
@@ -463,8 +463,7 @@ class _Run:
         passes = self._request.layer_passes
         for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
             yield Progress(0, None, stage=f"Measuring the layers of {phase}")
-            with tempfile.TemporaryDirectory(prefix="layers-") as name:
-                folder = Path(name)
+            with temporary_folder("layers") as folder:
                 session = profiled_session(self._model, settings, folder)
                 generator = Generator(self._model, session, decoder, shared=shared)
                 # The first pass of each is slower: it is left out.

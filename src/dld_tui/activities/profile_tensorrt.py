@@ -6,7 +6,6 @@ A run that is stopped leaves a partial report when passes were measured.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.codec import encode, optional
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES as ENGINE_SUFFIXES
@@ -151,9 +151,9 @@ def _build(
     profiles = chosen.ranges
     for remark in chosen.remarks:
         yield Log(remark)
-    with tempfile.TemporaryDirectory(prefix="engine-") as folder:
+    with temporary_folder("engine") as folder:
         # Layers with names only cannot be told apart by nodes, types and shapes.
-        path = request.output or Path(folder) / f"{request.model.stem}.engine"
+        path = request.output or folder / f"{request.model.stem}.engine"
         settings = replace(request, output=path)
         built = yield from build(library, document, settings, profiles, path, request.log)
         yield Log(f"Built in {built.seconds:.1f} s: {built.bytes:,} bytes")

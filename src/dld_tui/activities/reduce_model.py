@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from dld_tui.core.conversion.reduction import (
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.files import permission
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import param, to_json
 from dld_tui.core.text import visible
@@ -153,10 +153,10 @@ def run(request: Request) -> Iterator[Event]:
         journal = Journal.of(Outcome, "reduce", facts, again=request.again)
         with (
             contextlib.closing(journal),
-            tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder,
+            temporary_folder("reduce") as folder,
         ):
             permission.agree([folder])
-            yield from _Reducing(request, document, nodes, words, journal, Path(folder)).events()
+            yield from _Reducing(request, document, nodes, words, journal, folder).events()
 
 
 def _typed(document: Document, path: Path) -> Iterator[Event]:

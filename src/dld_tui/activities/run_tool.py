@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.files import permission
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import companion_files, param, settings_of
@@ -32,8 +31,6 @@ from dld_tui.core.settings.custom_tools import (
 
 if TYPE_CHECKING:
     from dld_tui.backends.processes import ProgramEnd
-
-_PREFIX = ".dld-tool-"
 
 
 @dataclass(frozen=True)
@@ -116,13 +113,13 @@ def run(request: Request) -> Iterator[Event]:
         return
     output = _output_of(tool, request, model)
     try:
-        staging = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=output.parent))
+        staging = hold_folder("tool", output.parent)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
     try:
         yield from _run(tool, request, model, output, staging)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        discard(staging)
 
 
 def _output_of(tool: Tool, request: Request, model: Path) -> Path:

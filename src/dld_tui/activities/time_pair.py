@@ -11,7 +11,6 @@ import contextlib
 import gc
 import math
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from dld_tui.core.compare.gate import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Metric, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import from_json, param, settings_of, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -175,7 +175,7 @@ def run(request: Request) -> Iterator[Event]:
     is_busy = waited > WAITED_PERCENT
     end = time.monotonic() + (math.inf if request.share is None else request.share)
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
+        folder = stack.enter_context(temporary_folder("pair"))
         runs, sessions, weights = [], [], 0
         for name, side in zip(("base", "new"), sides, strict=True):
             with _named(side.model):

@@ -12,7 +12,6 @@ import functools
 import json
 import math
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress, events_of
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
@@ -674,9 +674,9 @@ class _Tuning:
         """Convert in a process that can be stopped at any time."""
         from dld_tui.activities.separate_process import run_in_process
 
-        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+        with temporary_folder("tune") as folder:
             limit_s = max(0.0, self._left(_MODELS))
-            process = run_in_process(change.convert, values, Path(folder), limit_s)
+            process = run_in_process(change.convert, values, folder, limit_s)
             with contextlib.closing(process):
                 while True:
                     try:
@@ -884,7 +884,7 @@ class _Tuning:
         def progress(_: Event | None = None) -> Progress:
             return Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
 
-        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+        with temporary_folder("tune") as folder:
             while len(pairs) < LEAST_RUNS or (
                 len(pairs) < _CONFIRM_PAIRS and self._left() > profile_s
             ):
@@ -899,9 +899,7 @@ class _Tuning:
                 begin = time.monotonic()
                 new_first = len(pairs) % 2 == 1
                 try:
-                    running = self._timed_pair(
-                        winner, Path(folder), duration_s, new_first=new_first
-                    )
+                    running = self._timed_pair(winner, folder, duration_s, new_first=new_first)
                     pair = yield from events_of(running, progress)
                 except TimeLimitError:
                     break
@@ -1070,9 +1068,9 @@ class _Tuning:
             raise TimeLimitError("there is no time to profile")
         tried: list[tuple[float, Gain | str, Sequence[Path]]] = []
         begin, most_s = time.monotonic(), min(_PROFILE_S, self._left())
-        with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
+        with temporary_folder("tune", targets[0].parent) as home:
             while len(tried) < _PROFILE_PAIRS:
-                folder = Path(name) / str(len(tried))
+                folder = home / str(len(tried))
                 folder.mkdir()
                 paths = [folder / target.name for target in targets]
                 try:

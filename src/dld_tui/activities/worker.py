@@ -31,7 +31,6 @@ from dld_tui.activities import registry
 from dld_tui.core import params
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
 from dld_tui.core.events import (
-    JOB_FOLDER_PREFIX,
     TERMINAL,
     Cancelled,
     Event,
@@ -42,6 +41,7 @@ from dld_tui.core.events import (
 )
 from dld_tui.core.files import permission
 from dld_tui.core.files.source import input_error, texts_in
+from dld_tui.core.files.temporary import is_made_here
 from dld_tui.core.types import JSON
 
 
@@ -182,7 +182,7 @@ def exit_status(terminal: Finished | Failed | Cancelled) -> int:
 
 def _remove_job_folder() -> None:
     folder = os.environ.get("TMPDIR", "")
-    if os.path.basename(folder).startswith(JOB_FOLDER_PREFIX):
+    if is_made_here(os.path.basename(folder)):
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +41,7 @@ from dld_tui.core.compare.gate import (
     partners_of,
 )
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import settings_of, to_json, validate, written_files
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.targets import registry as targets
@@ -70,7 +70,7 @@ def profile(
     """
     with contextlib.ExitStack() as stack:
         if settings.get("output") is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
+            folder = stack.enter_context(temporary_folder("report"))
             settings["output"] = folder / f"{Path(model).stem}.dldprof"
         result = run_activity(f"profile_{backend}", target, model=Path(model), **settings)
         # The open file outlives its name.

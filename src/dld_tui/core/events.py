@@ -146,8 +146,6 @@ class Cancelled:
 Event: TypeAlias = "Started | Progress | Log | Metric | Part | Finished | Failed | Cancelled"
 TERMINAL = (Finished, Failed, Cancelled)
 
-JOB_FOLDER_PREFIX = "dld-job-"
-"""A worker's ``TMPDIR`` whose name starts so is its own, and is removed when the job ends."""
 
 _KINDS: dict[str, type[Event]] = {
     kind.__name__.lower(): kind

@@ -12,21 +12,17 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from dld_tui.core.child import Child
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import (
-    JOB_FOLDER_PREFIX,
     TERMINAL,
     Cancelled,
     Event,
@@ -36,7 +32,7 @@ from dld_tui.core.events import (
     event_from_line,
 )
 from dld_tui.core.files import permission
-from dld_tui.core.files.writer import hold_folder, release, sweep
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job, LineCutter, describe_end, log_text
@@ -77,9 +73,7 @@ class ProcessJob(Job):
 
     def __init__(self, command: Sequence[str], request: JSON, delays: Delays) -> None:
         self._delays = delays
-        parent = Path(tempfile.gettempdir())
-        sweep(parent)
-        self._folder = hold_folder(parent, JOB_FOLDER_PREFIX)
+        self._folder = hold_folder("job")
         try:
             self._process = Child(
                 command,
@@ -280,8 +274,7 @@ class ProcessJob(Job):
         self._remove_folder()
 
     def _remove_folder(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        release(self._folder)
+        discard(self._folder)
 
     def _unsaid_end(self, code: int | None) -> Failed | Cancelled:
         if self._cancelled:

@@ -14,8 +14,8 @@ from dld_tui.core.files.blobs import BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.temporary import VIEW, hold_file, hold_folder, release
 from dld_tui.core.files.wire import cut
-from dld_tui.core.files.writer import PREFIX
 from tests.support.payloads import typed_tensors, weights, write_model
 
 
@@ -177,9 +177,10 @@ def test_views_of_killed_programs_are_removed(home: Path, temporary: Path, value
     """Beside the model, and where views without values are; a view of a living program stays."""
     opened = Opened(weights(home / "m.onnx", [5000]))
     left = home if values else temporary
-    (left / f"{PREFIX}0123abcd.onnx").write_bytes(b"")
-    (left / f"{PREFIX}0123abcd.onnx.data").write_bytes(b"1")
-    (left / f"{PREFIX}0123_xyz").mkdir()
+    file = hold_file(left)
+    file.with_name(f"{file.name}.data").write_bytes(b"1")
+    for path in (file, hold_folder(VIEW, left)):
+        release(path)
     views = [opened.view(values=values) for _ in range(2)]
     assert all(view.exists() for view in views)
     assert len(os.listdir(left)) == (3 if values else 2)

@@ -6,7 +6,6 @@ Each step runs in a separate process, so that a crash of a library ends only its
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
@@ -20,6 +19,7 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, SelfTest, Step
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import FIRST_PAGE, like, param
@@ -102,8 +102,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.machine.environment import environment
 
     steps: list[Step] = []
-    with tempfile.TemporaryDirectory(prefix="dld-selftest-") as name:
-        folder = Path(name)
+    with temporary_folder("selftest") as folder:
         model, _ = write_demo_models(folder)
         bench = _Bench(request, folder, model)
         trials = [

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -41,6 +40,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.files import permission
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
@@ -531,13 +531,13 @@ class EngineTrials:
             self._profiles = profiles_for(document, settings).ranges
         else:
             self._profiles = profiles_from(document, expected.feeds)
-        self._folder = tempfile.TemporaryDirectory(prefix="precision-")
-        permission.agree([self._folder.name])
-        self._engine = Path(self._folder.name) / "trial.engine"
+        self._folder = hold_folder("precision")
+        permission.agree([self._folder])
+        self._engine = self._folder / "trial.engine"
 
     def close(self) -> None:
         """Remove the last engine."""
-        self._folder.cleanup()
+        discard(self._folder)
 
     def run(self, kept: Collection[Node]) -> Generator[Event, None, Trial]:
         """Build, run and compare. An engine that cannot be built is a trial that is not good.

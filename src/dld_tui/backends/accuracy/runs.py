@@ -6,7 +6,6 @@ A side is a model or an engine, with its runner.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -54,6 +53,7 @@ from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files import permission
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import EngineHeader
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
@@ -239,8 +239,7 @@ class BuiltRunner:
         """Tensors with which no engine was built, and why."""
         self.types: dict[str, str] = {}
         """Of the engine's inputs and outputs, by ONNX's names."""
-        self._temporary = tempfile.TemporaryDirectory(prefix="engine-")
-        self.folder = Path(self._temporary.name)
+        self.folder = hold_folder("engine")
         """Where the engine is kept, until the end."""
         permission.agree([self.folder])
         self._engine = self.folder / "compared.engine"
@@ -252,7 +251,7 @@ class BuiltRunner:
 
     def __exit__(self, *_: object) -> None:
         """Remove the engine."""
-        self._temporary.cleanup()
+        discard(self.folder)
 
     @property
     def inputs(self) -> list[InputSpec]:

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, TimeLimitError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.operators.native import trial_limits
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -173,7 +173,7 @@ def convert_fp16(
 def fp16_main() -> None:
     """Convert the model of the first argument; write the second; options are the third."""
     source, target = (str(Path(argument).absolute()) for argument in sys.argv[1:3])
-    with tempfile.TemporaryDirectory() as scratch:
+    with temporary_folder("fp16") as scratch:
         os.chdir(scratch)  # where ONNX Runtime leaves a file when it cannot infer all shapes
         try:
             _convert_file(source, target, json.loads(sys.argv[3]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import itemgetter
@@ -13,6 +12,7 @@ from dld_tui.backends.onnxruntime.runtime import version
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.cost.memory import MeasuredMemory
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.shapes import AnyArray
 
 _KERNEL = "_kernel_time"
@@ -34,8 +34,8 @@ def measured_memory(
         ActivityError: The model cannot be run, or this version of ONNX Runtime does not record
             memory in its profile.
     """
-    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-        recording = replace(settings, profile_prefix=Path(folder) / "run", memory_pattern=False)
+    with temporary_folder("arena") as folder:
+        recording = replace(settings, profile_prefix=folder / "run", memory_pattern=False)
         session = Session(model, recording)
         session.try_once(session.feed(inputs))
         events = json.loads(session.end_profiling().read_bytes())

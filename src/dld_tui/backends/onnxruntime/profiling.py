@@ -12,7 +12,6 @@ import contextlib
 import functools
 import math
 import statistics
-import tempfile
 import time
 from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress, result_of
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, first_that_runs, specs_for
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
@@ -510,8 +510,7 @@ class ProfilingRun:
     @contextlib.contextmanager
     def _layer_session(self) -> Generator[None]:
         """Have a session that records a profile; at the end the profile goes into the report."""
-        with tempfile.TemporaryDirectory(prefix="layers-") as name:
-            folder = Path(name)
+        with temporary_folder("layers") as folder:
             self._session = profiled_session(self._plan.model, self._plan.session, folder)
             if self._plan.io_binding:
                 self._bound = self._session.bind(self._feeds)

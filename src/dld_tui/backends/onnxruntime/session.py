@@ -10,7 +10,6 @@ import os
 import platform
 import re
 import sys
-import tempfile
 import threading
 import time
 from array import array
@@ -50,6 +49,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import binary_file
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, parse_shapes
 from dld_tui.core.machine.environment import usable_threads
@@ -1134,8 +1134,8 @@ def save_optimized_model(
     weights = "beside" if weight_bytes > _LARGEST_INSIDE else "inside"
     remarks: list[str] = []
     try:
-        with tempfile.TemporaryDirectory(prefix=".optimized-", dir=target.parent) as name:
-            written = Path(name, target.name)
+        with temporary_folder("optimized", target.parent) as folder:
+            written = folder / target.name
             saving = replace(
                 settings,
                 profile_prefix=None,
@@ -1149,7 +1149,7 @@ def save_optimized_model(
                 raise ActivityError(error.message, where=error.where) from error
             if not written.is_file():
                 raise ActivityError("ONNX Runtime wrote no file")
-            for path in sorted(Path(name).iterdir(), key=lambda path: path == written):
+            for path in sorted(folder.iterdir(), key=lambda path: path == written):
                 remarks += put_in_place(path, target.parent / path.name)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(target)) from error

@@ -107,14 +107,16 @@ def node_placements(model: Path, settings: SessionSettings) -> list[NodePlacemen
         DldError: The session cannot be created.
     """
     probe = replace(settings, config={**settings.config, **_RECORD}, verbose=True)
-    with _errors_kept() as log:
-        session = Session(model, probe)
-        parts = session.assigned()
+    with tempfile.TemporaryFile() as log:
+        with _errors_to(log.fileno()):
+            session = Session(model, probe)
+            parts = session.assigned()
+        log.seek(0)
+        text = log.read().decode("utf-8", "replace")
     if parts is None:
         return []
     first = settings.providers[0]
-    reasons = why_elsewhere(log.read_text(encoding="utf-8", errors="replace"))
-    log.unlink()
+    reasons = why_elsewhere(text)
     nodes = []
     for provider, name, op_type in parts:
         is_first = provider == first
@@ -134,14 +136,12 @@ def why_elsewhere(log: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _errors_kept() -> Iterator[Path]:
-    """Redirect the error stream of native libraries to a file, and yield its path."""
-    descriptor, name = tempfile.mkstemp(prefix="dld-log-")
+def _errors_to(descriptor: int) -> Iterator[None]:
+    """Redirect the error stream of native libraries to an open file."""
     before = os.dup(2)
     try:
         os.dup2(descriptor, 2)
-        yield Path(name)
+        yield
     finally:
         os.dup2(before, 2)
         os.close(before)
-        os.close(descriptor)

@@ -19,7 +19,6 @@ import importlib
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from dld_tui.backends.machine.jetson import Jetson, system_tensorrt
 from dld_tui.backends.processes import ToolEnd, run_tool
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import ActivityError, UnavailableError
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.tensorrt.facts import (
     AUTO,
@@ -307,8 +307,8 @@ def probe_in_process(
     choice: str, limit_s: float = _LIMIT_S
 ) -> Generator[float, None, LibraryFacts]:
     """Return the facts of a library, or why it cannot be used; yield the seconds that pass."""
-    with tempfile.TemporaryDirectory(prefix="dld-tensorrt-") as folder:
-        answer = Path(folder) / "facts.json"
+    with temporary_folder("tensorrt") as folder:
+        answer = folder / "facts.json"
         end = yield from run_tool(_MODULE, [choice, str(answer)], limit_s)
         try:
             if not end.timed_out and not end.crashed:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import time
 from array import array
 from collections import defaultdict, deque
@@ -30,6 +29,7 @@ from dld_tui.backends.tensorrt.runtime import Engine, refit
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
@@ -266,8 +266,8 @@ class LayerRows:
 
 def plan_of(information: str, passes: Sequence[LayerPass]) -> EnginePlan | None:
     """Return what an engine's inspector says, with the times of its layers; None if unreadable."""
-    with tempfile.TemporaryDirectory(prefix="layers-") as name:
-        graph, profile = Path(name) / "engine.trt.json", Path(name) / "engine.profile.json"
+    with temporary_folder("layers") as folder:
+        graph, profile = folder / "engine.trt.json", folder / "engine.profile.json"
         graph.write_text(information, encoding="utf-8", errors="replace")
         profile.write_text(json.dumps(profile_rows(passes)), encoding="utf-8", errors="replace")
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.events import Event, Part
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry
@@ -65,8 +65,8 @@ def _run(document: Document, home: Path) -> list[ToolFinding]:
             document.call_types.note(scope, part.variant, types, part.called)
 
     timed_out = False
-    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-        path = Path(folder) / "snapshot.onnx"
+    with temporary_folder("types") as folder:
+        path = folder / "snapshot.onnx"
         path.write_bytes(b"".join(snapshot(document, doubtful=True)))
         request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
         with registry.get().start("infer_shapes", request) as job:

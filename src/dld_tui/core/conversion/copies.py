@@ -34,7 +34,7 @@ from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import recognise
-from dld_tui.core.files.writer import PREFIX
+from dld_tui.core.files.temporary import VIEW_PREFIX
 from dld_tui.core.operators.native import MOST_NODES, expansion
 from dld_tui.core.types import JSON
 
@@ -78,7 +78,7 @@ def open_model(path: Path) -> Document:
 
 
 def _undo_view(document: Document, path: Path) -> None:
-    if not (path.name.startswith(PREFIX) or path.parent.name.startswith(PREFIX)):
+    if not (path.name.startswith(VIEW_PREFIX) or path.parent.name.startswith(VIEW_PREFIX)):
         return
     own: dict[str, bool] = {}
     for scope in document.scopes():
@@ -101,7 +101,7 @@ def _inline_own(document: Document, proto: onnx.TensorProto, own: dict[str, bool
     location = entries.get("location", "")
     if location not in own:
         path = document.external.resolve(location)
-        views = location.startswith(PREFIX) or location == "model.onnx.data"
+        views = location.startswith(VIEW_PREFIX) or location == "model.onnx.data"
         own[location] = views or _is_model(path)
     if own[location]:
         set_inline(proto, document.blobs.add(document.external.blob(entries)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -42,6 +41,7 @@ from dld_tui.core.files.external import (
     set_inline,
 )
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.temporary import VIEW, VIEW_PREFIX, discard, hold_file, hold_folder, release
 from dld_tui.core.files.text_model import (
     TextFormat,
     as_source,
@@ -52,14 +52,9 @@ from dld_tui.core.files.text_model import (
 )
 from dld_tui.core.files.wire import MAX_MESSAGE, THRESHOLD, pieces_length, splice, verify_model
 from dld_tui.core.files.writer import (
-    PREFIX,
     Output,
-    hold_file,
-    hold_folder,
-    release,
     require_distinct,
     save_errors,
-    sweep,
     write_set,
 )
 from dld_tui.core.text import visible
@@ -512,10 +507,9 @@ def _beside(folder: Path | None) -> Path | None:
     if folder is None or not os.access(folder, os.W_OK):
         return None
     home = Path(os.path.realpath(folder))
-    sweep(home)
     with save_errors(home):
         try:
-            return hold_file(home, ".onnx")
+            return hold_file(home)
         except PermissionError:  # by other rules than its mode
             return None
 
@@ -523,17 +517,15 @@ def _beside(folder: Path | None) -> Path | None:
 def _elsewhere(*, on_disk: bool) -> Path:
     """Return a file, which is not there yet, in a new temporary folder."""
     parent = spill_folder() if on_disk else Path(tempfile.gettempdir())
-    sweep(parent)
     with save_errors(parent):
-        return hold_folder(parent) / "model.onnx"
+        return hold_folder(VIEW, parent) / "model.onnx"
 
 
 def discard_view(path: Path) -> None:
     """Remove a view and what was made for it; what is already gone is no error."""
-    if path.parent.name.startswith(PREFIX):
-        shutil.rmtree(path.parent, ignore_errors=True)
-        release(path.parent)
-    elif path.name.startswith(PREFIX):
+    if path.parent.name.startswith(VIEW_PREFIX):
+        discard(path.parent)
+    elif path.name.startswith(VIEW_PREFIX):
         for view_file in (path, path.with_name(f"{path.name}.data")):
             with suppress(FileNotFoundError):
                 view_file.unlink()

@@ -1,10 +1,5 @@
 """Write files so that a reader sees the old file or the new one, never half of it.
 
-Views (:mod:`dld_tui.core.files.model_set`) are beside the model, as libraries read weights of its
-folder only; snapshots for shape inference are where temporary files are. The process that makes
-one holds a lock on it, which ends with the process: one that nobody holds is left from a process
-that was killed, and whoever makes or opens something there next removes it.
-
 Everything that this program writes for the user goes through here: a temporary file in the same
 folder, flushed to the disk, checked, and renamed over the target.
 """
@@ -15,7 +10,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,115 +19,14 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
-from dld_tui.core.events import JOB_FOLDER_PREFIX
 from dld_tui.core.files import permission
 from dld_tui.core.files.attributes import mode_of, take_over
 from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source, reason
+from dld_tui.core.files.temporary import hold_open, release, staging_path, sweep
 from dld_tui.core.files.wire import pieces_length
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-
-PREFIX = ".dld-view-"
-SNAPSHOTS = "dld-types-"
-"""Folders of snapshots for shape inference, in the folder of temporary files."""
-_NAME = re.compile(rf"(?:{re.escape(PREFIX)}|{SNAPSHOTS}|{JOB_FOLDER_PREFIX})[0-9a-z_]{{8}}")
-_held: dict[Path, int] = {}
-"""What this process has made, and the descriptor that holds the lock."""
-
-
-def hold_file(folder: Path, suffix: str) -> Path:
-    """Make an empty file in a folder, hold it, and return its path.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    while True:
-        path = folder / f"{PREFIX}{os.urandom(4).hex()}{suffix}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        if _hold(path, os.open(path, flags, 0o666)):
-            return path
-
-
-def hold_folder(parent: Path, prefix: str = PREFIX) -> Path:
-    """Make a private folder in another one, hold it, and return its path.
-
-    Args:
-        parent: The other one.
-        prefix: What its name begins with: :data:`PREFIX`, :data:`SNAPSHOTS` or that of jobs.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    while True:
-        path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=parent)))
-        with suppress(FileNotFoundError):  # removed before it was held
-            if _hold(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
-                return path
-
-
-def release(path: Path) -> None:
-    """Stop holding what this process made; nothing is removed."""
-    descriptor = _held.pop(path, None)
-    if descriptor is not None:
-        os.close(descriptor)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what processes that are gone have left in a folder. What cannot be removed stays."""
-    groups: dict[str, list[os.DirEntry[str]]] = {}
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            match = _NAME.match(entry.name)
-            if match is not None:
-                groups.setdefault(match.group(), []).append(entry)
-    for name, leftovers in groups.items():
-        with suppress(OSError), ExitStack() as stack:  # somebody holds it, or it is not ours
-            for entry in leftovers:
-                if entry.name in (name, f"{name}.onnx"):
-                    stack.callback(os.close, _locked(entry))
-            _remove(leftovers)
-
-
-def _hold(path: Path, descriptor: int) -> bool:
-    """Lock what was made; False when somebody took it for a leftover before that."""
-    with suppress(OSError):  # a file system without locks: nobody else can lock it either
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
-            _held[path] = descriptor
-            return True
-    except FileNotFoundError:
-        pass
-    os.close(descriptor)
-    return False
-
-
-def _locked(entry: os.DirEntry[str]) -> int:
-    """Return a descriptor that holds the lock of what nobody else holds.
-
-    Raises:
-        OSError: Somebody holds it, or it cannot be found out.
-    """
-    is_folder = entry.is_dir(follow_symlinks=False)
-    flags = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR
-    descriptor = os.open(entry.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _remove(leftovers: list[os.DirEntry[str]]) -> None:
-    for entry in leftovers:
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            with suppress(FileNotFoundError):
-                os.unlink(entry.path)
-
 
 _SPARE = 1 << 20
 """Bytes to leave free for the file system's own bookkeeping."""
@@ -207,13 +100,16 @@ class StagedFile:
         return self
 
     def _create_named(self, mode: int) -> None:
-        path = self._temporary_path()
+        folder = self._target.parent
+        sweep(folder)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags, mode)
-        self._temporary = path
-
-    def _temporary_path(self) -> Path:
-        return self._target.parent / f".dld-{os.urandom(8).hex()}.tmp"
+        while self._temporary is None:
+            path = staging_path(folder)
+            self._descriptor = os.open(path, flags, mode)
+            if hold_open(path, self._descriptor):
+                self._temporary = path
+            else:
+                self._close()
 
     def __exit__(self, *_: object) -> None:
         """Remove the temporary file unless it became the target."""
@@ -222,6 +118,7 @@ class StagedFile:
         if self._temporary is not None:
             with suppress(OSError):  # an error is already on its way to the user
                 os.unlink(self._temporary)
+            release(self._temporary)
 
     def _close(self) -> None:
         if self._descriptor >= 0:
@@ -276,6 +173,7 @@ class StagedFile:
             self._close()
             assert self._temporary is not None
             move(self._temporary, self._target, overwrite=self._overwrite)
+        release(self._temporary)
         self._temporary = None
         if self._durable:
             self._flush_folder()
@@ -293,13 +191,14 @@ class StagedFile:
                 os.unlink(self._target)
 
     def _give_name(self) -> None:
-        path = self._temporary_path()
+        path = staging_path(self._target.parent)
         folder = os.open(self._target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # A folder's descriptor makes Python call linkat, which follows the link in /proc.
             os.link(f"/proc/self/fd/{self._descriptor}", path.name, dst_dir_fd=folder)
         finally:
             os.close(folder)
+        hold_open(path, self._descriptor)
         self._temporary = path
         self._unnamed = False
 
@@ -670,8 +569,6 @@ def can_clone(source: Path, folder: Path) -> bool:
 
 def _share(source: Path, descriptor: int) -> bool:
     """Give an open file the blocks of another one; False where the file system cannot."""
-    import fcntl
-
     with source.open("rb") as file:
         try:
             fcntl.ioctl(descriptor, _CLONE, file.fileno())

@@ -23,7 +23,6 @@ import importlib
 import math
 import os
 import sqlite3
-import tempfile
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, reader_of, recognise
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
@@ -901,7 +901,7 @@ def temporary_report(
     Raises:
         SaveError: The folder for temporary files is full.
     """
-    with tempfile.TemporaryDirectory(prefix="dld-", dir=spill_folder()) as folder:
+    with temporary_folder("report", spill_folder()) as folder:
         with ReportWriter.create(
             Path(folder, "profile.dldprof"),
             network=network,

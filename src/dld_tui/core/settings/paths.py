@@ -33,6 +33,11 @@ def cache_dir() -> Path:
     return _base("XDG_CACHE_HOME", ".cache") / _NAME
 
 
+def unsaved_folder() -> Path:
+    """Return the folder of copies with unsaved edits; it may not exist yet."""
+    return cache_dir() / "unsaved"
+
+
 def ensure(folder: Path) -> Path:
     """Create a folder that only its owner may read, and return it.
 

@@ -8,11 +8,11 @@ import json
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.settings.paths import ensure
 from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
@@ -67,7 +67,7 @@ class Journal:
         path = cache_dir() / "tune" / search_name(facts)
         lock = _locked(path.with_suffix(".lock"))
         if lock is None:  # another run has the journal: this one leaves nothing for the next
-            return cls(Path(tempfile.mkdtemp(prefix="dld-tune-")), is_temporary=True)
+            return cls(hold_folder("tune"), is_temporary=True)
         if again:
             shutil.rmtree(path, ignore_errors=True)
         return cls(path, lock)
@@ -147,7 +147,7 @@ class Journal:
     def close(self) -> None:
         """Release the journal for the next run; remove a temporary one."""
         if self._is_temporary:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            discard(self._folder)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

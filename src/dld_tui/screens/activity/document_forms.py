@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +16,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.params import from_json, is_same_file, output_path
 from dld_tui.core.tensors.elements import element_type
 from dld_tui.core.text import clip, fit, visible
@@ -317,7 +316,7 @@ class ModelForm(ActivityScreen):
     async def _start_snapshot(
         self, values: Mapping[str, JSON], target: str, setting: str, replaces: Sequence[str]
     ) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
+        folder = hold_folder("snapshot")
         path = folder / "snapshot.onnx"
         pushed = False
         try:
@@ -330,7 +329,7 @@ class ModelForm(ActivityScreen):
         finally:
             self._is_starting = False
             if not pushed:
-                shutil.rmtree(folder, ignore_errors=True)
+                discard(folder)
 
     def _job(
         self,
@@ -432,7 +431,7 @@ class ModelJobScreen(JobScreen):
         self.request[self._setting] = str(self._view)
 
     def _discard(self) -> None:
-        shutil.rmtree(self._snapshot.parent, ignore_errors=True)
+        discard(self._snapshot.parent)
         if self._view is not None:
             discard_view(self._view)
 
@@ -513,7 +512,7 @@ class ToolJobScreen(JobScreen):
 
     def _remove(self) -> None:
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            discard(self._folder)
 
     def facts(self) -> set[str]:
         """Return the facts of a job; there is a result only where one is opened."""

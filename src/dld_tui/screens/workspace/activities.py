@@ -6,10 +6,6 @@ is, edits included.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,6 +17,7 @@ from dld_tui.commands import Command
 from dld_tui.core.document import Change, Node
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.params import to_json
 from dld_tui.core.settings import paths
 from dld_tui.core.settings.paths import unused
@@ -53,7 +50,7 @@ class Profiling(Controller):
     def close(self) -> None:
         """Remove the copies that were made to profile unsaved edits."""
         for folder in self._copies:
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
 
     def profile(self) -> None:
         """Show the form for measuring this model; asks first when there are unsaved edits."""
@@ -108,12 +105,11 @@ class Profiling(Controller):
 
         document = self.document
         name = document.path.name if document.path is not None else "new.onnx"
-        folder = paths.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"
+        folder = hold_folder("unsaved", paths.ensure(paths.unsaved_folder()))
         target = folder / name
         self._copies.append(folder)
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            paths.ensure(folder)
             plan = plan_model(
                 skeleton_bytes(document),
                 document.blobs,
@@ -301,7 +297,7 @@ class CustomTools(Controller):
         if document.path is not None and not document.dirty:
             self._start_tool(tool, document.path, output, replaces)
             return
-        folder = Path(tempfile.mkdtemp(prefix="dld-tool-"))
+        folder = hold_folder("tool")
         structure = folder / "structure.part"
         model = folder / (document.path.name if document.path is not None else "new.onnx")
 
@@ -319,10 +315,10 @@ class CustomTools(Controller):
         async def begin() -> None:
             try:
                 if not await self.jobs.snapshot_when_still(structure):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    discard(folder)
                     return
             except OSError as error:
-                shutil.rmtree(folder, ignore_errors=True)
+                discard(folder)
                 self.complain(DldError(f"the model cannot be written for the tool: {error}"))
                 return
             self._start_tool(tool, model, output, replaces, folder, prepare)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +24,7 @@ from dld_tui.core.document import Change
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks
@@ -140,9 +139,7 @@ class TypeInference(Controller):
         self.page.tasks.start(snapshot, "snapshot", replace=True)
 
     async def _take_snapshot(self, version: int) -> None:
-        from dld_tui.core.files.writer import SNAPSHOTS, hold_folder
-
-        folder = hold_folder(Path(tempfile.gettempdir()), SNAPSHOTS)
+        folder = hold_folder("types")
         try:
             path = folder / "snapshot.onnx"
             while self.model.is_arranging and not self.model.is_closed:
@@ -155,7 +152,7 @@ class TypeInference(Controller):
                 self._infer_later()  # a thread may be editing the model
         except OSError as error:
             self._not_inferred(version, DldError(f"no snapshot can be written: {error}"))
-        _remove(folder)
+        discard(folder)
 
     async def _use_snapshot(self, path: Path, version: int) -> None:
         try:
@@ -163,7 +160,7 @@ class TypeInference(Controller):
             if self._is_current(version):
                 await self._ask_runtime(path, version)
         finally:
-            _remove(path.parent)
+            discard(path.parent)
 
     def _is_current(self, version: int) -> bool:
         return not self.model.is_closed and version == self.model.version
@@ -241,13 +238,6 @@ class TypeInference(Controller):
         self.panes.explorer.types_changed()
         self.panes.graph.list.invalidate()
         self.panes.parameters.rebuild()
-
-
-def _remove(folder: Path) -> None:
-    from dld_tui.core.files.writer import release
-
-    shutil.rmtree(folder, ignore_errors=True)
-    release(folder)
 
 
 @dataclass

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -196,7 +195,7 @@ class Jobs(Controller):
         cancel: Event,
         line: JobLine,
     ) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
+        folder = hold_folder("snapshot")
         path = folder / "snapshot.onnx"
 
         def run() -> Any:
@@ -204,7 +203,7 @@ class Jobs(Controller):
                 with prepare(path, cancel.is_set) as request:
                     return self._job_result(activity, request, cancel, line)
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                discard(folder)
 
         result: Any = None
         failure: DldError = CancelledError()
@@ -217,7 +216,7 @@ class Jobs(Controller):
             failure = error
         finally:
             if result is None:
-                shutil.rmtree(folder, ignore_errors=True)
+                discard(folder)
             self._job = None
             if line.is_attached:
                 line.remove()

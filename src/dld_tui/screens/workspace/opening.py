@@ -23,6 +23,7 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
 from dld_tui.core.graph.layout_process import LayoutProcess
 from dld_tui.core.machine.collector import collector_paused, freeze
+from dld_tui.core.settings.paths import unsaved_folder
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.state import ExplorerModel
 from dld_tui.widgets.graph.state import GraphModel
@@ -59,10 +60,12 @@ class OpenedModel:
 
     def clean_up(self) -> None:
         """Remove, on a thread, what killed programs have left beside the model, and elsewhere."""
-        from dld_tui.core.files.writer import sweep
+        from dld_tui.core.files.blobs import spill_folder
+        from dld_tui.core.files.temporary import sweep
 
         sweep_journals()
-        sweep(Path(tempfile.gettempdir()))
+        for folder in (Path(tempfile.gettempdir()), spill_folder(), unsaved_folder()):
+            sweep(folder)
         if self.document.path is not None:
             sweep(Path(os.path.realpath(self.document.path)).parent)
 
