@@ -59,7 +59,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.activities.profile_onnxruntime import Request as Profile
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session import Session, limit_trials, naming
     from dld_tui.backends.onnxruntime.start_up import node_placements, stages
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import input_feeds
@@ -69,9 +69,11 @@ def run(request: Request) -> Iterator[Event]:
         model=request.model, provider=request.provider, device_id=request.device_id
     ).session_settings()
     settings = replace(asked, quiet=True)
-    yield Progress(0, None, stage="Finding the provider of each node")
-    nodes = node_placements(request.model, settings)
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(Document.open(request.model)) as document, naming(document):
+        if settings.providers == ("CPU",):
+            limit_trials(document, shapes=request.shape)
+        yield Progress(0, None, stage="Finding the provider of each node")
+        nodes = node_placements(request.model, settings)
         session = Session(request.model, settings)
         feeds = input_feeds(
             specs_for(session.inputs, document), request.inputs, request.shape, [request.seed],
@@ -88,10 +90,11 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(repeat, request.repeats, "sessions", "First passes")
         session = Session(request.model, settings)
         feed = session.feed(feeds.sets[0])
-        for number in range(1 + _LATER):
-            begin = time.perf_counter()
-            session.try_once(feed)
-            (later if number else first).append(1000 * (time.perf_counter() - begin))
+        with contextlib.closing(Document.open(request.model)) as document, naming(document):
+            for number in range(1 + _LATER):
+                begin = time.perf_counter()
+                session.try_once(feed)
+                (later if number else first).append(1000 * (time.perf_counter() - begin))
     yield Finished(
         StartUp(
             str(request.model),

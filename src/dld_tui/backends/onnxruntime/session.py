@@ -36,7 +36,7 @@ from dld_tui.backends.onnxruntime.runtime import (
 )
 from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core import fmt
-from dld_tui.core.child import Limits, is_child, limit_memory
+from dld_tui.core.child import Limits, is_child, limit_memory, says_no_memory
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
@@ -723,13 +723,40 @@ def naming(document: Document | None) -> Generator[None]:
             ]
             if len(nameless) == 1:
                 error.where = f"{match['file']}node {visible(nameless[0].ref)} ({match['op']})"
+        elif document is not None and _trials and _lacks_node(error):
+            _find_node(document, error)
         raise
+
+
+def _lacks_node(error: ActivityError) -> bool:
+    """Return whether a trial went beyond its limits, and the error does not say at which node."""
+    exceeds = isinstance(error, TimeLimitError) or says_no_memory(
+        f"{error.message} {error.details}"
+    )
+    return exceeds and ": node " not in (error.where or "")
+
+
+_SEARCH = 3.0
+"""How much more time than a trial the search for a node may take."""
+
+
+def _find_node(document: Document, error: ActivityError) -> None:
+    """Say in an error at which node a trial went beyond its limits, if it is found soon."""
+    from dld_tui.backends.onnxruntime.verdict import node_at_limit
+
+    with contextlib.suppress(DldError, OSError):
+        node = node_at_limit(document, _SEARCH * _trials[-1].seconds)
+        if node is not None:
+            where = f"node {visible(node.ref)} ({visible(node.op_type)})"
+            error.where = f"{error.where}: {where}" if error.where else where
 
 
 def with_node(error: DldError, title: Path) -> str:
     """Return the message of an error of a session, with the node that it is about."""
-    node = (error.where or "").removeprefix(str(title)).removeprefix(": ")
-    return f"{node}: {error.message}" if node != (error.where or "") and node else error.message
+    where = error.where or ""
+    for file in (str(title), "model"):  # a copy without a path
+        where = where.removeprefix(f"{file}: ")
+    return f"{where}: {error.message}" if where.startswith(("node ", "a node ")) else error.message
 
 
 @contextlib.contextmanager

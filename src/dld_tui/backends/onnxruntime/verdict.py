@@ -51,16 +51,20 @@ from dld_tui.core.child import (
     compute,
     says_no_memory,
 )
-from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of
+from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of, scope_at
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import result_of
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import dense_tensors, is_external, payload_length
-from dld_tui.core.files.model_set import binary_file
+from dld_tui.core.files.model_set import binary_file, discard_view, external_view
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.native import MOST_NODES, call_size, expansion, trial_limits
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
     from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 
@@ -142,6 +146,31 @@ def ask(
     answer.loaded = asking.has_loaded
     answer.reason = asking.reason
     return answer, findings
+
+
+def node_at_limit(document: Document, limit_s: float) -> Node | None:
+    """Return the first node with which a model takes more time or memory than a trial may.
+
+    Args:
+        document: The model, which was tried before, and did.
+        limit_s: The time limit of the search in seconds.
+
+    Returns:
+        The node; None if it is not found in time.
+    """
+    folder = document.path.parent if document.path is not None else None
+    view = external_view(
+        skeleton_bytes(document), document.blobs, folder, external=document.external, values=False
+    )
+    try:
+        asking = _Asking(view, Labels.of_file(view), limit_s)
+        place = result_of(asking.place_at_limit())
+    finally:
+        discard_view(view)
+    if place is None:
+        return None
+    scope = scope_at(document, place[0])
+    return None if scope is None else scope.nodes[place[1]]
 
 
 def asked_providers() -> list[str]:
@@ -235,6 +264,14 @@ class _Asking:
             place = None if index is None else self._place(index)
         return [self._finding(end, place)]
 
+    def place_at_limit(self) -> Generator[float, None, tuple[Place, int] | None]:
+        """Return the first node with which a model exceeds the limits of a trial; it was tried."""
+        try:
+            index = yield from self._bisected(_End(ended="limit", rule=LIMIT), RUN)
+            return None if index is None else self._place(index)
+        finally:
+            self.part.unlink(missing_ok=True)
+
     def _with_repeated_names(self) -> onnx.ModelProto | None:
         """Return the model with the same label on nodes of the same name; None if there are none.
 
@@ -251,7 +288,8 @@ class _Asking:
     def _attempt(self, path: Path, rule: str, limit_s: float) -> Generator[float, None, _End]:
         """Load a model, and run it if asked, in a fork."""
         yield time.monotonic() - self._began
-        limit_s = max(min(limit_s, self._end - time.monotonic()), 0.1)
+        trial = trial_limits(self._view.stat().st_size, self._weight_bytes)
+        limit_s = max(min(limit_s, trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
         try:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core import fmt
+from dld_tui.core.child import says_no_memory
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
@@ -338,6 +339,7 @@ def first_that_runs(
     """
     tried: list[Guess] = []
     first: ActivityError | None = None
+    lacking: set[str | None] = set()
     for guess in guesses:
         values = guess.values(seed)
         try:
@@ -347,6 +349,10 @@ def first_that_runs(
         except ActivityError as error:
             tried.append(guess)
             first = first or error
+            if says_no_memory(f"{error.message} {error.details}"):
+                if error.where in lacking:  # that node needs it whatever the inputs are
+                    break
+                lacking.add(error.where)
     assert first is not None
     best = tried[0]
     if best.guessed:
