@@ -24,7 +24,7 @@ from dld_tui.core.document.scripting.journal import (
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog, QuitDialog
 from dld_tui.widgets.graph import pane as graph_pane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import key_queue
@@ -204,7 +204,7 @@ async def test_keys_typed_behind_ctrl_w_do_not_throw_edits_away(chain: Path) -> 
         await session.press("enter")  # the safe answer is the first
         assert app.pages == [session.screen]
         type_at(app, "ctrl+q", "d")
-        await session.until(lambda: isinstance(app.screen, QuestionDialog) and app.keys.at_rest)
+        await session.until(lambda: isinstance(app.screen, QuitDialog) and app.keys.at_rest)
         await session.press("enter")
         assert app.pages == [session.screen]
         assert app.is_running
