@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from textual.app import App
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
@@ -17,7 +18,7 @@ from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as module
 from dld_tui.screens.results.report import ColumnsDialog, ReportScreen, load
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog, PromptDialog, QuestionDialog
 from dld_tui.widgets.results.report_views import SummaryView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
@@ -28,6 +29,11 @@ from tests.support.tui import until
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
     return make_report(tmp_path / "tiny.dldprof", layers=25)
+
+
+def _is_seen(app: App[Any]) -> bool:
+    """Return whether the question is there and takes keys."""
+    return isinstance(app.screen, QuestionDialog) and cast("DldApp", app).keys.at_rest
 
 
 async def test_csv_is_what_is_shown(
@@ -47,15 +53,15 @@ async def test_csv_is_what_is_shown(
 
         target.write_text("keep me")
         await pilot.press("w", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+        await until(pilot, lambda: _is_seen(pilot.app))
         await pilot.press("a")
         await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
         assert target.read_text() == "keep me"
         await pilot.press("w", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-        await pilot.press("r")
+        await until(pilot, lambda: _is_seen(pilot.app))
+        await pilot.press("o")
         await until(pilot, lambda: target.read_text() != "keep me")
 
 

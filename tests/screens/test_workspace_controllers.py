@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -372,7 +373,14 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
         asked.append(dialog)
         then(answers.pop(0))
 
+    async def ask(dialog: Any) -> Any:
+        asked.append(dialog)
+        return answers.pop(0)
+
     desk.page.app.push_screen = push
+    desk.page.tasks = cast(
+        "Any", SimpleNamespace(ask=ask, start=lambda task, group: asyncio.run(task))
+    )
     desk.look(Cursor(node=document.main.nodes[0]))
     Extraction(*desk.base, desk.navigation, cast("Any", None)).extract()
     assert (tmp_path / "out.engine").read_bytes() == engine
