@@ -230,10 +230,14 @@ def test_what_fails_beside_the_app_is_shown(edited: Tty) -> None:
     assert b"broken here" in edited.read(b"broken here")
     os.write(edited.fd, b"\x1b")
     edited.read(quiet_s=0.5)
-    os.write(edited.fd, b"\x11d")  # quit, discard
+    os.write(edited.fd, b"\x11")
+    assert b"Quit?" in edited.read(b"Quit?")
+    edited.read(quiet_s=0.5)  # the question takes keys only after it was seen
+    os.write(edited.fd, b"d")  # discard
     edited.read()
     assert edited.status() == 0
-    assert not list(journal_dir().glob("*"))
+    (left,) = journal_dir().glob("*")  # what was discarded is kept for a week
+    assert left.suffix == ".discarded"
 
 
 @pytest.mark.parametrize("edited", ["handler"], indirect=True)
