@@ -190,6 +190,7 @@ def test_trials_by_copies_find_the_same(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("replaces_all")
 def test_nodes_to_leave_in_float_are_found_for_int8(real_files: Path, tmp_path: Path) -> None:
     """On a real classifier: the command that takes the names gives a model that is good."""
     model, script, sets = real_files / "ppocrv2_cls.onnx", tmp_path / "names.txt", tmp_path / "c"
