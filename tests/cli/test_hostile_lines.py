@@ -93,7 +93,7 @@ def test_some_hostile_names(dld: Dld, place: Path, number: int, words: tuple[str
     judge_names(dld, words, list(WORDS.values())[number % 4 :: 4])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_all_hostile_names(dld: Dld, place: Path, words: tuple[str, ...]) -> None:
     judge_names(dld, words, WORDS.values())

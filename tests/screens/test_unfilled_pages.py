@@ -188,7 +188,7 @@ async def test_commands_of_a_page_that_is_not_filled(name: str, folder: Path) ->
         await leave(session)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*OVER, *TABS])
 async def test_commands_of_a_page_that_was_removed(name: str, folder: Path) -> None:
     async with opened(folder / "model.onnx") as session:
@@ -203,7 +203,7 @@ async def test_commands_of_a_page_that_was_removed(name: str, folder: Path) -> N
             await leave(session)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*OVER, *TABS])
 async def test_commands_of_the_app_over_a_page_that_is_not_filled(name: str, folder: Path) -> None:
     async with opened(folder / "model.onnx") as session:
