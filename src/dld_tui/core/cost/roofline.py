@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-import onnx
-
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
@@ -22,6 +20,7 @@ from dld_tui.core.cost.operators import (
     parts_read,
     work,
 )
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.report.groups import ELEMENT_BITS, is_launched
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
