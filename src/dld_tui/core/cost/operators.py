@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import onnx
-
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count, number_of, symbol

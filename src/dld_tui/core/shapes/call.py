@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 
 from dld_tui.core.document.node import attribute_type
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.shapes.size import (
     UNKNOWN,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.traversal import topological_order
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.rules import WITHOUT_RULE, rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Size, number_of, size_of

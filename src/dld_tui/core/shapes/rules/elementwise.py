@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import (
     UNKNOWN,
