@@ -20,7 +20,7 @@ from dld_tui.targets.process import LocalTarget
 from tests.support import models
 from tests.support.rtx import build, needs_rtx, own_library
 
-pytestmark = needs_rtx
+pytestmark = [*needs_rtx, pytest.mark.usefixtures("replaces_all")]
 
 FIXED = models.CHAIN.replace("[N, 4]", "[2, 4]")
 
