@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from dld_tui.backends.onnxruntime.runtime import version
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
@@ -14,6 +14,7 @@ from dld_tui.core.cost.memory import MeasuredMemory
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.report.formats.json_stream import ArrayReader
 
 _KERNEL = "_kernel_time"
 
@@ -38,7 +39,7 @@ def measured_memory(
         recording = replace(settings, profile_prefix=folder / "run", memory_pattern=False)
         session = Session(model, recording)
         session.try_once(session.feed(inputs))
-        events = json.loads(session.end_profiling().read_bytes())
+        events: list[Any] = list(ArrayReader(session.end_profiling()).objects())
     kernels = [
         (event["ts"], event["name"].removesuffix(_KERNEL), event["args"])
         for event in events

@@ -229,7 +229,10 @@ class _Reader:
     def _take_row(self, text: str) -> None:
         """Keep a line that may be a row, and read all of these at the row of their sum."""
         words = text.split()
-        if len(text) > _LONGEST_ROW or len(words) < len(_FIGURES):
+        has_figures = len(words) >= len(_FIGURES) and (
+            _LIKE_A_FIGURE.fullmatch(words[0]) or _LIKE_A_FIGURE.fullmatch(words[-1])
+        )
+        if len(text) > _LONGEST_ROW or not has_figures:
             self._rows.clear()
             return
         for name_first, figures in ((True, words[1:]), (False, words[:-1])):
