@@ -16,9 +16,10 @@ import onnx
 import onnx.parser
 import pytest
 
-from dld_tui.backends.onnxruntime import runtime, session
+from dld_tui.backends.onnxruntime import limits, runtime, session
 from dld_tui.backends.onnxruntime import session as session_module
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, time_limit
+from dld_tui.backends.onnxruntime.limits import time_limit
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, TimeLimitError, UnavailableError
 from dld_tui.core.inputs.fills import random_inputs
@@ -336,10 +337,10 @@ def test_a_time_limit_ends_with_its_block(tmp_path: Path) -> None:
                 with pytest.raises(TimeLimitError):
                     begin()
         with time_limit(now + 2000):
-            assert session_module._limits[-1].end == now + 1000
+            assert limits._limits[-1].end == now + 1000
         assert session.run(feed)
     assert session.run(feed)
-    assert session_module._limits == []
+    assert limits._limits == []
 
 
 def test_an_error_within_the_limit_stays_itself(tmp_path: Path) -> None:
@@ -359,15 +360,15 @@ def test_a_session_that_does_not_stop_is_left_and_waited_for_later(
         return creates(*arguments, **settings)
 
     monkeypatch.setattr(runtime.load(), "InferenceSession", create)
-    monkeypatch.setattr(session_module, "_STOP_S", 0.1)
+    monkeypatch.setattr(limits, "_STOP_S", 0.1)
     begin = time.monotonic()
     with time_limit(begin + 0.2), pytest.raises(TimeLimitError):
         session_of(tmp_path, models.CHAIN)
     assert time.monotonic() - begin < 10
-    (thread,) = session_module._abandoned
+    (thread,) = limits._abandoned
     with time_limit(time.monotonic() + 0.1):  # no longer than its own time
-        assert session_module._abandoned == [thread]
+        assert limits._abandoned == [thread]
     ends.set()
     with time_limit(time.monotonic() + 60):
-        assert session_module._abandoned == []
+        assert limits._abandoned == []
         assert session_of(tmp_path, models.CHAIN).outputs == ["y"]

@@ -241,7 +241,7 @@ def run(request: Request) -> Iterator[Event]:
 
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
     from dld_tui.backends.accuracy.runs import Comparison, State, comparison_notes, grouped
-    from dld_tui.backends.onnxruntime.session import naming
+    from dld_tui.backends.onnxruntime.limits import naming
     from dld_tui.core.accuracy.result import Result
 
     is_loose = request.round != "none" or reference.is_loose or other.is_loose
@@ -396,7 +396,7 @@ class _Plan:
 def _limit(*sides: Side, shapes: Sequence[str]) -> None:
     """Limit sessions, if both runs are on a CPU."""
     from dld_tui.backends.accuracy.runs import ModelSide
-    from dld_tui.backends.onnxruntime.session import limit_trials
+    from dld_tui.backends.onnxruntime.limits import limit_trials
 
     on_cpu = [side for side in sides if isinstance(side, ModelSide) and side.provider == "CPU"]
     if len(on_cpu) == len(sides):

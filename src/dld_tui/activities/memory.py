@@ -56,8 +56,9 @@ def run(request: Request) -> Iterator[Event]:
     from onnx import ModelProto
 
     from dld_tui.backends.onnxruntime.arena import measured_memory
+    from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.backends.onnxruntime.session import Session, limit_trials, naming, with_node
+    from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.inputs.guess import guess_inputs, specs_for

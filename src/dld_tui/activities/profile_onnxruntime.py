@@ -355,8 +355,8 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: ONNX Runtime cannot run the model.
     """
+    from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
-    from dld_tui.backends.onnxruntime.session import limit_trials, naming
     from dld_tui.core.document.document import Document
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.report.latency import latency_summary, parse_percentiles

@@ -58,8 +58,9 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The model cannot be run.
     """
     from dld_tui.activities.profile_onnxruntime import Request as Profile
+    from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.backends.onnxruntime.session import Session, limit_trials, naming
+    from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.backends.onnxruntime.start_up import node_placements, stages
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import input_feeds

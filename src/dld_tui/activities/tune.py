@@ -441,7 +441,7 @@ class _Tuning:
         self, share: float | None = None, over_s: float = 0.0
     ) -> contextlib.AbstractContextManager[None]:
         """Return the context in which ONNX Runtime stops at a share of the time."""
-        from dld_tui.backends.onnxruntime.session import time_limit
+        from dld_tui.backends.onnxruntime.limits import time_limit
 
         return time_limit(time.monotonic() + self._left(share) + over_s)
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import onnx
 
-from dld_tui.backends.onnxruntime.session import Session, time_limit
+from dld_tui.backends.onnxruntime.limits import time_limit
+from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.verdict import (
     Fault,
     external_bytes,

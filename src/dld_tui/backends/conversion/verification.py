@@ -35,14 +35,8 @@ from dld_tui.backends.conversion.routing import (
     token_shape,
 )
 from dld_tui.backends.conversion.soundness import require_loadable, require_sound
-from dld_tui.backends.onnxruntime.session import (
-    Session,
-    SessionSettings,
-    limit_trials,
-    naming,
-    with_loading_progress,
-    with_node,
-)
+from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     groups,

@@ -1,0 +1,326 @@
+"""Limits of time and memory for what ONNX Runtime loads and runs in this process.
+
+A limit of time stops all that is done until then; those of trials hold for each session and each
+single run. An error of a trial that went beyond them names the node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dld_tui.backends.onnxruntime.runtime import FATAL, RAISE_LIMITS, load
+from dld_tui.backends.processes import MOST_LOAD
+from dld_tui.core import fmt
+from dld_tui.core.child import Limits, is_child, limit_memory, says_no_memory
+from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_T = TypeVar("_T")
+
+
+class _TimeLimit:
+    """Stops what ONNX Runtime loads and runs in this process at a time."""
+
+    def __init__(self, end: float, seconds: float | None = None) -> None:
+        self.end = end
+        """On the monotonic clock."""
+        self.seconds = seconds
+        """How long a trial may take; None for a limit of something else."""
+        self._began, self._used = time.monotonic(), time.process_time()
+        self.timer: threading.Timer | None = None
+        self.run_options: Any = None
+        """Of all runs, so that one flag stops them; created by the first."""
+        self.loading: list[Any] = []
+        """Options of the sessions that are being created."""
+        self.has_stopped = False
+
+    def is_prolonged(self) -> bool:
+        """Return whether a trial goes on at its end, as a loaded machine did not let it compute."""
+        if self.seconds is None or self.has_stopped:
+            return False
+        missing = self.seconds - (time.process_time() - self._used)
+        if missing <= _STOP_S or time.monotonic() > self._began + MOST_LOAD * self.seconds:
+            return False
+        self.end = time.monotonic() + missing
+        return True
+
+    def start(self) -> None:
+        """Stop at the end what loads or runs then; what begins later does not start."""
+        self.timer = threading.Timer(max(0.0, self.end - time.monotonic()), self._stop)
+        self.timer.daemon = True
+        self.timer.start()
+
+    def _stop(self) -> None:
+        if self.is_prolonged():
+            self.start()
+            return
+        self.has_stopped = True
+        if self.run_options is not None:
+            self.run_options.terminate = True
+        for options in list(self.loading):
+            options.set_load_cancellation_flag(True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.has_stopped or time.monotonic() >= self.end
+
+    def error(self, stopped: Exception | None = None) -> TimeLimitError:
+        """Return what is raised when the time is up, given what ONNX Runtime raised then."""
+        where = stopped.where if isinstance(stopped, DldError) else None
+        if self.seconds is None:
+            return TimeLimitError("stopped at the time limit", where=where)
+        return TimeLimitError(
+            f"it takes over {fmt.duration(self.seconds)}", where=where, hint=RAISE_LIMITS
+        )
+
+
+_STOP_S = 0.5
+"""How long ONNX Runtime has to stop."""
+_abandoned: list[threading.Thread] = []
+"""Threads that still create a session that nobody waits for."""
+_limits: list[_TimeLimit] = []
+"""The limits of the blocks that are being executed, the innermost and shortest last."""
+
+
+@contextlib.contextmanager
+def time_limit(end: float) -> Generator[None]:
+    """Stop ONNX Runtime at a time, in all threads of this process.
+
+    A session that is being created or run at that time, or is to be created or run later inside the
+    block, raises TimeLimitError. ONNX Runtime looks at its flags between two nodes of a run and two
+    optimizations of a graph. What it does after these while it creates a session goes on in a
+    thread; the next block waits for that, so that it disturbs no measurement.
+
+    Args:
+        end: On the clock of ``time.monotonic``.
+    """
+    with _limited(_TimeLimit(min([end, *(outer.end for outer in _limits)]))):
+        yield
+
+
+@contextlib.contextmanager
+def _limited(limit: _TimeLimit) -> Generator[None]:
+    _limits.append(limit)
+    for thread in list(_abandoned):
+        thread.join(None if math.isinf(limit.end) else max(0.0, limit.end - time.monotonic()))
+        if not thread.is_alive():
+            _abandoned.remove(thread)
+    if not math.isinf(limit.end):
+        limit.start()
+    try:
+        yield
+    finally:
+        if limit.timer is not None:
+            limit.timer.cancel()
+        _limits.remove(limit)
+
+
+@contextlib.contextmanager
+def stoppable(options: Any = None) -> Generator[None]:
+    """Raise TimeLimitError in the place of what ONNX Runtime raises when it is stopped.
+
+    Args:
+        options: Of a session that is created inside.
+    """
+    limit = _limits[-1] if _limits else None
+    if limit is None:
+        yield
+        return
+    if limit.is_over:
+        raise limit.error()
+    can_stop = hasattr(options, "set_load_cancellation_flag")  # ONNX Runtime 1.21
+    if can_stop:
+        limit.loading.append(options)
+    try:
+        yield
+    except CancelledError:
+        raise
+    except Exception as error:
+        if limit.has_stopped and not isinstance(error, TimeLimitError):
+            raise limit.error(error) from error
+        raise
+    finally:
+        if can_stop:
+            limit.loading.remove(options)
+
+
+def within_limit(call: Callable[[], _T]) -> _T:
+    """Create or run a session; at the time limit, leave its thread to itself.
+
+    Raises:
+        TimeLimitError: The time is up, and ONNX Runtime did not stop at once.
+    """
+    limit = _limits[-1] if _limits else None
+    if limit is None or math.isinf(limit.end):
+        return call()
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised by the thread that waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="within-limit", daemon=True)
+    thread.start()
+    while not future.done():
+        wait([future], max(0.0, limit.end - time.monotonic()) + _STOP_S)
+        if time.monotonic() >= limit.end and not limit.is_prolonged():
+            break
+    if not future.done():
+        _abandoned.append(thread)
+        raise limit.error()
+    return future.result()
+
+
+_trials: list[Limits] = []
+"""What each session may take that this process creates, and each single run; the last counts."""
+
+
+def limit_trials(*documents: Document, shapes: Sequence[str] = ()) -> None:
+    """Limit the memory of this process, and the time of each session and of each single run.
+
+    For a worker that tries out models on a CPU: a model of 2 kB can stand for a run that never
+    ends, or that takes all memory. Measured passes have no limit of time: a single run was before.
+
+    Args:
+        documents: The models.
+        shapes: Of inputs, ``NAME:1x3``.
+
+    Raises:
+        UsageError: A shape is malformed.
+    """
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.summary import summarise
+    from dld_tui.core.operators.native import trial_limits
+
+    if not is_child():
+        return
+    limits = trial_limits(
+        sum(len(skeleton_bytes(document)) for document in documents),
+        sum(summarise(document).weight_bytes for document in documents),
+        sum(_input_bytes(document, shapes) for document in documents),
+    )
+    limit_memory(limits.memory)
+    _trials[:] = [limits]
+
+
+def _input_bytes(document: Document, shapes: Sequence[str]) -> int:
+    """Return the size of inputs; unknown dimensions count as 1."""
+    given = parse_shapes(shapes, document.main.inputs)
+    total = 0
+    for name in document.main.inputs:
+        known = document.main.value_type(name)
+        dims = given.get(name) or (known.dims if known is not None else None) or ()
+        total += 4 * math.prod(size for size in dims if isinstance(size, int) and size > 0)
+    return total
+
+
+_NO_NAME = re.compile(r"(?P<file>.*: )a node \((?P<op>\w+)\)", re.DOTALL)
+
+
+@contextlib.contextmanager
+def naming(document: Document | None) -> Generator[None]:
+    """Name the node in an error of a session, if it has no name in the model.
+
+    Args:
+        document: The model; None if there is none, as of an engine.
+
+    Raises:
+        ActivityError: What was raised inside.
+    """
+    try:
+        yield
+    except ActivityError as error:
+        if error.where is None and document is not None and document.path is not None:
+            error.where = str(document.path)
+        match = _NO_NAME.fullmatch(error.where or "")
+        if match and document is not None:
+            nameless = [
+                node
+                for scope in document.scopes()
+                for node in scope.nodes_of_type(match["op"])
+                if not node.name
+            ]
+            if len(nameless) == 1:
+                error.where = f"{match['file']}node {visible(nameless[0].ref)} ({match['op']})"
+        elif document is not None and _trials and _lacks_node(error):
+            _find_node(document, error)
+        raise
+
+
+def _lacks_node(error: ActivityError) -> bool:
+    """Return whether a trial went beyond its limits, and the error does not say at which node."""
+    exceeds = isinstance(error, TimeLimitError) or says_no_memory(
+        f"{error.message} {error.details}"
+    )
+    return exceeds and ": node " not in (error.where or "")
+
+
+_SEARCH = 3.0
+"""How much more time than a trial the search for a node may take."""
+
+
+def _find_node(document: Document, error: ActivityError) -> None:
+    """Say in an error at which node a trial went beyond its limits, if it is found soon."""
+    from dld_tui.backends.onnxruntime.verdict import node_at_limit
+
+    with contextlib.suppress(DldError, OSError):
+        node = node_at_limit(document, _SEARCH * _trials[-1].seconds)
+        if node is not None:
+            where = f"node {visible(node.ref)} ({visible(node.op_type)})"
+            error.where = f"{error.where}: {where}" if error.where else where
+
+
+def with_node(error: DldError, title: Path) -> str:
+    """Return the message of an error of a session, with the node that it is about."""
+    where = error.where or ""
+    for file in (str(title), "model"):  # a copy without a path
+        where = where.removeprefix(f"{file}: ")
+    return f"{where}: {error.message}" if where.startswith(("node ", "a node ")) else error.message
+
+
+@contextlib.contextmanager
+def trial() -> Generator[None]:
+    """Limit the time of what is done inside, where nothing else does."""
+    if not _trials or _limits:
+        yield
+        return
+    seconds = _trials[-1].seconds
+    with _limited(_TimeLimit(time.monotonic() + seconds, seconds)):
+        yield
+
+
+def limited_options() -> Any:
+    """Return the options of runs that a time limit stops; None without a limit."""
+    if not _limits:
+        return None
+    limit = _limits[-1]
+    if limit.run_options is None:
+        options = load().RunOptions()
+        options.log_severity_level = FATAL
+        options.terminate = limit.has_stopped
+        limit.run_options = options
+    return limit.run_options
+
+
+def run_options() -> Any:
+    """Return the options of a single run, which a time limit stops if there is one."""
+    if (limited := limited_options()) is not None:
+        return limited
+    options = load().RunOptions()
+    options.log_severity_level = FATAL  # errors are raised as well
+    return options
