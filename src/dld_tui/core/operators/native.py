@@ -11,13 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import onnx
-import onnx.inliner
-from onnx import defs
-from onnx.onnx_cpp2py_export import shape_inference as native
-
 from dld_tui.core.child import Limits, RefusedError, compute, free_memory
 from dld_tui.core.errors import DldError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, text_of
 from dld_tui.core.settings.config import load
 from dld_tui.core.text import visible
@@ -169,6 +165,9 @@ def infer_shapes(
         LimitError: It takes too long, or too much memory.
         CrashError: It ended the process.
     """
+    # Here and below: imported before the fork, or each fork would have to do it.
+    from onnx.onnx_cpp2py_export import shape_inference as native
+
     if why := _crowded(model):
         raise RefusedError(why)
     return _call(model, lambda data: native.infer_shapes(data, False, strict, True), limits)
@@ -176,9 +175,11 @@ def infer_shapes(
 
 def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model in which the calls of local functions are replaced; see `infer_shapes`."""
+    from onnx import inliner
+
     if why := too_wide(model):
         raise RefusedError(why)
-    return _call(model, lambda data: _bytes(onnx.inliner.inline_local_functions(_model(data))))
+    return _call(model, lambda data: _bytes(inliner.inline_local_functions(_model(data))))
 
 
 def definitions(
@@ -193,19 +194,26 @@ def definitions(
         The definition for each call, written in that version or an older one; None where there is
         none.
     """
+    from onnx import defs
+
     found = _call(
         onnx.ModelProto(graph=onnx.GraphProto(node=[node for node, _, _ in calls])),
-        lambda _: _bytes(onnx.ModelProto(functions=[_definition(*call) for call in calls])),
+        lambda _: _bytes(
+            onnx.ModelProto(functions=[_definition(defs.get_schema, *call) for call in calls])
+        ),
     )
     return [function if len(function.node) else None for function in found.functions]
 
 
 def _definition(
-    node: onnx.NodeProto, version: int, types: Sequence[onnx.TypeProto]
+    get_schema: Callable[..., Any],
+    node: onnx.NodeProto,
+    version: int,
+    types: Sequence[onnx.TypeProto],
 ) -> onnx.FunctionProto:
     empty = onnx.FunctionProto()
     try:
-        schema: Any = defs.get_schema(text_of(node.op_type), version, "")  # whose stub lacks these
+        schema = get_schema(text_of(node.op_type), version, "")
         plain = [one for one in schema.function_opset_versions if one <= version]
         typed = [one for one in schema.context_dependent_function_opset_versions if one <= version]
         if plain:
