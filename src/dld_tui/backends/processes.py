@@ -135,6 +135,8 @@ class ForkServer:
         code = _BOOTSTRAP.format(module=__name__, main="_serve_forks")
         arguments = [name, function or "main", *imports]
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
+        self._told = 0
+        """Bytes of the output that calls before have told."""
         self._process = Child(
             [sys.executable, "-c", code, *arguments, "\n".join(sys.path)],
             stdin=subprocess.PIPE,
@@ -167,7 +169,6 @@ class ForkServer:
         commands, replies = self._process.stdin, self._process.stdout
         assert commands is not None
         assert replies is not None
-        begin = self._output.seek(0, os.SEEK_END)
         with suppress(BrokenPipeError):
             commands.write(json.dumps(list(arguments)).encode() + b"\n")
         reply = b""
@@ -183,7 +184,8 @@ class ForkServer:
         finally:
             if not reply:
                 self._process.end()
-        tail = _tail(self._output, begin)
+        tail = _tail(self._output, self._told)  # an import may have failed before the first call
+        self._told = self._output.seek(0, os.SEEK_END)
         status = int(reply) if reply else self._process.returncode
         return ToolEnd(status, time.monotonic() - began, timed_out, tail)
 
