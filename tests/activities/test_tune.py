@@ -17,7 +17,7 @@ import pytest
 
 from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
-from dld_tui.backends.onnxruntime import contest, runtime, session
+from dld_tui.backends.onnxruntime import contest, limits, runtime
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
@@ -451,7 +451,7 @@ def test_the_budget_holds_for_a_model_that_takes_longer_than_it(
 ) -> None:
     """It is said that the original model was not even loaded, or run once."""
     path = write(tmp_path, ENDLESS, "endless.onnx")
-    monkeypatch.setattr(session, "_abandoned", [])
+    monkeypatch.setattr(limits, "_abandoned", [])
     if again == "loading":
         creates = onnxruntime.InferenceSession
 
