@@ -64,7 +64,7 @@ FC = "fc.weight + QuantizeLinear_255"
          "fp32 to fp16 between two layers"),
         ("unfused-quantize", "qat", "QuantizeLinear_15", "a Reformat of origin QDQ"),
         ("long-layer", "qat-residual-qgap", "conv1.weight + ", "10.7 % of 23 layers"),
-        ("long-layer", "dla", "(Unnamed Layer* 67) [Convolution]_output from nvm", "93 %"),
+        ("dla-wait", "dla", "(Unnamed Layer* 67) [Convolution]_output from nvm", "93 %"),
         ("layout-conversions", "googlenet", "pool1/norm1 input reformatter 0", "11.7 % together"),
         ("many-short-layers", "mobilenet", "QuantizeLinear_195", "less than 5 µs, of 29 such"),
         ("runs-in-fp32", "cookbook", "node_conv2d_1 + node_relu_1", "all tensors are Float"),

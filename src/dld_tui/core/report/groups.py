@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.operators.categories import category_of, onnx_operators
+from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
-from dld_tui.core.types import TextEnum
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
@@ -270,20 +270,9 @@ def name_scope(link: NodeLink) -> str:
     return " › ".join(parts) or NO_SCOPE
 
 
-class DlaKind(TextEnum):
-    """The types of layers that TensorRT does not name for a deep learning accelerator."""
-
-    PART = "DLA"
-    TRANSFER = "DLA transfer"
-    WAIT = "DLA wait"
-
-
 MYELIN = "Myelin"
 _FORMS = (
     (re.compile(r"Reformatting CopyNode|\breformatter \d+$|copy$"), "Reformat"),
-    (re.compile(r"^data to nvm$| (?:to|from) nvm$"), DlaKind.TRANSFER),
-    (re.compile(r" (?:copy )?finish$"), DlaKind.WAIT),
-    (re.compile(r"^\{(?!ForeignNode\[)[^{}\[\]]*\}$"), DlaKind.PART),
     (re.compile(r"^\{ForeignNode\["), "ForeignNode"),
     (re.compile(r"^\[trainStation", re.IGNORECASE), "TrainStation"),
     (re.compile(r"^__my[le]"), MYELIN),
@@ -323,6 +312,9 @@ _WORDS = {name.lower(): name for name in onnx_operators()} | {
 @lru_cache(maxsize=16_384)
 def layer_type(name: str) -> str:
     """Return a type, e.g. ``Conv + Relu``: the ONNX operators in the name, or the layer's form."""
+    on_dla = kind_of_name(name)
+    if on_dla is not None:
+        return on_dla
     name = name[:_LONGEST]
     for form, title in _FORMS:
         if form.search(name):

@@ -10,6 +10,7 @@ import pytest
 
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor, TrtexecLog
+from dld_tui.core.tensorrt.plan.layers import with_dla_kinds
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import (
@@ -141,16 +142,16 @@ def test_an_engine_with_an_accelerator() -> None:
         for at, name in enumerate(names)
     ]  # fmt: skip
     log = TrtexecLog(warnings=[*SAID])
-    engine = plan(layers, log=log)
+    engine = plan(with_dla_kinds(tuple(layers)), log=log)
     roles = [(one.name, one.device, one.role) for one in layer_devices(engine)]
     assert roles[:5] == [
         ("data to nvm", "GPU", "transfer"), ("{conv1,relu1,conv2}", "DLA", "part"),
-        ("conv2 from nvm", "GPU", "transfer"), ("leaky_1 + add", "GPU", "fell back"),
+        ("conv2 from nvm", "GPU", "wait"), ("leaky_1 + add", "GPU", "fell back"),
         ("end finish", "GPU", "wait"),
     ]  # fmt: skip
     assert "LEAKY_RELU" in layer_devices(engine)[3].why
     assert len(device_table(engine).rows) == 5 + 4  # four of the log are no layers of their own
-    line = "1 part 2.000 ms, 2 transfers 4.000 ms, 1 wait 5.000 ms, 5 fell back 4.000 ms"
+    line = "1 part 2.000 ms, 1 transfer 1.000 ms, 2 waits 8.000 ms, 5 fell back 4.000 ms"
     assert accelerator_line(engine) == line
     assert f"DLA          {line}" in list(summary_lines(engine))
     assert layer_devices(chain(("a", "Convolution", flow("x"), flow("y")))) == []

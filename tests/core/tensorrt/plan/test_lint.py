@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document.rewrite.rule import own_rules
+from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
+from dld_tui.core.tensorrt.plan.layers import with_dla_kinds
 from dld_tui.core.tensorrt.plan.lint import LEVELS, PlanFinding, findings, on_tensor_cores
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, NodeRef
 from tests.support.plans import layer, plan, tensor
@@ -210,11 +212,38 @@ def test_what_is_long_in_an_engine_of_few_layers() -> None:
     assert [(one.rule, one.layer) for one in found] == [("long-layer", 9)]
 
 
-def test_waiting_for_a_dla_is_no_slow_layer() -> None:
-    layers = [layer(0, "out from nvm", type="", percent=93.0, time_ms=3.3)]
-    found = said(*layers)["long-layer"]
-    assert "DLA" in found.hazard
-    assert "faster type" not in found.mitigation
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("data to nvm", "{a,b}", "data copy finish", "b from nvm", "c input reformatter 0"),
+        ("{a,b} input reformatter 0", "{a,b}", "{a,b} reformatted input 0 finish",
+         "{a,b} output reformatter 0", "c"),
+        ("a copy", "{a,b}", "b finish", "c input reformatter 0", "c"),
+    ],
+)  # fmt: skip
+def test_what_first_reads_a_part_of_a_dla_waits_for_it(names: tuple[str, ...]) -> None:
+    """Whatever it is called: nothing is saved by another format, and no file knows what would be.
+
+    TensorRT 7 wrote the first two on a Jetson Xavier.
+    """
+    layers = with_dla_kinds(tuple(
+        layer(at, name, type="", percent=percent, time_ms=percent)
+        for at, (name, percent) in enumerate(zip(names, (1.0, 2.0, 2.0, 92.0, 3.0), strict=True))
+    ))  # fmt: skip
+    found = findings(plan(layers))
+    assert [(one.rule, one.layers, one.percent, one.gain) for one in found] == [
+        ("dla-wait", (3, 2), 94.0, None)
+    ]
+    assert [one.dla for one in layers[-1:]] == [None]
+
+
+def test_a_range_of_nodes_is_of_a_dla_if_its_type_says_so() -> None:
+    name = "{ForeignNode[a...b]}"
+    copies = [
+        f"Reformatting CopyNode for {side} Tensor 0 to {name}" for side in ("Input", "Output")
+    ]
+    for kind, roles in (("DLA", ["DLA transfer", "DLA", "DLA wait"]), ("Myelin", [None] * 3)):
+        assert dla_kinds([(copies[0], "Reformat"), (name, kind), (copies[1], "Reformat")]) == roles
 
 
 def test_an_engine_that_could_have_been_smaller_and_was_not() -> None:

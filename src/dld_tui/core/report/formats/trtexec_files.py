@@ -19,6 +19,7 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer
@@ -344,7 +345,8 @@ def report_from_trtexec_profile(
 def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
     start = 0.0
     samples: list[tuple[int, float, float, float, int | str]] = []
-    for row, mean in rows:
+    kinds = dla_kinds((row.name, "") for row, _ in rows)
+    for (row, mean), on_dla in zip(rows, kinds, strict=True):
         details: dict[str, JSON] = {
             "total_ms": row.total_ms,
             "average_ms": row.mean_ms,
@@ -353,7 +355,7 @@ def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
         }
         known = {name: value for name, value in details.items() if value is not None}
         # Without a provider: those of ONNX Runtime are timed where they are launched.
-        layer = writer.add_layer(Layer(row.name, layer_type(row.name), details=known))
+        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), details=known))
         samples.append((layer, start, mean * 1000, mean * 1000, "sum of layers"))
         start += mean * 1000
     writer.add_pass(0, 0.0, start)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.types import JSON
 
@@ -105,15 +106,17 @@ class EngineLayer:
     """Share of the time of all layers, 0 to 100."""
     weights_from: WeightsFrom = "file"
     """Where `weights_bytes` is from."""
+    dla: DlaKind | None = None
+    """What it has to do with a DLA, by its neighbours, too."""
 
     @property
     def kind(self) -> str:
         """ParameterType if any, else LayerType: the type by which TREx groups layers.
 
         For a layer of which only the name is known, it is derived from the name; empty if that is
-        not possible.
+        not possible. What has to do with a DLA goes by that.
         """
-        return self.subtype or self.type or type_of_name(self.name)
+        return self.dla or self.subtype or self.type or type_of_name(self.name)
 
     @property
     def io_bytes(self) -> int | None:

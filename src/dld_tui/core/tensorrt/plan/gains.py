@@ -53,8 +53,8 @@ def gain_of_layers(rule: str, layers: Iterable[EngineLayer], plan: EnginePlan) -
         plan: Their plan.
     """
     timed = [layer for layer in layers if layer.percent is not None]
-    if not timed or rule in _WITHOUT:
-        return None
+    if not timed or rule in _WITHOUT or any(layer.dla is not None for layer in timed):
+        return None  # no file says how long the GPU would need for a part of the DLA
     share = min(100.0, sum(layer.percent or 0.0 for layer in timed))
     peaks, source = peaks_of(plan.device), _ROOFLINES.get(rule)
     if peaks is None or source is None:

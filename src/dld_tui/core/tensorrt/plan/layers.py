@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
     dims_of,
@@ -676,6 +677,16 @@ def _mark(layer: EngineLayer) -> int | None:
         if match:
             return int(match[1][:6])
     return None
+
+
+def with_dla_kinds(layers: tuple[EngineLayer, ...]) -> tuple[EngineLayer, ...]:
+    """Return layers in the order of execution, with what they have to do with a DLA."""
+    kinds = dla_kinds((layer.name, layer.type) for layer in layers)
+    if not any(kinds):
+        return layers
+    return tuple(
+        dataclasses.replace(layer, dla=kind) for layer, kind in zip(layers, kinds, strict=True)
+    )
 
 
 _KINDS = frozenset({"PointWise", "PointWiseV2", "PointWiseV3", "kgen", "ElementWise", "Unary"})

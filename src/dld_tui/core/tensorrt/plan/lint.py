@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.report.groups import DlaKind, is_copy_name
+from dld_tui.core.report.dla import DlaKind
+from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_of_inferences, gain_of_layers
@@ -174,8 +175,8 @@ def is_kernel_generated(layer: EngineLayer) -> bool:
 
 
 def is_reformat(layer: EngineLayer) -> bool:
-    """Return whether a layer only changes format or type."""
-    return "Reformat" in (layer.type, layer.kind)
+    """Return whether a layer only changes format or type: one that waits for a DLA does not."""
+    return layer.dla is None and "Reformat" in (layer.type, layer.kind)
 
 
 def is_copy(layer: EngineLayer) -> bool:
@@ -586,6 +587,9 @@ def _converting(layer: EngineLayer, links: Links, place: int) -> Iterator[_Messa
     )
 
 
+_WITHOUT_DLA = "Compare with an engine in which the GPU does that part (without --useDLACore)"
+
+
 def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
     percent = layer.percent or 0.0
     usual = _TIMES_MEAN * 100 / timed if timed >= _SEVERAL else 0.0
@@ -594,15 +598,12 @@ def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
     level = "warning" if percent >= LONG_PERCENT else "note"
     hazard = f"This layer takes {fmt.percent(percent)} % of the time of all layers"
     advice = "Start here: a faster type, a smaller shape, or another operator pays most"
-    if layer.kind in (DlaKind.TRANSFER, DlaKind.WAIT):
-        hazard = f"A transfer from or to the DLA takes {fmt.percent(percent)} % of the time"
-        advice = (
-            "The time that the GPU waits for the DLA is most probably in it, and not in the row of"
-            " the DLA's own part: compare with an engine in which the GPU does that part"
-        )
-    elif DlaKind.PART in (layer.kind, layer.type):
-        hazard = f"A part on the DLA takes {fmt.percent(percent)} % of the time of all layers"
-        advice = "Compare with an engine in which the GPU does it (without --useDLACore)"
+    if layer.dla is DlaKind.WAIT:
+        return  # told of all of them together
+    if layer.dla is not None:
+        what = "A part on the DLA" if layer.dla is DlaKind.PART else "A copy for the DLA"
+        hazard = f"{what} takes {fmt.percent(percent)} % of the time of all layers"
+        advice = _WITHOUT_DLA
     elif is_reformat(layer):
         advice = "It only changes a format: see which of the layers around it asks for another one"
     elif layer.kind == "ForeignNode" or "{ForeignNode[" in layer.name:
@@ -657,6 +658,7 @@ def plan_findings(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[Pla
         "Fix dimensions that do not change, fold constants, and remove Casts from the model",
         ("shapes", "casts", "cast-chains"),
     )  # fmt: skip
+    yield from _waiting(plan)
     yield from _layouts(plan)
     yield from _short(plan)
     yield from _attention(plan, links, nodes)
@@ -691,6 +693,26 @@ def _together(
         advice = f"{mitigation} ({command_of(rules)})" if rules else mitigation
         indices = _indices(layers)
         yield PlanFinding(None, rule, "warning", hazard, advice, percent, indices, rules)
+
+
+def _waiting(plan: EnginePlan) -> Iterator[PlanFinding]:
+    """The rows in which the GPU waits for a DLA, whatever they are called."""
+    layers = [
+        layer for layer in plan.layers if layer.dla is DlaKind.WAIT and layer.percent is not None
+    ]
+    percent = _percent(layers)
+    if percent >= NOTABLE_PERCENT:
+        yield PlanFinding(
+            None,
+            "dla-wait",
+            "warning" if percent >= LONG_PERCENT else "note",
+            f"The GPU waits for the DLA during {fmt.percent(percent)} % of the time"
+            f" ({_count(layers)})",
+            "The work of the DLA is in these rows, whatever they are called, and not in the row of"
+            f" its part. {_WITHOUT_DLA}",
+            percent,
+            _indices(layers),
+        )
 
 
 def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:

@@ -27,6 +27,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
 from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
 from dld_tui.core.document.traversal import is_ordered, sources, topological_order
+from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import NO_NODE, layer_type
 
 if TYPE_CHECKING:
@@ -769,7 +770,7 @@ def share_times(
             total = sums.setdefault(ref, _Sum())
             total.time_ms += share * layer.time_ms
             total.layers.append(layer.index)
-            if nodes.inserted:
+            if nodes.inserted and layer.dla is not DlaKind.WAIT:
                 total.inserted_ms += share * layer.time_ms
             if len(parts) > 1:
                 total.rules[used] = None

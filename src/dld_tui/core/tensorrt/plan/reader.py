@@ -53,6 +53,7 @@ from dld_tui.core.tensorrt.plan.layers import (
     profile_indices,
     read_bindings,
     read_layers,
+    with_dla_kinds,
 )
 from dld_tui.core.tensorrt.plan.trtexec_log import (
     JoinedProfile,
@@ -273,12 +274,11 @@ def assemble(parts: Parts) -> EnginePlan:
         ),
         layers,
     )
+    kept = fold(layers, frozenset(tensor.name for tensor in bindings))
     return EnginePlan(
         path=str(parts.path),
         title=_title(parts.path),
-        layers=tuple(
-            map(with_weights, fold(layers, frozenset(tensor.name for tensor in bindings)))
-        ),
+        layers=with_dla_kinds(tuple(map(with_weights, kept))),
         all_layers=joined.layers,
         bindings=bindings,
         names_only=layer_list.names_only,

@@ -138,7 +138,7 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes) -> Layer:
     kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
-        type=kind or layer.kind or UNKNOWN,
+        type=layer.dla or kind or layer.kind or UNKNOWN,
         input_dims=tuple(tensor.dims for tensor in layer.inputs),
         output_dims=tuple(tensor.dims for tensor in layer.outputs),
         precision=layer.precision or None,
@@ -191,7 +191,7 @@ def _details(layer: EngineLayer, nodes: LayerNodes) -> Facts:
         "io_bytes": layer.io_bytes,
         "mapping": nodes.how,
         "mapping_confidence": nodes.confidence,
-        INSERTED: nodes.inserted or None,
+        INSERTED: (nodes.inserted and layer.dla is None) or None,
     }
     return {name: value for name, value in details.items() if value not in (None, "")}
 

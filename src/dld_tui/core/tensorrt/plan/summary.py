@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.report.groups import DlaKind
+from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import text_of
-from dld_tui.core.tensorrt.plan.lint import is_reformat
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 # --- by device: deep learning accelerators and the GPU --------------------------------------------
 
 PART, TRANSFER, WAIT, FELL_BACK, OTHER = "part", "transfer", "wait", "fell back", "GPU's own"
-_ROLES: Mapping[str, str] = {DlaKind.PART: PART, DlaKind.TRANSFER: TRANSFER, DlaKind.WAIT: WAIT}
+_ROLES = {DlaKind.PART: PART, DlaKind.TRANSFER: TRANSFER, DlaKind.WAIT: WAIT}
 _REASONS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -94,7 +93,9 @@ def layer_devices(plan: EnginePlan) -> list[LayerDevice]:
     """Return the layers by device; empty for an engine that has nothing to do with a DLA."""
     messages = [*plan.log.warnings, *plan.log.errors] if plan.log is not None else []
     reasons = fallback_reasons(messages)
-    roles = {layer.index: _role(layer) for layer in plan.layers}
+    roles = {
+        layer.index: _ROLES[layer.dla] if layer.dla is not None else "" for layer in plan.layers
+    }
     if not any(roles.values()) and not reasons:
         return []
     rows, seen = [], set[str]()
@@ -109,12 +110,6 @@ def layer_devices(plan: EnginePlan) -> list[LayerDevice]:
             rows.append(LayerDevice(layer.name, "GPU", kind, why, layer))
     missing = (name for name in reasons if name not in seen)
     return [*rows, *(LayerDevice(name, "GPU", FELL_BACK, reasons[name], None) for name in missing)]
-
-
-def _role(layer: EngineLayer) -> str:
-    if is_reformat(layer):
-        return ""
-    return _ROLES.get(layer.kind) or _ROLES.get(layer.type, "")
 
 
 def _names(layer: EngineLayer) -> Iterator[str]:
