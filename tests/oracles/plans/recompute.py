@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,16 @@ SIZES = {"FP32": 4, "FP16": 2, "Int8": 1, "Int32": 4}
 WEIGHT_SIZES = {"Float": 4, "Half": 2, "Int8": 1, "Int32": 4}
 NAMES = {"FP32": "fp32", "FP16": "fp16", "Int8": "int8", "Int32": "int32"}
 
-# NVIDIA A100 80GB PCIe, data sheet: dense peaks in 10^12 operations a second.
-A100_PEAKS = {"fp32": 19.5, "fp16": 312.0, "int8": 624.0}
+# Dense peaks in 10^12 operations a second: the data sheet of the A100, and "NVIDIA Ampere GA102 GPU
+# Architecture", which has fp16 products with sums in fp16 apart.
+PEAKS = {
+    "NVIDIA A100 80GB PCIe": {
+        "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "fp16 sums": 312.0, "int8": 624.0,
+    },
+    "NVIDIA GeForce RTX 3090": {
+        "fp32": 35.6, "tf32": 35.5, "fp16": 71.0, "fp16 sums": 142.0, "int8": 284.0,
+    },
+}  # fmt: skip
 
 
 def type_word(tensor: dict[str, Any]) -> str:
@@ -60,6 +69,25 @@ def product(layer: dict[str, Any]) -> tuple[int, int, int, int] | None:
     return groups, batch * positions, maps // groups, channels // groups * math.prod(kernel)
 
 
+def unread_bytes(layer: dict[str, Any]) -> int:
+    """Return the bytes of the first input that no window of a convolution or pooling touches."""
+    if layer.get("ParameterType") not in ("Convolution", "Pooling"):
+        return 0
+    window, stride = layer.get("Kernel") or layer["WindowSize"], layer["Stride"]
+    batch, channels, *size = layer["Inputs"][0]["Dimensions"]
+    places: int = batch * channels
+    for axis, length in enumerate(size):
+        touched = set()
+        step = (layer.get("Dilation") or [1] * len(size))[axis]
+        start = -layer["PrePadding"][axis]
+        end = length + layer["PostPadding"][axis]
+        while start + step * (window[axis] - 1) < end:
+            touched |= {start + step * tap for tap in range(window[axis])}
+            start += stride[axis]
+        places *= len(touched & set(range(length)))
+    return tensor_bytes(layer["Inputs"][0]) - places * SIZES[type_word(layer["Inputs"][0])]
+
+
 def percentile(values: list[float], percent: float) -> float:
     """Return trtexec's percentile: the longest times are left out, the next one is it."""
     import struct
@@ -88,7 +116,7 @@ def layers_of(graph: Path, profile: Path, device: dict[str, Any]) -> list[dict[s
         inputs = [tensor_bytes(tensor) for tensor in layer["Inputs"]]
         outputs = [tensor_bytes(tensor) for tensor in layer["Outputs"]]
         weights = weights_bytes(layer)
-        moved = sum(inputs) + sum(outputs) + weights
+        moved = sum(inputs) - unread_bytes(layer) + sum(outputs) + weights
         shape = product(layer)
         macs = None if shape is None else math.prod(shape)
         precision = NAMES[type_word(layer["Inputs"][0])]
@@ -96,7 +124,16 @@ def layers_of(graph: Path, profile: Path, device: dict[str, Any]) -> list[dict[s
         bound, share = "memory", moved / (time_ms / 1000) / roof if time_ms else None
         if macs is not None:
             by_memory = 2 * macs / moved * roof
-            peak = A100_PEAKS[precision] * 1e12
+            tactic = layer.get("TacticName", "")
+            computes = precision
+            if precision == "fp32" and ("_tf32f32_" in tactic or not tactic):
+                computes = "tf32"
+            adds_in_fp32 = "_f16f32_" in tactic or re.search(r"_s\d+(cudnn|gemm)", tactic)
+            if precision == "fp16" and not adds_in_fp32:
+                computes = "fp16 sums"
+            peak = PEAKS[device["Selected Device"]][computes] * 1e12
+            if "winograd" in tactic:  # 36 products for 144
+                peak *= 4
             bound = "compute" if peak <= by_memory else "memory"
             share = 2 * macs / (time_ms / 1000) / min(peak, by_memory) if time_ms else None
         found.append(

@@ -1,6 +1,7 @@
 """Every figure of engine plans against those that a plain script makes of the raw JSON.
 
-Two sets lie here; all sets of an A100 below ``$DLD_ENGINES`` are compared where that is given.
+Two sets lie here; all sets of an A100 and an RTX 3090 below ``$DLD_ENGINES`` are compared where
+that is given.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.layer_work import above_roof
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import groups
@@ -90,10 +92,14 @@ def test_the_sets_that_lie_here(name: str) -> None:
 
 
 @pytest.mark.models
-def test_all_sets_of_an_a100() -> None:
+def test_all_sets_with_a_known_device() -> None:
     if not ENGINES:
         pytest.skip("DLD_ENGINES names no folder of engine plans")
-    graphs = [path for path in sorted(Path(ENGINES).rglob("*.graph.json")) if "A100" in path.parts]
+    graphs = [
+        path
+        for path in sorted(Path(ENGINES).rglob("*.graph.json"))
+        if {"A100", "RTX-3090"} & {*path.parts}
+    ]
     assert graphs
     for graph in graphs:
         stem = graph.name.removesuffix(".graph.json")
@@ -102,3 +108,14 @@ def test_all_sets_of_an_a100() -> None:
             for role in ("profile", "profile.metadata", "timing")
         )
         print(graph.parent.name, compare(graph, profile, metadata, timing), "figures")  # noqa: T201
+
+
+@pytest.mark.models
+def test_no_layer_is_faster_than_its_roof() -> None:
+    """Of all files with times: the product leaves such a share out, and here there is none."""
+    if not ENGINES:
+        pytest.skip("DLD_ENGINES names no folder of engine plans")
+    plans = [open_plan(path) for path in sorted(Path(ENGINES).rglob("*.graph*.json"))]
+    assert sum(plan.total_ms is not None and bool(plan.device) for plan in plans) >= 10
+    for plan in plans:
+        assert above_roof(plan.layers, plan.device) == "", plan.path

@@ -32,7 +32,7 @@ from dld_tui.core.tensorrt.plan.graph import (
     tensor_type,
 )
 from dld_tui.core.tensorrt.plan.layer_work import (
-    computed_type,
+    layer_roof,
     macs,
     peaks_of,
     placement,
@@ -363,8 +363,8 @@ class PlanCharts(ChartPane):
             for layer in plan.layers
             if layer.time_ms and layer.footprint and (work := macs(layer))
         ]
-        used = set(map(computed_type, plan.layers))
-        tops = {kind: rate for kind, rate in peaks.flops.items() if kind in used}
+        roofs = {layer_roof(layer, peaks) for layer in plan.layers if macs(layer)}
+        tops = {roof.name: roof.flops for roof in roofs if roof is not None}
         return roofline_plot(points, peaks.bandwidth, tops)
 
 

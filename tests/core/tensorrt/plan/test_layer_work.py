@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dld_tui.core.machine.kernel_names import roof_of
+from dld_tui.core.machine.peaks import gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
 from dld_tui.core.tensorrt.plan.layer_work import (
     Gemm,
     GemmDims,
+    above_roof,
     arithmetic_intensity,
     computed_bandwidth,
-    computed_type,
     convolution,
     gemm,
     gemm_dims,
     macs,
-    peak_of,
     peaks_of,
     placement,
     unknown_device,
+    with_traffic,
     with_weights,
 )
 from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations, read_layers
@@ -280,14 +283,62 @@ def test_a_variant_that_is_not_in_the_table_has_no_peaks(name: str) -> None:
         ("ampere_h16816cudnn_128x64_sliced1x2_ldg8_relu_exp", "fp16", "fp16-sums"),
         ("ampere_fp16_s16816cudnn_fp16_128x64", "fp16", "fp16"),
         ("sm80_xmma_fprop_implicit_gemm_interleaved_i8f16_i8i32_f32_nchw_vect", "int8", "int8"),
-        ("", "fp32", "fp32"),
+        ("", "fp16", "fp16-sums"),
+        ("cutlass_tensorop_s1688gemm_128x128", "fp32", "tf32"),
+        ("ampere_sgemm_128x64_tn", "fp32", "fp32"),
     ],
 )
 def test_the_tactic_tells_the_type_that_computes(tactic: str, precision: str, kind: str) -> None:
-    layer = EngineLayer(**{**vars(CONV), "tactic": tactic, "precision": precision})
-    assert computed_type(layer) == kind
-    rtx, a100 = peaks_of({"Name": "RTX 3090"}), peaks_of({"Name": "NVIDIA A100-SXM4-80GB"})
-    assert rtx is not None
-    assert a100 is not None
-    assert peak_of(layer, rtx) == rtx.flops[kind]
-    assert peak_of(layer, a100) == a100.flops["fp16" if kind == "fp16-sums" else kind]
+    for device, expected in (
+        ("RTX 3090", kind), ("A100-SXM4-80GB", "fp16" if kind == "fp16-sums" else kind)
+    ):  # fmt: skip
+        peaks = gpu_peaks(device)
+        assert peaks is not None
+        assert roof_of(tactic, precision, peaks) == (expected, peaks.flops[expected])
+
+
+def test_kernels_with_fewer_operations_than_counted_have_a_higher_roof() -> None:
+    peaks = gpu_peaks("A100-SXM4-80GB")
+    assert peaks is not None
+    sparse = "sm80_xmma_fprop_sparse_conv_interleaved_i8i8_i8i32_f32_sptensor16x8x64"
+    assert roof_of(sparse, "int8", peaks) == ("int8 sparse", 2 * peaks.flops["int8"])
+    winograd = "ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1"
+    assert roof_of(winograd, "fp32", peaks) == ("fp32 Winograd", 4 * peaks.flops["fp32"])
+    assert roof_of("", "", peaks) is None
+    assert roof_of("", "fp32", peaks) == ("tf32", peaks.flops["tf32"]), "a bound has to be safe"
+
+
+def test_a_layer_faster_than_its_roof_has_no_share_of_it() -> None:
+    peaks = gpu_peaks("A100-SXM4-80GB")
+    assert peaks is not None
+    size = CONV.footprint
+    assert size is not None
+    limit_ms = 1000 * size / peaks.bandwidth
+    shares = []
+    for factor in (2.0, 1.0, 0.9):
+        pooling = replace(CONV, type="Pooling", subtype="Pooling", time_ms=factor * limit_ms)
+        placed = placement(pooling, peaks)
+        shares.append(None if placed is None else placed.efficiency)
+        told = above_roof([pooling], {"Name": "A100-SXM4-80GB"})
+        assert ("1 layer is faster" in told) is (placed is None)
+    assert shares == [pytest.approx(0.5), pytest.approx(1.0), None]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "read"),
+    [
+        ({"Kernel": [1, 1], "Stride": [2, 2]}, 4 * 4),
+        ({"Kernel": [3, 3], "Stride": [2, 2], "PrePadding": [1, 1], "PostPadding": [1, 1]}, 8 * 8),
+        ({"Kernel": [2, 1], "Stride": [4, 1]}, 4 * 8),
+        ({"Kernel": [2, 2], "Stride": [2, 2], "Dilation": [2, 2]}, 4 * 4),
+    ],
+)
+def test_a_window_in_long_steps_does_not_read_what_is_between(
+    attributes: dict[str, Any], read: int
+) -> None:
+    """Of 8 x 8 places, counted by hand."""
+    first = replace(CONV.inputs[0], dims=(1, 16, 8, 8))
+    layer = replace(CONV, inputs=(first,), attributes=attributes, unread_bytes=0)
+    size = first.bytes
+    assert size is not None
+    assert with_traffic(layer).unread_bytes == size - size * read // 64

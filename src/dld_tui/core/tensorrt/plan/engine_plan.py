@@ -106,6 +106,9 @@ class EngineLayer:
     """Share of the time of all layers, 0 to 100."""
     weights_from: WeightsFrom = "file"
     """Where `weights_bytes` is from."""
+    unread_bytes: int = 0
+    """Bytes of its first input that it does not read: a 1x1 window in steps of two takes a quarter
+    of the places."""
     dla: DlaKind | None = None
     """What it has to do with a DLA, by its neighbours, too."""
 
@@ -133,11 +136,14 @@ class EngineLayer:
 
     @property
     def footprint(self) -> int | None:
-        """Bytes of weights, inputs and outputs together; None when one of them is unknown."""
+        """Bytes that it has to move: weights, outputs, and what it reads of its inputs.
+
+        None when one of them is unknown.
+        """
         io_bytes = self.io_bytes
         if io_bytes is None or self.weights_from == "unknown":
             return None
-        return io_bytes + self.weights_bytes
+        return io_bytes - self.unread_bytes + self.weights_bytes
 
 
 def type_of_name(name: str) -> str:

@@ -168,6 +168,7 @@ def _layer(layer: EngineLayer, plan: EnginePlan, mapping: Mapping[int, LayerNode
         "io_bytes": layer.io_bytes,
         "weights_bytes": layer.weights_bytes,
         "weights_from": layer.weights_from,
+        "unread_bytes": layer.unread_bytes,
         "footprint": layer.footprint,
         "macs": macs(layer),
         "arithmetic_intensity": arithmetic_intensity(layer),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dld_tui.core import fmt
 from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
-from dld_tui.core.tensorrt.plan.layer_work import macs, peak_of, peaks_of
+from dld_tui.core.tensorrt.plan.layer_work import layer_roof, macs, peaks_of
 
 _SHARE = "the share of these layers"
 _WITHOUT = frozenset({"names-only", "dynamic-shapes", "mean-above-median", "unsteady-times"})
@@ -73,7 +73,8 @@ def _beyond(layer: EngineLayer, peaks: Peaks, *, is_halved: bool) -> float:
     """
     percent, size, count = layer.percent or 0.0, layer.footprint, macs(layer)
     halved = max(peaks.flops.get("fp16", 0.0), peaks.flops.get(FP16_SUMS, 0.0))
-    ops = halved if is_halved else peak_of(layer, peaks)
+    roof = layer_roof(layer, peaks)
+    ops = halved if is_halved else None if roof is None else roof.flops
     if not layer.time_ms or not size or not ops:
         return percent
     least_s = max(2 * (count or 0) / ops, size / (2 if is_halved else 1) / peaks.bandwidth)

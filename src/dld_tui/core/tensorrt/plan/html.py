@@ -39,8 +39,8 @@ from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.layer_work import (
-    computed_type,
     is_convolution,
+    layer_roof,
     macs,
     peaks_of,
     placement,
@@ -83,8 +83,8 @@ def roofline_chart(plan: EnginePlan) -> str:
     if not points:
         return ""
     kinds = sorted({layer.precision for layer, _, _ in points if layer.precision})
-    computed = sorted({computed_type(layer) for layer, _, _ in points})
-    roofs = [(kind, peaks.flops[kind] / 1e12) for kind in computed if kind in peaks.flops]
+    known = {layer_roof(layer, peaks) for layer, _, _ in points}
+    roofs = sorted((roof.name, roof.flops / 1e12) for roof in known if roof is not None)
     bandwidth = peaks.bandwidth / 1e12
     xs = [x for _, x, _ in points]
     tops = [top for _, top in roofs] or [max(y for _, _, y in points)]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dld_tui.core.machine.peaks import FP16_SUMS, Peaks, gpu_peaks
+from dld_tui.core import fmt
+from dld_tui.core.machine.kernel_names import Roof, roof_of
+from dld_tui.core.machine.peaks import Peaks, gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import dims_of, first, number_of, whole_of
@@ -260,6 +262,63 @@ def _second_operand(layer: EngineLayer, written: tuple[int, ...]) -> tuple[int, 
     return None
 
 
+# --- what is not read ----------------------------------------------------------------------------
+
+_MOST_TAPS = 1 << 16
+
+
+def with_traffic(layer: EngineLayer) -> EngineLayer:
+    """Return a layer with the bytes of its first input that it does not read.
+
+    A window that moves further than it is wide skips what is between; what selects reads what it
+    writes.
+    """
+    first = layer.inputs[0] if layer.inputs else None
+    if first is None or not first.dims or not first.bytes or not first.elements:
+        return layer
+    read = first.elements
+    if not {"Slice", "Gather"}.isdisjoint((layer.type, layer.subtype)):
+        written = layer.outputs[0].elements if layer.outputs else None
+        read = read if written is None else min(read, written)
+    else:
+        for size, touched in _touched(layer, first.dims):
+            read = read // size * touched
+    return (
+        layer
+        if read >= first.elements
+        else dataclasses.replace(
+            layer, unread_bytes=first.bytes - first.bytes * read // first.elements
+        )
+    )
+
+
+def _touched(layer: EngineLayer, dims: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the size of each axis that a window moves over, and how many places it touches."""
+    is_pooling = layer.subtype == "Pooling" or "Pooling" in layer.type
+    if not (is_convolution(layer) or is_pooling):
+        return
+    if _DECONVOLUTION.search(f"{layer.type} {layer.subtype}"):
+        return
+    window = dims_of(
+        layer.attributes.get("WindowSize") if is_pooling else attribute(layer, "Kernel")
+    )
+    stride = dims_of(attribute(layer, "Stride"))
+    if not window or not stride or len(stride) != len(window) or len(dims) != len(window) + 2:
+        return
+    before = dims_of(attribute(layer, "PrePadding")) or (0,) * len(window)
+    after = dims_of(attribute(layer, "PostPadding")) or (0,) * len(window)
+    dilation = dims_of(attribute(layer, "Dilation")) or (1,) * len(window)
+    if {len(before), len(after), len(dilation)} != {len(window)}:
+        return
+    axes = zip(dims[2:], window, stride, dilation, before, after, strict=True)
+    for size, width, by, step, pre, post in axes:
+        reach = step * (width - 1) + 1
+        count = (size + pre + post - reach) // by + 1 if by > 1 else 0
+        if 0 < count * width <= _MOST_TAPS and size > 0:
+            places = {at * by + tap * step - pre for at in range(count) for tap in range(width)}
+            yield size, sum(0 <= place < size for place in places)
+
+
 # --- weights that the file does not list ---------------------------------------------------------
 
 
@@ -319,25 +378,9 @@ def peaks_of(device: Mapping[str, JSON]) -> Peaks | None:
     return dataclasses.replace(peaks, bandwidth=bandwidth * 1e9)
 
 
-_XMMA = re.compile(r"_(?:[a-z]+\d+){2}_(?P<type>tf32|bf16|f16|f32)(?P<sums>f16|f32)_[a-z]+\d+_")
-"""The types in the name of a tactic: ``…_f32f32_tf32f32_f32_…``."""
-_HALF_SUMS = re.compile(r"_h\d+(?:cudnn|gemm)")
-"""Older names: ``ampere_h16816cudnn_…`` adds in fp16, ``…_s16816cudnn_…`` in fp32."""
-_XMMA_TYPES = {"tf32": "tf32", "bf16": "bf16", "f16": "fp16", "f32": "fp32"}
-
-
-def computed_type(layer: EngineLayer) -> str:
-    """Return the type whose peak a layer is compared with, by its tactic where that tells it."""
-    named = _XMMA.search(layer.tactic)
-    kind = layer.precision if named is None else _XMMA_TYPES[named["type"]]
-    adds_half = _HALF_SUMS.search(layer.tactic) if named is None else named["sums"] == "f16"
-    return FP16_SUMS if kind == "fp16" and adds_half else kind
-
-
-def peak_of(layer: EngineLayer, peaks: Peaks) -> float | None:
-    """Return the operations per second that a layer can reach; None when they are unknown."""
-    kind = computed_type(layer)
-    return peaks.flops.get(kind) or (peaks.flops.get("fp16") if kind == FP16_SUMS else None)
+def layer_roof(layer: EngineLayer, peaks: Peaks) -> Roof | None:
+    """Return the peak of its tactic; None when it is unknown."""
+    return roof_of(layer.tactic, layer.precision, peaks)
 
 
 def computed_bandwidth(device: Mapping[str, JSON]) -> float | None:
@@ -352,25 +395,54 @@ def computed_bandwidth(device: Mapping[str, JSON]) -> float | None:
     return width / 8 * ghz * 2
 
 
+MOST_OF_ROOF = 1.05
+"""A layer that is faster does not stand under this roof: its data came from a cache, or the files
+name another device."""
+
+
 def placement(layer: EngineLayer, peaks: Peaks) -> Placement | None:
-    """Return the position of a layer under the roofline; None if its shapes are unknown."""
+    """Return the position of a layer under the roofline; None if its shapes are unknown.
+
+    Also None for a layer that is faster than it allows.
+    """
     size = layer.footprint
     if not size:
         return None
-    bandwidth = peaks.bandwidth
     count = macs(layer)
     if not count:
-        return Placement("memory", bandwidth, _share(size, bandwidth, layer.time_ms))
-    peak = peak_of(layer, peaks)
-    if peak is None:
+        return _placed("memory", peaks.bandwidth, size, layer.time_ms)
+    roof = layer_roof(layer, peaks)
+    if roof is None:
         return None
-    by_memory = 2 * count / size * bandwidth
-    bound, attainable = ("compute", peak) if peak <= by_memory else ("memory", by_memory)
-    return Placement(bound, attainable, _share(2 * count, attainable, layer.time_ms))
+    by_memory = 2 * count / size * peaks.bandwidth
+    bound, attainable = (
+        ("compute", roof.flops) if roof.flops <= by_memory else ("memory", by_memory)
+    )
+    return _placed(bound, attainable, 2 * count, layer.time_ms)
 
 
-def _share(work: float, per_second: float, time_ms: float | None) -> float | None:
-    return work / (time_ms / 1000) / per_second if time_ms else None
+def _placed(bound: str, per_second: float, work: float, time_ms: float | None) -> Placement | None:
+    share = work / (time_ms / 1000) / per_second if time_ms else None
+    return Placement(bound, per_second, share) if share is None or share <= MOST_OF_ROOF else None
+
+
+def above_roof(layers: Iterable[EngineLayer], device: Mapping[str, JSON]) -> str:
+    """Return how many layers are faster than the roofline allows, in a sentence; empty if none."""
+    peaks = peaks_of(device)
+    if peaks is None:
+        return ""
+    count = sum(
+        placement(layer, peaks) is None
+        and placement(dataclasses.replace(layer, time_ms=None), peaks) is not None
+        for layer in layers
+    )
+    if not count:
+        return ""
+    return (
+        f"{fmt.plural(count, 'layer')} {'is' if count == 1 else 'are'} faster than the roofline of"
+        f" {peaks.device} allows, as from its cache: no share of it is shown for"
+        f" {'it' if count == 1 else 'them'}"
+    )
 
 
 def unknown_device(plan: EnginePlan) -> str:

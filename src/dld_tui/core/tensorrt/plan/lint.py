@@ -15,12 +15,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.machine.kernel_names import on_tensor_cores
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
@@ -151,14 +151,6 @@ _SHAPE_TYPES = frozenset({"Shape", "shape_call", "ShapeHostToDeviceCopy", "Shape
 _SHAPE_KERNEL = re.compile(r"__my[le]_?(?:Cast|Shape)+_")
 _QUANTIZERS = ("Quantize", "DynamicQuantize")
 _DEQUANTIZERS = ("Dequantize",)
-_ON_TENSOR_CORES = re.compile(
-    r"imma|hmma|qmma|gmma|utcmma|i88|884|16816|16832|1688|tensorop|tensor\d+x\d+|tf32",
-    re.IGNORECASE,
-)
-_ON_CUDA_CORES = re.compile(
-    r"ffma|simt|gemv|dp4a|icudnn_int8x4|scudnn|sgemm|^sm(?:50|52|53|60|61|62)_|^(?:maxwell|pascal)_",
-    re.IGNORECASE,
-)
 
 
 def is_depthwise(layer: EngineLayer) -> bool:
@@ -243,17 +235,6 @@ def in_dtype(layer: EngineLayer) -> str:
 def out_dtype(layer: EngineLayer) -> str:
     """Return the type of the first output; empty if there is none."""
     return layer.outputs[0].dtype if layer.outputs else ""
-
-
-@lru_cache(maxsize=4096)
-def on_tensor_cores(tactic: str) -> bool | None:
-    """Return whether a tactic uses Tensor Cores, by its name; None if the name proves neither.
-
-    A library's name, such as ``xmma``, proves nothing: it has kernels of both kinds.
-    """
-    if _ON_CUDA_CORES.search(tactic):
-        return False
-    return True if _ON_TENSOR_CORES.search(tactic) else None
 
 
 def channels(layer: EngineLayer) -> tuple[int, int] | None:

@@ -43,7 +43,7 @@ from dld_tui.core.tensorrt.plan.file_set import (
     text_of_file,
 )
 from dld_tui.core.tensorrt.plan.json_text import objects_of
-from dld_tui.core.tensorrt.plan.layer_work import with_weights
+from dld_tui.core.tensorrt.plan.layer_work import above_roof, with_traffic, with_weights
 from dld_tui.core.tensorrt.plan.layers import (
     NoLayersError,
     RawPlan,
@@ -274,18 +274,22 @@ def assemble(parts: Parts) -> EnginePlan:
         ),
         layers,
     )
-    kept = fold(layers, frozenset(tensor.name for tensor in bindings))
+    folded = fold(layers, frozenset(tensor.name for tensor in bindings))
+    kept = with_dla_kinds(tuple(with_traffic(with_weights(layer)) for layer in folded))
+    device = device_of(parts.metadata)
+    too_fast = above_roof(kept, device)
+    parts.notes += [too_fast] if too_fast else []
     return EnginePlan(
         path=str(parts.path),
         title=_title(parts.path),
-        layers=with_dla_kinds(tuple(map(with_weights, kept))),
+        layers=kept,
         all_layers=joined.layers,
         bindings=bindings,
         names_only=layer_list.names_only,
         passes=joined.passes,
         total_ms=joined.total_ms,
         timing=timing,
-        device=device_of(parts.metadata),
+        device=device,
         metadata=parts.metadata,
         model_path=model_of(parts.metadata),
         notes=tuple(parts.notes),

@@ -227,7 +227,7 @@ def _group(name: str, layers: Sequence[EngineLayer], total_ms: float | None) -> 
         count=len(layers),
         time_ms=time_ms,
         percent=100 * time_ms / total_ms if time_ms is not None and total_ms else None,
-        bytes=weights + sum(known_io_bytes(layer) for layer in layers),
+        bytes=weights + sum(known_io_bytes(layer) - layer.unread_bytes for layer in layers),
         weights_bytes=weights,
     )
 
