@@ -137,11 +137,14 @@ def first_paints(folder: Path, rounds: int, held: Quota | None = None) -> dict[s
         "start": (harness.dld(), {"start": "dld-tui"}),
     }
     variables = harness.environment(**harness.private_folders(folder))
+    # The start page lists the files of its folder: none, wherever the benchmark is started.
+    empty = folder / "empty"
+    empty.mkdir()
     found: dict[str, list[Paint]] = {}
     for attempt in range(rounds + 1):
         for command, texts in peers.values():
             # What was opened before is previewed on the start page.
-            with Terminal(command, variables, 80, 24, held) as terminal:
+            with Terminal(command, variables, 80, 24, held, empty) as terminal:
                 for last, (name, text) in enumerate(texts.items(), 1 - len(texts)):
                     seconds = terminal.wait_for(text, timeout=60)
                     cpu_ms = terminal.processor_ms()

@@ -58,6 +58,7 @@ class Terminal:
         columns: Width in cells.
         rows: Height in cells.
         quota: Holds it and what it starts to a share of a core.
+        folder: Where it is started; this process's own by default.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Terminal:
         columns: int,
         rows: int,
         quota: Quota | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -78,6 +80,7 @@ class Terminal:
             stdout=terminal,
             stderr=terminal,
             env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            cwd=folder,
             start_new_session=True,
         )
         self._held = ExitStack()

@@ -168,6 +168,23 @@ async def test_the_files_of_this_folder_are_browsed(
         await until(pilot, lambda: "HTML" in screen_text(app))
 
 
+async def test_files_that_lie_only_below_this_folder_are_browsed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    models.write(below, models.CHAIN, "chain.onnx")
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.focused, HereTable))
+        await until(pilot, lambda: "weights" in screen_text(app))
+
+
+def test_nothing_is_called_read_where_no_file_is_at_the_cursor() -> None:
+    assert welcome.PreviewRows().content(40) == []
+
+
 async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

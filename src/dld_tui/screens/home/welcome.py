@@ -254,18 +254,29 @@ class WelcomeScreen(Page):
         pane = self.query_one(HerePane)
         scan = self._scan = FolderScan(pane.folder)
         steps = scan.steps()
-        first = await on_loose_thread(next, steps, None)
+        await on_loose_thread(next, steps, None)
         self._show_here(scan)
-        # Later the user has chosen the focus.
-        begins = self.query("#recent, #start") if is_first else ()
-        if first and pane.files and self.focused in (None, *begins):
-            pane.table.focus()
-        self.tasks.start(self._browse_on(scan, steps), "browse", replace=True)
+        if is_first:
+            self._begin_here()
+        self.tasks.start(self._browse_on(scan, steps, is_first), "browse", replace=True)
 
-    async def _browse_on(self, scan: FolderScan, steps: Iterator[list[FoundFile]]) -> None:
+    async def _browse_on(
+        self, scan: FolderScan, steps: Iterator[list[FoundFile]], is_first: bool
+    ) -> None:
         await on_loose_thread(list, steps)
         if scan is self._scan:
             self._show_here(scan)
+            if is_first:
+                self._begin_here()
+
+    def _begin_here(self) -> None:
+        """Focus the files of this folder where the user has not moved anything yet."""
+        pane = self.query_one(HerePane)
+        begins = [
+            view for view in self.query("#recent, #start").results(LineView) if not view.cursor
+        ]
+        if pane.files and self.focused in (None, *begins):
+            pane.table.focus()
 
     def _show_here(self, scan: FolderScan) -> None:
         pane = self.query_one(HerePane)
@@ -532,7 +543,7 @@ class PreviewRows(Rows):
 
     def __init__(self) -> None:
         super().__init__()
-        self.preview: Preview | None = None
+        self.preview: Preview | None = Preview()
 
     def show(self, preview: Preview | None) -> None:
         """Show the preview of a file; None while it is read."""
