@@ -70,14 +70,18 @@ _SWITCH_S = 0.0005
 takes several turns of the event loop, each of which waits for it."""
 
 
-def _recognised(path: Path) -> str:
-    """Return the kind of a file, and import what its page needs."""
+def _recognised(path: Path) -> tuple[Path, str]:
+    """Return a file, of a folder its model, and its kind; import what its page needs."""
     from dld_tui.core.files.recognise import recognise
     from dld_tui.screens.home.tabs import prepare
 
+    if path.is_dir():
+        from dld_tui.core.llm.folder import model_in
+
+        path = model_in(path)
     kind = recognise(path).name
     prepare(kind)
-    return kind
+    return path, kind
 
 
 def _start_page() -> Screen[None]:
@@ -210,11 +214,9 @@ class DldApp(Tabs, Commands, App[int]):
         self.open_path(path, lambda page: page.reveal_layer(index))
 
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
-        from dld_tui.core.llm.folder import model_in
         from dld_tui.screens.home.tabs import make_page
 
-        path = await on_thread(model_in, path)
-        kind = await on_thread(_recognised, path)
+        path, kind = await on_thread(_recognised, path)
         page = make_page(kind, path)
         self.state.opened(path, kind, keep=self.config.recent)
         self.add_page(page)

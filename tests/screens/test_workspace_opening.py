@@ -12,7 +12,6 @@ import pytest
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.graph import build
-from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph.build import ScopeGraph
 from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
@@ -45,7 +44,6 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
 ) -> None:
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
-        monkeypatch.setattr(child, "FROM", AT_ONCE)
     answers: list[Arrangement | None] = []
 
     def noted(self: LayoutProcess, graph: Graph, cancelled: CancelCheck) -> Arrangement | None:

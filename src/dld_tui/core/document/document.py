@@ -22,7 +22,6 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
-from dld_tui.core.llm.folder import model_in
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
@@ -115,7 +114,11 @@ class Document:
             InputError: The file cannot be read, or is something else than an ONNX model.
             CancelledError: `cancelled` said so.
         """
-        path = model_in(Path(path))
+        path = Path(path)
+        if path.is_dir():
+            from dld_tui.core.llm.folder import model_in
+
+            path = model_in(path)
         kind = recognise(path)
         if not kind.is_model:
             raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))

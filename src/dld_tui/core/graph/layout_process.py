@@ -23,8 +23,6 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_exchange import arranged_of, graph_bytes
 from dld_tui.core.types import CancelCheck
 
-FROM = 5_000
-"""Vertices from which on a graph is arranged in a child process."""
 _MOST_S = 60.0
 """When a child has not answered by then, it is ended, and the graph is arranged here."""
 _LOOK_S = 0.1

@@ -20,8 +20,6 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
-from dld_tui.core.graph.layout_process import LayoutProcess
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.settings.paths import unsaved_folder
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -33,10 +31,13 @@ if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.document import Document
     from dld_tui.core.document.new_model import NewModel
+    from dld_tui.core.graph.layout_process import LayoutProcess
 
 
 AT_ONCE = 1_000
 """Nodes of the largest scope whose graph is made between two key presses."""
+CHILD_FROM = 5_000
+"""Nodes from which on a graph is arranged in a child process."""
 
 
 @dataclass
@@ -116,8 +117,6 @@ def _indexed(
     arrange: Callable[[ExplorerModel], None],
 ) -> OpenedModel:
     """Work out what would stall the screen if it were asked for on the event loop."""
-    from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
-
     explorer = ExplorerModel(document)
     arrange(explorer)
     main = document.main.texts()  # once, for all that follows
@@ -183,6 +182,8 @@ def make_graph(
     if len(scope.nodes) < CHILD_FROM:
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
         return _made(scope, constants, exceptions, drawn, lambda graph: None)
+    from dld_tui.core.graph.layout_process import LayoutProcess
+
     with closing(LayoutProcess()) as child:  # it starts while the model is read
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
         return _made(
@@ -223,6 +224,8 @@ class EarlyGraph:
         self._dropped = False
         self._model: GraphModel | None = None
         self._done = Event()
+        from dld_tui.core.graph.layout_process import LayoutProcess
+
         child = LayoutProcess()
         try:
             drawn = graph_of(scope, constants=constants, texts=texts)

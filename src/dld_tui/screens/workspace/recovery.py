@@ -19,7 +19,6 @@ from dld_tui.core.document.scripting.journal import (
     standing_edits,
 )
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.preview import ago
 from dld_tui.core.settings import paths
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -72,6 +71,8 @@ class Recovery(Controller):
 
     def restore_discarded(self) -> None:
         """Make edits again that were thrown away."""
+        from dld_tui.core.files.preview import ago
+
         path = self.document.path
         journals = discarded_journals(path) if path is not None else []
         if not journals:

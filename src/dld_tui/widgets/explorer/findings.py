@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
@@ -173,7 +172,7 @@ class Findings(Framed, Vertical):
         self._text = ""
 
     def compose(self) -> ComposeResult:
-        yield FilterBar("rule, node or words", "findings-filter")
+        yield FilterBar("rule, node or words")
         yield self.list
         yield self._whole
 
@@ -194,10 +193,6 @@ class Findings(Framed, Vertical):
             rows = []
         self._whole.styles.height = len(rows)
         self._whole.set_rows(rows)
-
-    def on_mount(self) -> None:
-        """Hide the filter line."""
-        self.query_one(FilterBar).display = False
 
     @property
     def current(self) -> Finding | None:
@@ -264,18 +259,12 @@ class Findings(Framed, Vertical):
 
     def type_filter(self) -> None:
         """Put the keys into the filter line."""
-        bar = self.query_one(FilterBar)
-        bar.display = True
-        field = bar.query_one(Input)
-        field.value = self._text
-        field.focus()
+        self.query_one(FilterBar).ask(self._text)
 
     def clear_filter(self) -> None:
         """Show all findings."""
         self._rule = self._text = ""
-        bar = self.query_one(FilterBar)
-        bar.query_one(Input).value = ""
-        bar.display = False
+        self.query_one(FilterBar).show("")
         self._show()
 
     @on(FilterBar.Changed)
@@ -292,8 +281,8 @@ class Findings(Framed, Vertical):
         event.stop()
         if event.clear:
             self.clear_filter()
-        self.query_one(FilterBar).display = bool(self._text.strip())
         self.list.focus()
+        self.query_one(FilterBar).show(self._text)
 
     # --- the list -------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.types.value_types import alias_legend
@@ -187,12 +186,11 @@ class Explorer(Framed, Vertical):
         self.list = ExplorerList(self)
 
     def compose(self) -> ComposeResult:
-        yield FilterBar()
+        yield FilterBar("type or name")
         yield self.list
 
     def on_mount(self) -> None:
         """Show the first rows."""
-        self.query_one(FilterBar).display = False
         self.rebuild()
 
     def fill(self) -> None:
@@ -390,11 +388,7 @@ class Explorer(Framed, Vertical):
 
     def type_filter(self) -> None:
         """Put the keys into the filter line."""
-        bar = self.query_one(FilterBar)
-        bar.display = True
-        field = bar.query_one(Input)
-        field.value = self.model.text
-        field.focus()
+        self.query_one(FilterBar).ask(self.model.text)
 
     @on(FilterBar.Changed)
     def filter_typed(self, event: FilterBar.Changed) -> None:
@@ -408,8 +402,8 @@ class Explorer(Framed, Vertical):
         event.stop()
         if event.clear:
             self._set_text("")
-        self.query_one(FilterBar).display = bool(self.model.text.strip())
         self.list.focus()
+        self.query_one(FilterBar).show(self.model.text)
 
     def _set_text(self, text: str) -> None:
         if text == self.model.text:
@@ -439,9 +433,7 @@ class Explorer(Framed, Vertical):
         """Clear the filter text, or else the marks, or else the advanced filter."""
         if self.model.text:
             self._set_text("")
-            bar = self.query_one(FilterBar)
-            bar.query_one(Input).value = ""
-            bar.display = False
+            self.query_one(FilterBar).show("")
         elif self.list.marks:
             self.list.set_marks(set())
         else:

@@ -181,13 +181,30 @@ class FilterBar(Horizontal):
 
         clear: bool
 
-    def __init__(self, hint: str = "type or name", field: str = "explorer-filter") -> None:
+    def __init__(self, hint: str) -> None:
         super().__init__()
-        self._hint, self._field = hint, field
+        self.display = False
+        self._hint = hint
 
-    def compose(self) -> ComposeResult:
-        yield Label("/", markup=False)
-        yield text_field("", self._hint, id=self._field)
+    def ask(self, text: str) -> None:
+        """Take the keys; `text` is the filter so far."""
+        self.display = True
+        self._write(text).focus()
+
+    def show(self, text: str) -> None:
+        """Show the filter, without taking the keys; nothing when it is blank."""
+        if text or self.children:
+            self._write(text)
+        self.display = bool(text.strip())
+
+    def _write(self, text: str) -> Input:
+        if self.children:
+            field = self.query_one(Input)
+            field.value = text
+        else:  # made late: its styles are long, and a page has several of these lines
+            field = text_field(text, self._hint)
+            self.mount(Label("/", markup=False), field)
+        return field
 
     @on(Input.Changed)
     def text_changed(self, event: Input.Changed) -> None:

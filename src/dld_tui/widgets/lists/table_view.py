@@ -20,7 +20,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.widgets import Input
 
 from dld_tui.core.tables.table import (
     BAR,
@@ -518,7 +517,7 @@ class TablePane(Framed, Vertical):
         self.filter = ""
 
     def compose(self) -> ComposeResult:
-        yield FilterBar(self.FILTER_HELP, "table-filter")
+        yield FilterBar(self.FILTER_HELP)
         view = self.VIEW(id=self.VIEW_ID)
         view.finder.open_filter = self.open_filter
         yield view
@@ -531,7 +530,6 @@ class TablePane(Framed, Vertical):
 
     def on_mount(self) -> None:
         """Start without a filter, and with nothing marked."""
-        self.query_one(FilterBar).display = False
         self.query_one("#sums").display = False
 
     def fill(self) -> None:
@@ -552,23 +550,20 @@ class TablePane(Framed, Vertical):
 
     def open_filter(self) -> None:
         """Ask for the filter; rows follow while one types."""
-        self.query_one(FilterBar).display = True
-        self.query_one(Input).focus()
+        self.query_one(FilterBar).ask(self.filter)
 
     def change_filter(self, text: str) -> None:
         """Show only the rows that pass a filter."""
         self.filter = text
-        field = self.query_one(Input)
-        if field.value != text:
-            field.value = text
-        self.query_one(FilterBar).display = bool(text) or field.has_focus
+        self.query_one(FilterBar).show(text)
         self.fill()
 
     @on(FilterBar.Changed)
     def _filter_typed(self, event: FilterBar.Changed) -> None:
         event.stop()
         if event.text != self.filter:
-            self.change_filter(event.text)
+            self.filter = event.text
+            self.fill()
 
     @on(FilterBar.Left)
     def _filter_left(self, event: FilterBar.Left) -> None:
@@ -576,7 +571,7 @@ class TablePane(Framed, Vertical):
         if event.clear:
             self.change_filter("")
         self.table.focus()
-        self.query_one(FilterBar).display = bool(self.filter)
+        self.query_one(FilterBar).show(self.filter)
 
     # What is marked
 

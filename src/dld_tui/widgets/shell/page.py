@@ -14,6 +14,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.dom import DOMNode
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -274,6 +275,11 @@ class Front(_Base):
         if isinstance(event, events.Resize) and event.size != size:
             event = events.Resize(size, size)
         await super().on_event(event)
+
+    def _screen_resized(self, size: Size) -> None:
+        # Each layout tells the screen its size, for which Textual would lay it out once more.
+        if size != self._size:
+            super()._screen_resized(size)
 
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
