@@ -14,7 +14,7 @@ def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> 
     path = write_layers(tmp_path / "net.graph.json", [{"Name": "first"}, {"Name": "second"}])
     write_profile(tmp_path / "net.profile.json", [("first", 3.0), ("second", 1.0)])
     plan = open_plan(path)
-    rows = FindingRows(findings(plan), {layer.index: layer for layer in plan.layers})
+    rows = FindingRows(findings(plan), {layer.index: layer.name for layer in plan.layers})
     at = next(n for n, found in enumerate(rows.findings) if found.rule == "long-layer")
     for width in (40, 78, 120):
         pieces = rows.line(at, width)

@@ -296,7 +296,7 @@ async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None
 
 
 def test_what_all_names_share_is_in_the_title_where_they_do_not_fit() -> None:
-    rows: list[Layer] = [(f"/model/encoder/layers.{n}/MatMul", 1.0, "MatMul") for n in range(3)]
+    rows: list[Layer] = [(f"/model/encoder/layers.{n}/MatMul", 1.0, "MatMul") for n in range(6)]
     view = TableView(table(rows, COLUMNS[:2]))
 
     def text(width: int) -> list[str]:
@@ -307,6 +307,6 @@ def test_what_all_names_share_is_in_the_title_where_they_do_not_fit() -> None:
     wide, narrow = text(60), text(36)
     assert wide[1].startswith(rows[0][0])
     assert wide[0].split() == ["Name", "ms"]
-    assert [line.split()[0] for line in narrow[1:]] == ["0", "1", "2"]
+    assert [line.split()[0] for line in narrow[1:]] == [f"{n}/MatMul" for n in range(6)]
     assert narrow[0].startswith("Name  /model/encoder/layer")
     assert TableLines(view).text(0).startswith(rows[0][0]), "search and copy have all of it"

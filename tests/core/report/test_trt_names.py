@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.groups import layer_type
+from dld_tui.core.report.groups import layer_type, main_node
+from dld_tui.core.report.records import NodeLink
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,18 @@ def test_hostile_names_come_to_an_end(part: str) -> None:
     """A pattern that tries every way to split the name would not, at this length."""
     assert layer_type(part * 100_000) == "(unknown)"
     assert layer_type(part * 100_000 + "/Conv") == "(unknown)", "its beginning is looked at"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "main"),
+    [
+        (("QuantizeLinear_282", "Conv_284", "Add_292", "Relu_293"), "Conv_284"),
+        (("DequantizeLinear_1", "QLinearConv_2", "Relu_3"), "QLinearConv_2"),
+        (("Cast_1", "Mul_2", "Softmax_3", "Add_4"), "Softmax_3"),
+        (("Reshape_1", "Add_2", "Mul_3"), "Add_2"),
+        (("conv2/3x3", "conv2/relu_3x3"), "conv2/3x3"),  # no operators are known
+        (("Transpose_1",), "Transpose_1"),
+    ],
+)
+def test_a_fused_layer_is_called_by_its_main_operator(nodes: tuple[str, ...], main: str) -> None:
+    assert main_node([NodeLink((), name, name, "") for name in nodes]).name == main

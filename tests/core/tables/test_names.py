@@ -10,37 +10,49 @@ from dld_tui.core.document.types.value_types import alias_legend, dimension_alia
 from dld_tui.core.tables.table import SharedEnds, shared_ends
 
 
+def listed(*patterns: str) -> list[str]:
+    """Return six names of each pattern, numbered for ``#`` and with another word for ``@``."""
+    words = ("Add", "Mul", "conv", "bn", "relu", "fc")
+    return [
+        pattern.replace("#", str(at)).replace("@", word)
+        for pattern in patterns for at, word in enumerate(words)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("names", "ends"),
     [
-        (["/model/layers.0/Add", "/model/layers.1/Mul"], ("/model/layers.", "")),
-        (["/model/a/MatMul", "/model/b/MatMul", ""], ("/model/", "/MatMul")),
-        (["block1.conv.weight", "block2.bn.weight"], ("", ".weight")),
-        (["node_add", "node_mul"], ("node_", "")),
-        (["same", "same"], ("", "")),
-        (["/x/a", "/x/a/b"], ("/x/", "")),
-        (["gpu_0/data", "gpu_0/"], ("gpu_0/", "")),
-        (["name", "names"], ("", "")),
+        (listed("/model/encoder/layers.#/@"), ("/model/encoder/layers.", "")),
+        ([*listed("/model/encoder/@/MatMul_of_query"), ""],
+         ("/model/encoder/", "/MatMul_of_query")),
+        (listed("@.convolution.weight"), ("", ".convolution.weight")),
+        (listed("/model/decoder/QuantizeLinear_#"), ("/model/decoder/", "")),
+        (listed("QuantizeLinear_#"), ("", "")),  # a number says nothing
+        (listed("~model_of_many/Conv_#  +3"), ("model_of_many/", "")),
+        (listed("/model/@"), ("", "")),  # too short to be worth it
+        (listed("/model/encoder/layers.#/@")[:5], ("", "")),  # few names have room
+        (["same_name_everywhere"] * 9, ("", "")),
         ([], ("", "")),
     ],
-)
+)  # fmt: skip
 def test_whole_parts_that_all_share(names: list[str], ends: tuple[str, str]) -> None:
     assert shared_ends(names) == ends
 
 
 def test_marks_and_counts_are_no_part_of_a_name() -> None:
-    ends = shared_ends(["p2o.Add.1", "~p2o.Conv.2  +3", "~p2o.Relu.3"])
-    assert ends == ("p2o.", "")
-    assert ends.without("~p2o.Conv.2  +3") == "~Conv.2  +3"
+    ends = shared_ends(listed("~paddle_ocr.p2o.@.2  +3"))
+    assert ends == ("paddle_ocr.p2o.", "")
+    assert ends.without("~paddle_ocr.p2o.Conv.2  +3") == "~Conv.2  +3"
+    assert ends.without("~paddle_ocr.p2o.2") == "~paddle_ocr.p2o.2"
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_what_most_share_is_left_out_where_it_confuses_nothing(seed: int) -> None:
     numbers = random.Random(seed)
-    shared = [f"model/block{numbers.randrange(3)}/{at}" for at in range(18)]
+    shared = [f"model/of/many/block{numbers.randrange(3)}/{at}" for at in range(18)]
     others = [f"Reorder_{at}" for at in range(numbers.randint(0, 8))]
     if seed % 3 == 0:
-        others.append(shared[0].removeprefix("model/"))
+        others.append(shared[0].removeprefix("model/of/many/"))
     names = [*shared, *others]
     numbers.shuffle(names)
     ends = shared_ends(names, 0.8)
@@ -55,8 +67,11 @@ def test_what_most_share_is_left_out_where_it_confuses_nothing(seed: int) -> Non
 def test_different_names_stay_different_and_nothing_is_lost(seed: int) -> None:
     numbers = random.Random(seed)
     parts = ["a", "b", "conv", "/", ".", "_", "0"]
-    names = {"/net/" * (seed % 2) + "".join(numbers.choices(parts, k=numbers.randint(1, 6)))
-             + ".weight" * (seed % 3 == 0) for _ in range(12)}  # fmt: skip
+    front, back = "/a/net/of/many/" * (seed % 2), ".of/conv.weight" * (seed % 3 == 0)
+    names = {
+        f"{front}{''.join(numbers.choices(parts, k=numbers.randint(1, 6)))}{back}"
+        for _ in range(12)
+    }
     ends = shared_ends(names)
     short = {ends.without(name) for name in names}
     assert len(short) == len(names)

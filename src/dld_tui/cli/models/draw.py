@@ -19,7 +19,7 @@ from dld_tui.core.graph.pictures.content import folded_content
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
-from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
 
 if TYPE_CHECKING:
@@ -335,8 +335,7 @@ def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
     plan = open_plan(path)
     if not plan.layers:
         raise InputError("there are no layers to draw", where=str(path))
-    nodes = map_plan(plan)
-    drawn = drawn_plan(plan, {at: one.nodes[0].name for at, one in nodes.items() if one.nodes})
+    drawn = drawn_plan(plan, node_paths(map_plan(plan)))
     count = len(plan.layers)
     view = asked["view"]
     if kind == "text" and view != "canvas":

@@ -26,7 +26,7 @@ from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
 from dld_tui.core.tensorrt.plan.lint import findings as lint
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.text import clip, visible
@@ -154,7 +154,7 @@ def command(
         write_plan_table(table)
     else:
         write_summary(opened, mapping_notes(mapping) if document else [])
-        write_findings(opened, findings)
+        write_findings(opened, findings, mapping)
         write_tables_of_summary(opened, text or "", mapping)
 
 
@@ -167,7 +167,7 @@ def print_plan(path: Path) -> None:
     opened = open_plan(path)
     mapping = map_plan(opened)
     write_summary(opened)
-    write_findings(opened, lint(opened, mapping))
+    write_findings(opened, lint(opened, mapping), mapping)
     write_tables_of_summary(opened, "", mapping)
 
 
@@ -244,16 +244,19 @@ def _write_messages(word: str, messages: Sequence[str]) -> None:
         write(f"{word:<12} … and {len(messages) - _MOST_MESSAGES} more")
 
 
-def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
+def write_findings(
+    plan: EnginePlan, findings: Sequence[PlanFinding], mapping: Mapping[int, LayerNodes]
+) -> None:
     """Write the findings, worst first; the note on names only is written before."""
+    names = shown_names(plan, layer_records(plan, mapping))
     groups = [group for group in grouped(plan, findings) if group.rule != _SAID]
     if groups:
         write()
     for group in groups:
-        _write_group(group)
+        _write_group(group, names)
 
 
-def _write_group(group: FindingGroup) -> None:
+def _write_group(group: FindingGroup, names: Mapping[int, str]) -> None:
     """Write the findings of one rule: problem, remedy, layers."""
     about = [] if group.percent is None else [f"{fmt.percent(group.percent)} %"]
     if len(group.layers) > 1:
@@ -271,7 +274,7 @@ def _write_group(group: FindingGroup) -> None:
         write_wrapped(f"    {gain_text(group.gain)}", "    ")
     for layer in group.layers[:_MOST_OF_RULE]:
         part = f"  {fmt.percent(layer.percent)} %" if layer.percent is not None else ""
-        write(f"      {clip(visible(layer.name), _NAME_CELLS, keep='middle')}{part}")
+        write(f"      {clip(names[layer.index], _NAME_CELLS, keep='middle')}{part}")
     if len(group.layers) > _MOST_OF_RULE:
         more = fmt.plural(len(group.layers) - _MOST_OF_RULE, "more layer")
         write(f"      … {more}: --json has all")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 CATEGORIES = (
     "layer",
     "attention",
@@ -166,6 +168,27 @@ def _contrib_category(op_type: str) -> str:
 COLOUR_CLASSES = (
     "conv", "matmul", "norm", "act", "elem", "shape", "data", "control", "quant", "other",
 )  # fmt: skip
+
+_RANKS = {
+    **dict.fromkeys(("layer", "attention"), 3),
+    **dict.fromkeys(("activation", "pool", "normalization", "reduction", "image", "ml"), 2),
+    **dict.fromkeys(("shape", "data"), 0),
+}
+_PRODUCT_OF_INTEGERS = re.compile(r"QLinear(?:Conv|MatMul)|QGemm|MatMulNBits|\w+Integer")
+_QUANTIZER = re.compile(r"(?:Dynamic)?(?:De)?[Qq]uantize\w*")
+
+
+def main_rank(op_type: str) -> int:
+    """Return how much an operator is the reason for a fused layer: a product is 3, a Cast is 0.
+
+    A layer of QuantizeLinear, Conv, Add and Relu is a convolution.
+    """
+    if _QUANTIZER.fullmatch(op_type):
+        return 0
+    if _PRODUCT_OF_INTEGERS.match(op_type):
+        return 3
+    return _RANKS.get(category_of(op_type, "com.microsoft"), 1)
+
 
 _CLASSES = {
     "layer": "conv",

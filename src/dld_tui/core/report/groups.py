@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from dld_tui.core.operators.categories import category_of, onnx_operators
+from dld_tui.core.operators.categories import category_of, main_rank, onnx_operators
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
 
@@ -255,6 +255,28 @@ def parts(layer: Layer, by: str) -> Iterator[_Part]:
     else:
         detail = layer.details.get(by)
         yield detail if isinstance(detail, str) and detail else UNKNOWN, 1.0, False
+
+
+_Node = TypeVar("_Node", bound="_HasOperator")
+
+
+class _HasOperator(Protocol):
+    @property
+    def op_type(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def main_node(nodes: Sequence[_Node]) -> _Node:
+    """Return the node that a layer is called by: the first of its main operator.
+
+    Args:
+        nodes: One at least; without an operator where that is not known, as no model is.
+    """
+    if len(nodes) == 1:
+        return nodes[0]
+    return max(nodes, key=lambda node: main_rank(node.op_type or layer_type(node.name)))
 
 
 def _node_key(link: NodeLink, by: str) -> str:

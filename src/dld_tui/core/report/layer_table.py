@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
-from dld_tui.core.report.groups import GROUPINGS, group_layers, has_gpu_times, with_costs
+from dld_tui.core.report.groups import (
+    GROUPINGS,
+    group_layers,
+    has_gpu_times,
+    main_node,
+    with_costs,
+)
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.table import (
@@ -81,12 +87,12 @@ def precision_style(precision: str | None) -> str:
 
 
 def node_names(layer: Layer) -> str:
-    """Return the first ONNX node of a layer and how many more; ``~`` before those of a rule."""
+    """Return the main ONNX node of a layer and how many more; ``~`` before those of a rule."""
     if not layer.nodes:
         return fmt.UNKNOWN
     guess = "~" if layer.confidence == "rule" else ""
     more = f"  +{len(layer.nodes) - 1}" if len(layer.nodes) > 1 else ""
-    return guess + visible(layer.nodes[0].label) + more
+    return guess + visible(main_node(layer.nodes).label) + more
 
 
 def _findings(layer: Layer) -> str:

@@ -281,8 +281,12 @@ def json_of(table: Table[Any]) -> list[dict[str, JSON]]:
 _SEPARATORS = "/._:"
 MOST_SHARE = 0.8
 """The share of the names in a list that must have the omitted prefix and suffix."""
-_LEAST = 3
+_FEW = 5
+"""A list of so few names has room for them."""
+_LEAST = 13
 """The fewest characters to leave out."""
+_LETTER = re.compile(r"[^\W\d_]")
+"""What is left of a name has one: ``2`` of ``QuantizeLinear_2`` says nothing."""
 
 
 class SharedEnds(NamedTuple):
@@ -296,7 +300,8 @@ class SharedEnds(NamedTuple):
         mark, bare, more = _parts(name)
         if not (bare.startswith(self.front) and bare.endswith(self.back)):
             return name
-        return mark + (bare[len(self.front) : len(bare) - len(self.back)] or bare) + more
+        left = bare[len(self.front) : len(bare) - len(self.back)]
+        return mark + left + more if _LETTER.search(left) else name
 
     @property
     def gapped(self) -> str:
@@ -324,7 +329,7 @@ def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
         most: The share of them that must have it, more than a half; the others stay whole.
     """
     known = {bare for name in names if (bare := _parts(name)[1])}
-    if len(known) < 2:
+    if len(known) <= _FEW:
         return SharedEnds()
     if most < 1:
         front, having = _middle(known, most)[0] + _SEPARATORS[0], set[str]()
@@ -334,11 +339,7 @@ def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
         ends, others = shared_ends(having), known - having
         return SharedEnds() if others & {*map(ends.without, having)} else ends
     front = _front(known)
-    rest = [name[len(front) :][::-1] for name in known]
-    back = common_prefix(rest)
-    back = back[: max(map(back.rfind, _SEPARATORS)) + 1]
-    if len(back) < _LEAST or any(len(name) <= len(back) for name in rest):
-        back = ""
+    back = _front([name[len(front) :][::-1] for name in known])
     return SharedEnds(front, back[::-1])
 
 
@@ -350,7 +351,13 @@ def _middle(names: Iterable[str], most: float) -> tuple[str, str]:
 
 
 def _front(names: Collection[str]) -> str:
-    """Return the shared prefix of all names, in whole parts; empty where it is too short."""
+    """Return the shared prefix of all names, in whole parts; empty where it is too short.
+
+    Each name keeps a part with a letter.
+    """
     front = common_prefix(names)
-    front = front[: max(map(front.rfind, _SEPARATORS)) + 1]
-    return front if len(front) >= _LEAST else ""
+    while len(front := front[: max(map(front.rfind, _SEPARATORS)) + 1]) >= _LEAST:
+        if all(_LETTER.search(name, len(front)) for name in names):
+            return front
+        front = front[:-1]
+    return ""

@@ -34,9 +34,9 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, drawn_plan
 from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
-from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, share_times
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths, share_times
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.text import visible
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.results.compare import ask_reports
@@ -148,8 +148,7 @@ def load(path: Path, model: Path | None = None) -> Loaded:
         plan = open_plan(path)
         model_path = model or find_model(plan)
         mapping, problem = _mapped(plan, model_path)
-        paths = {index: nodes.nodes[0].name for index, nodes in mapping.items() if nodes.nodes}
-        drawn = drawn_plan(plan, paths)
+        drawn = drawn_plan(plan, node_paths(mapping))
         graph = PlanGraphModel(plan, drawn)
         graph.prepare()
         wrong = findings(plan, mapping)
@@ -288,8 +287,8 @@ class PlanScreen(Panes):
         self.layer_pane.set_layers(loaded.layers, plan.total_ms or 0.0)
         if is_first and plan.total_ms is None:
             self.layer_pane.table.sort_by(None)
-        by_index = {layer.index: layer for layer in plan.layers}
-        self.query_one(PlanFindings).show(loaded.findings, by_index)
+        names = shown_names(plan, loaded.layers)
+        self.query_one(PlanFindings).show(loaded.findings, names)
         self.query_one(PlanCharts).set_plan(plan, loaded.layers, loaded.types)
         self.query_one(SpecialPane).set_tables(plan, loaded.tables)
         self._show_graph()

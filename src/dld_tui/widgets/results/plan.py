@@ -40,6 +40,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
+from dld_tui.core.tensorrt.plan.subject import shown_names
 from dld_tui.core.tensorrt.plan.summary import summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -257,12 +258,12 @@ def _findings(facts: PlanFacts, width: int) -> list[Line]:
         return [[(f" {good} ", "good"), ("nothing was found that costs time", "")]]
     count = fmt.plural(len(findings), "finding")
     lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
-    names = {layer.index: layer.name for layer in facts.plan.layers}
+    names = shown_names(facts.plan, facts.layers)
     for finding in findings[:3]:
         share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} % "
         style = _LEVEL_STYLES.get(finding.level, "info")
         text = clip(share + visible(finding.hazard), width - 3)
-        name = "" if finding.layer is None else visible(names.get(finding.layer, ""))
+        name = "" if finding.layer is None else names.get(finding.layer, "")
         room = width - 6 - cell_width(text)
         shown = f"   {clip(name, room, keep='end')}" if name and room > 12 else ""
         lines.append([(f" {level_glyph(finding.level)} ", style), (text, ""), (shown, "dim")])
@@ -596,9 +597,9 @@ _LEAST_NAME = 14
 class FindingRows:
     """Findings as the lines of a view."""
 
-    def __init__(self, findings: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> None:
+    def __init__(self, findings: Sequence[PlanFinding], names: Mapping[int, str]) -> None:
         self.findings = findings
-        self._layers = layers
+        self._names = names
         self._has_percent = any(finding.percent is not None for finding in findings)
 
     def __len__(self) -> int:
@@ -610,11 +611,11 @@ class FindingRows:
 
     def _name(self, finding: PlanFinding) -> str:
         index = finding.layer if finding.layer is not None else next(iter(finding.layers), -1)
-        layer = self._layers.get(index)
-        if layer is None:
+        name = self._names.get(index)
+        if name is None:
             return "the whole engine"
         more = len(finding.layers) - 1 if finding.layer is None else 0
-        return visible(layer.name) + (f" and {more:,} more" if more > 0 else "")
+        return name + (f" and {more:,} more" if more > 0 else "")
 
     def text(self, index: int) -> str:
         finding = self.findings[index]
@@ -655,8 +656,8 @@ class PlanFindings(LineView):
         super().__init__(id=id, empty="Nothing was found that costs time.", classes="frame")
         self.findings: Sequence[PlanFinding] = ()
 
-    def show(self, findings: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> None:
-        """Show findings; `layers` are by their own index."""
+    def show(self, findings: Sequence[PlanFinding], names: Mapping[int, str]) -> None:
+        """Show findings; the names of layers are by their own index."""
         self.findings = findings
         counts = [
             fmt.plural(sum(finding.level == level for finding in findings), word)
@@ -665,7 +666,7 @@ class PlanFindings(LineView):
         ]
         title = f"Findings · {', '.join(counts)}" if counts else "Findings"
         self.frame.show(title, "{list.activate} layer" if findings else "")
-        self.set_lines(FindingRows(findings, layers))
+        self.set_lines(FindingRows(findings, names))
 
     def finding_at_cursor(self) -> PlanFinding | None:
         """Return the finding under the cursor."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_kernels import Interval, busy_intervals, covered
+from dld_tui.core.report.groups import main_node
 from dld_tui.core.report.layer_table import display_name, shared_names
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.report.report import Report
@@ -313,7 +314,7 @@ def bar_names(layers: Sequence[Layer]) -> dict[int, tuple[str, ...]]:
     ends = shared_names(layers)
     for layer in layers:
         kind = visible(layer.type)
-        last = (layer.nodes[0].name if layer.nodes else "") or layer.name
+        last = (main_node(layer.nodes).name if layer.nodes else "") or layer.name
         names[layer.index] = (ends.without(display_name(layer)), short_name(last), kind)
     return names
 

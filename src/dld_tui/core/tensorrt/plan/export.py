@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.report.groups import main_node
 from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     arithmetic_intensity,
@@ -180,6 +181,7 @@ def _layer(layer: EngineLayer, plan: EnginePlan, mapping: Mapping[int, LayerNode
         "origin": layer.origin,
         "metadata": layer.metadata,
         "nodes": [node.name for node in nodes.nodes] if nodes else [],
+        "main_node": main_node(nodes.nodes).name if nodes and nodes.nodes else None,
         "confidence": nodes.confidence if nodes else "none",
     }
 

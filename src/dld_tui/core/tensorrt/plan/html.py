@@ -48,7 +48,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
     UNKNOWN,
     PlanGroup,
@@ -327,7 +327,7 @@ def plan_page(
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
         Section("memory-chart", "The largest layers in memory", memory_chart(plan)),
         Section("convolution-chart", _convolution_title(plan), convolution_chart(plan)),
-        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings)),
+        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings, mapping)),
         Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
         *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
         Section("graph", "Graph", drawing),
@@ -359,7 +359,10 @@ def _tiles(plan: EnginePlan) -> str:
     return tiles(figures)
 
 
-def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
+def _findings(
+    plan: EnginePlan, findings: Sequence[PlanFinding], mapping: Mapping[int, LayerNodes]
+) -> str:
+    names = shown_names(plan, layer_records(plan, mapping))
     columns: tuple[Column[FindingGroup], ...] = (
         Column("level", "", lambda group: "▲" if group.level == LEVELS[0] else "·", width=2),
         Column("percent", "% of time", lambda group: group.percent, PERCENT),
@@ -367,18 +370,18 @@ def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
         Column("what", "what", lambda group: "; ".join(group.hazards)),
         Column("do", "what to do", lambda group: ". ".join(group.mitigations)),
         Column("gain", "could save", lambda group: gain_text(group.gain) if group.gain else ""),
-        Column("layers", "layers", _named),
+        Column("layers", "layers", lambda group: _named(group, names)),
     )
     return html_of("finding-table", Table(columns, [*grouped(plan, findings)]))
 
 
-def _named(group: FindingGroup) -> str:
+def _named(group: FindingGroup, names: Mapping[int, str]) -> str:
     """Return the layers of a finding, those that take longest by name."""
     if not group.layers:
         return "the whole engine"
     shown = [
-        f"{layer.name} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
-        else layer.name
+        f"{names[layer.index]} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
+        else names[layer.index]
         for layer in group.layers
     ]  # fmt: skip
     return fmt.listed(shown, _FINDING_LAYERS)

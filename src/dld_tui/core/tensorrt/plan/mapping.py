@@ -28,7 +28,7 @@ from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
 from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
 from dld_tui.core.document.traversal import is_ordered, sources, topological_order
 from dld_tui.core.report.dla import DlaKind
-from dld_tui.core.report.groups import NO_NODE, layer_type
+from dld_tui.core.report.groups import NO_NODE, layer_type, main_node
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -973,6 +973,11 @@ def _together(matches: Iterable[NameMatch]) -> tuple[NodeRef, ...]:
     return tuple(nodes)
 
 
+def node_paths(mapping: Mapping[int, LayerNodes]) -> dict[int, str]:
+    """Return the name of the main node of each layer that has nodes, by `EngineLayer.index`."""
+    return {index: main_node(of.nodes).name for index, of in mapping.items() if of.nodes}
+
+
 def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
     """Return notes about a mapping as a whole, one sentence each."""
     kinds = list(mapping.values())
@@ -1012,6 +1017,7 @@ __all__ = [
     "Rule",
     "map_plan",
     "mapping_notes",
+    "node_paths",
     "node_times",
     "share_times",
 ]

@@ -15,9 +15,11 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.groups import UNKNOWN, layer_type
+from dld_tui.core.report.layer_table import display_name
 from dld_tui.core.report.records import Confidence, Layer, NodeLink
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
 from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Facts, Foreign
 
 if TYPE_CHECKING:
@@ -219,6 +221,17 @@ def layer_records(
         )
         for layer, record in pairs
     ]
+
+
+def shown_names(plan: EnginePlan, records: Iterable[Layer]) -> dict[int, str]:
+    """Return what people call the layers of a plan, fit for a terminal, by `EngineLayer.index`.
+
+    Args:
+        plan: The plan.
+        records: From :func:`layer_records`.
+    """
+    names = {layer.index: visible(layer.name) for layer in plan.all_layers}
+    return names | {plan.layers[record.index].index: display_name(record) for record in records}
 
 
 def _layer_details(layer: EngineLayer, findings: int) -> Facts:
