@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from dld_tui.activities.convert import bf16, fp16
+from dld_tui.activities.convert import bf16, fp16, opset
 from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import (
@@ -22,7 +22,7 @@ from dld_tui.core.conversion.accuracy_criteria import (
     AccuracyCriteria,
     rounded_integers,
 )
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import decoders, models
@@ -271,22 +271,6 @@ def test_the_values_of_a_model_of_scalars_are_compared(tmp_path: Path, conversio
     assert values["outputs"]["y"]["shape"] == []
 
 
-def test_what_cannot_be_run_is_checked_for_what_no_runtime_takes(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
-    conv (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (y, z) {
-        [wide] y = Conv(x, w)
-        [odd] z = own.Odd(x)
-    }"""
-    narrowed = text.replace("[4, 3,", "[4, 2,")
-    with (
-        closing(Document(models.parse(text))) as good,
-        closing(Document(models.parse(narrowed))) as bad,
-    ):
-        assert "not verified" in notes_of(good, good, tmp_path)[0]
-        with pytest.raises(ActivityError, match=r"not valid: wide: Conv: .*\[3, 2\]"):
-            notes_of(good, bad, tmp_path)
-
-
 def test_a_weight_of_another_type_than_declared_is_named(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     broken = onnx.load(path)
@@ -525,3 +509,17 @@ def test_tokens_that_rounding_sends_to_other_experts_are_left_out(tmp_path: Path
     assert verdicts[0.015].is_good
     errors = {row.name: row.error for row in verdicts[0.015].outputs}
     assert (errors["logits"].snr_db or 0) < 20  # the figures are those of all tokens
+
+
+def test_without_onnxruntime_a_conversion_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise UnavailableError("ONNX Runtime is not installed", hint="Install it")
+
+    monkeypatch.setattr("dld_tui.backends.conversion.verification.Session", missing)
+    path, output = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
+    with pytest.raises(UnavailableError, match="cannot be verified") as caught:
+        list(opset.run(opset.Request(path, output, to=18)))
+    assert "--no-verify" in str(caught.value.hint)
+    assert not output.exists()

@@ -1,7 +1,7 @@
-"""Checks that the result of a conversion has no errors that the original lacks.
+"""Checks that a model which was made of another one has no errors that the other lacks.
 
-A helper activity: native code searches for errors that no runtime accepts, which may crash the
-process, and a model of many nodes takes seconds. Result: ``{}``; it fails if there are new errors.
+A helper activity: native code looks at the models, which may crash the process, and a model of many
+nodes takes seconds. It fails if there are new errors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from dld_tui.core.params import param
 class Request:
     """Which models."""
 
-    before: Path = param(label="Before", help="The model that was converted.", kind="file")
+    before: Path = param(label="Before", help="The model that it was made of.", kind="file")
     after: Path = param(label="After", help="The result.", kind="file")
 
 
 @dataclass(frozen=True)
 class Result:
     """There are no new errors."""
+
+    notes: list[str]
+    """What cannot be told. Untrusted text."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -43,5 +46,5 @@ def run(request: Request) -> Iterator[Event]:
         contextlib.closing(Document.open(request.before)) as before,
         contextlib.closing(Document.open(request.after)) as after,
     ):
-        require_sound(before, after)
-    yield Finished(Result())
+        notes = require_sound(before, after)
+    yield Finished(Result(notes))

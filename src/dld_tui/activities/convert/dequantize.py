@@ -24,11 +24,12 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.dequantize import dequantize
-    from dld_tui.core.conversion.result import DequantizedModel, write_result
+    from dld_tui.core.conversion.result import DequantizedModel
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
@@ -51,4 +52,6 @@ def run(request: Request) -> Iterator[Event]:
             weights=dequantized_model.count, weight_bytes=dequantized_model.bytes,
         )  # fmt: skip
         notes = [*dequantized_model.notes, *notes]
-        yield from write_result(document, dequantized_model.document, request.output, result, notes)
+        yield from write_sound(
+            request, document, dequantized_model.document, request.output, result, notes
+        )

@@ -74,9 +74,10 @@ def _library(
     request: Request, document: Document, verifier: Verifier, stack: contextlib.ExitStack
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.library_file import convert_fp16
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
     from dld_tui.core.conversion.accuracy_criteria import FP16
-    from dld_tui.core.conversion.result import HalfModel, write_result
+    from dld_tui.core.conversion.result import HalfModel
 
     try:
         result = yield from convert_fp16(
@@ -96,7 +97,7 @@ def _library(
         HalfModel, values=verified.values, latency_ms=verified.latency_ms, losses=[],
         library=request.library, range_check=request.range_check,
     )  # fmt: skip
-    yield from write_result(document, result, request.output, half, texts(checked.notes))
+    yield from write_sound(request, document, result, request.output, half, texts(checked.notes))
 
 
 def _way_out(

@@ -24,10 +24,11 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.accuracy_criteria import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import MovedWeights, write_result
+    from dld_tui.core.conversion.result import MovedWeights
     from dld_tui.core.conversion.storage import move_inline
 
     yield Progress(0, None, stage="Opening the model")
@@ -44,4 +45,4 @@ def run(request: Request) -> Iterator[Event]:
             moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
         notes = [*moved.notes, *notes]
-        yield from write_result(document, moved.document, request.output, result, notes)
+        yield from write_sound(request, document, moved.document, request.output, result, notes)

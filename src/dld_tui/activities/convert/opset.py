@@ -54,11 +54,11 @@ def run(request: Request) -> Iterator[Event]:
 def _converted(request: Request, document: Document) -> Iterator[Event]:
     import onnx
 
-    from dld_tui.backends.conversion.soundness import require_sound
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
-    from dld_tui.core.conversion.result import ConvertedOpset, write_result
+    from dld_tui.core.conversion.result import ConvertedOpset
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
 
@@ -79,8 +79,6 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
         verdict, notes = yield from verified(
             request, document, result, request.output, same_arithmetic(document), hint=_HINT
         )
-        if request.verify:  # ONNX Runtime takes types that the version has not
-            require_sound(document, result)
         converted = partial(
             ConvertedOpset, values=verdict.values, latency_ms=verdict.latency_ms,
             from_=changes.from_, to=changes.to, changed=dict(changes.changed.most_common()),
@@ -88,4 +86,4 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
             removed=dict(changes.removed.most_common()), initializers=changes.initializers,
             unconverted=changes.unconverted,
         )  # fmt: skip
-        yield from write_result(document, result, request.output, converted, notes)
+        yield from write_sound(request, document, result, request.output, converted, notes)

@@ -54,10 +54,11 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.accuracy_criteria import criteria_for
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel, write_result
+    from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel
     from dld_tui.core.tensorrt.retyping import losses, retyped
 
     request.require()
@@ -82,4 +83,6 @@ def run(request: Request) -> Iterator[Event]:
                 PrecisionModel, values=verdict.values, latency_ms=verdict.latency_ms,
                 lines=casts.lines, figures=casts.figures, losses=casts.losses,
             )  # fmt: skip
-            yield from write_result(document, retyping.document, request.output, result, notes)
+            yield from write_sound(
+                request, document, retyping.document, request.output, result, notes
+            )

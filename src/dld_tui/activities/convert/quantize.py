@@ -204,9 +204,10 @@ def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
 def _quantized(
     request: Request, document: Document, quantizer: Quantizer, output: Path
 ) -> Iterator[Event]:
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
-    from dld_tui.core.conversion.result import QuantizedModel, write_result
+    from dld_tui.core.conversion.result import QuantizedModel
 
     yield from quantizer.check_calibration()
     notes = quantizer.notes
@@ -265,8 +266,14 @@ def _quantized(
             sets=quantizer.sets, method=best.variant.method, ops=[*best.variant.ops],
             points=[*best.made.points()], unchanged=unchanged,
         )  # fmt: skip
-        yield from write_result(
-            document, result, output, quantized, [*notes, *texts(best.checked.notes)]
+        yield from write_sound(
+            request,
+            document,
+            result,
+            output,
+            quantized,
+            [*notes, *texts(best.checked.notes)],
+            is_for_runtime=criteria.is_for_runtime,
         )
 
 

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
-from dld_tui.core.errors import CancelledError, DldError, TimeLimitError, UnavailableError
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    DldError,
+    TimeLimitError,
+    UnavailableError,
+)
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.params import param
@@ -133,13 +139,14 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion import simplifiers
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import (
         VerificationOutcome,
         Verifier,
         same_arithmetic,
     )
     from dld_tui.core.conversion.copies import copy_of, open_model
-    from dld_tui.core.conversion.result import SanitizedModel, write_result
+    from dld_tui.core.conversion.result import SanitizedModel
     from dld_tui.core.document.types.inference import left_out
 
     libraries = _installed(request.by)
@@ -184,7 +191,7 @@ def run(request: Request) -> Iterator[Event]:
             SanitizedModel, values=verified.values, latency_ms=verified.latency_ms,
             tried=search.tried, unchanged=search.best is None,
         )  # fmt: skip
-        yield from write_result(document, result, request.output, sanitized, texts(notes))
+        yield from write_sound(request, document, result, request.output, sanitized, texts(notes))
 
 
 def put_back_inputs(original: Document, result: Document) -> None:
@@ -334,7 +341,17 @@ class _Search:
         for name, size in _tensor_sizes(result).items():
             if size > limit and name not in known:
                 return f"it folds {visible(name)}, which takes {fmt.size(size)}"
-        return self.verifier.outcome(result).problem or None
+        return self.verifier.outcome(result).problem or _unsound(self.original, result)
+
+
+def _unsound(original: Document, result: Document) -> str | None:
+    from dld_tui.backends.conversion.soundness import require_sound
+
+    try:
+        require_sound(original, result)
+    except ActivityError as error:
+        return error.message
+    return None
 
 
 def growth(before: int, after: int) -> str:

@@ -48,8 +48,9 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.resizing import resized
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import ResizedModel, write_result
+    from dld_tui.core.conversion.result import ResizedModel
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
@@ -60,4 +61,4 @@ def run(request: Request) -> Iterator[Event]:
             ResizedModel, values=copy.verified.values, latency_ms=copy.verified.latency_ms,
             dimensions=copy.dimensions, changed=copy.changed,
         )  # fmt: skip
-        yield from write_result(document, copy.document, request.output, result, copy.notes)
+        yield from write_sound(request, document, copy.document, request.output, result, copy.notes)

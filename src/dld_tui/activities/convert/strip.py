@@ -34,8 +34,9 @@ def run(request: Request) -> Iterator[Event]:
         InputError: The model cannot be opened.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import StrippedModel, write_result
+    from dld_tui.core.conversion.result import StrippedModel
     from dld_tui.core.conversion.storage import strip_weights
 
     yield Progress(0, None, stage="Opening the model")
@@ -44,4 +45,6 @@ def run(request: Request) -> Iterator[Event]:
         moved = strip_weights(document, request.threshold)
         stack.callback(moved.document.close)
         result = partial(StrippedModel, moved=moved.count, moved_bytes=moved.bytes)
-        yield from write_result(document, moved.document, request.output, result, moved.notes)
+        yield from write_sound(
+            request, document, moved.document, request.output, result, moved.notes
+        )

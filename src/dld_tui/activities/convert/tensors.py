@@ -131,9 +131,10 @@ def run(request: Request) -> Iterator[Event]:
 def _convert(
     request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
+    from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.accuracy_criteria import criteria_for
-    from dld_tui.core.conversion.result import ConvertedWeights, write_result
+    from dld_tui.core.conversion.result import ConvertedWeights
     from dld_tui.core.conversion.tensor_casting import convert_tensors
 
     with contextlib.ExitStack() as stack:
@@ -155,4 +156,6 @@ def _convert(
             ConvertedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
             converted=converted.count, casts=converted.casts,
         )  # fmt: skip
-        yield from write_result(document, converted.document, output, result, [*notes, *remarks])
+        yield from write_sound(
+            request, document, converted.document, output, result, [*notes, *remarks]
+        )

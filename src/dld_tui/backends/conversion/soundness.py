@@ -1,4 +1,7 @@
-"""Whether the result of a conversion is as sound as its model was.
+"""Whether a model that was made of another one is as sound as that one.
+
+Every command that writes a model asks here: conversions by :func:`write_sound`, and what edits or
+takes models apart by the activity ``check_sound``.
 
 Native code looks at the models, which can end the process: call it only in one that may end.
 """
@@ -7,18 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from dld_tui.backends.onnxruntime.limits import time_limit
-from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.tensors import has_many_nodes, spared
 from dld_tui.backends.onnxruntime.verdict import (
     Fault,
-    external_bytes,
     finding_of,
     place_of,
     settings_to_load,
@@ -27,6 +31,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import (
     KERNEL,
+    LOAD,
     Finding,
     ToolFinding,
     complaints_of,
@@ -34,9 +39,12 @@ from dld_tui.core.checks.findings import (
     joined,
     name_of,
 )
+from dld_tui.core.conversion.result import ConversionResult, write_result
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.locations import Labels
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.types.inference import (
     import_known_domains,
     infer,
@@ -44,7 +52,11 @@ from dld_tui.core.document.types.inference import (
     store_types,
 )
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
+from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.operators.registry import known_domains
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import plain_domain
 
 _LESS_OPTIMIZED: tuple[tuple[str, dict[str, Any]], ...] = (
     (
@@ -61,68 +73,147 @@ _NO_FAULT = {"tensor-without-data", KERNEL}
 """Errors that a conversion may cause on purpose: a model without weights, or for other devices."""
 
 
-def require_sound(before: Document, after: Document) -> None:
-    """Refuse a result with kinds of errors that its original model does not have.
+def write_sound(
+    asked: object,
+    before: Document,
+    after: Document,
+    output: Path,
+    make: Callable[..., ConversionResult],
+    notes: Sequence[str] = (),
+    *,
+    is_for_runtime: bool = True,
+) -> Iterator[Event]:
+    """Write the result of a conversion if it is sound, and yield the events that end the job.
+
+    Every conversion writes with this function, whether it verified its result or not.
 
     Args:
+        asked: The request. With ``verify`` switched off, the result is written in any case, and
+            says what is wrong with it.
         before: The model that was converted.
         after: The result.
+        output: The file to write.
+        make: Makes the result from the common fields.
+        notes: What was not converted.
+        is_for_runtime: Whether ONNX Runtime is what will run it.
 
     Raises:
-        ActivityError: The result has new errors.
+        ActivityError: The result is not sound, but the model is.
+        SaveError: It cannot be written; what was there is untouched.
     """
-    errors = _errors(all_findings(after, after.path or before.path))
+    yield Progress(0, None, stage="Checking the result")
+    unsound = ""
+    try:
+        notes = [*notes, *require_sound(before, after, is_for_runtime=is_for_runtime)]
+    except ActivityError as error:
+        is_verified = getattr(asked, "verify", None)
+        if is_verified is not False:
+            raise (error if is_verified is None else with_choice(error)) from None
+        unsound = f"{error.message}{f'. {error.hint}' if error.hint else ''}"
+    yield from write_result(before, after, output, partial(make, unsound=unsound), notes)
+
+
+def require_sound(before: Document, after: Document, *, is_for_runtime: bool = True) -> list[str]:
+    """Refuse a result with kinds of errors that its original model does not have.
+
+    That is first of all what ONNX Runtime does not load with default options.
+
+    Args:
+        before: The model that was converted, edited, or taken apart.
+        after: The result.
+        is_for_runtime: Whether ONNX Runtime is what will run it.
+
+    Returns:
+        Notes on what cannot be told: operators that only other runtimes, or a library, have.
+
+    Raises:
+        ActivityError: The result has new errors. The hint says with which options ONNX Runtime
+            loads it, where its optimizer is at fault.
+    """
+    home = after.path or before.path
+    errors = _errors(all_findings(after, home, is_for_runtime=is_for_runtime))
+    foreign = _foreign_operators(after)
+    notes = _foreign_note(foreign - _foreign_operators(before))
+    errors = [one for one in errors if one.rule != LOAD or not _is_of(one, foreign)]
     if not errors:
-        return
-    known = {finding.rule for finding in _errors(all_findings(before))} | _NO_FAULT
-    added = [finding for finding in errors if finding.rule not in known]
-    if added:
-        more = f" (and {len(added) - 1} more)" if added[1:] else ""
-        raise ActivityError(f"the result is not valid: {_described(added[0])}{more}")
+        return notes
+    known = _errors(all_findings(before, is_for_runtime=is_for_runtime))
+    rules = {finding.rule for finding in known} | _NO_FAULT
+    added = [finding for finding in errors if finding.rule not in rules]
+    if not added:
+        return notes
+    more = f" (and {len(added) - 1} more)" if added[1:] else ""
+    text = f"{_described(added[0])}{more}"
+    around = None
+    if all(finding.rule == LOAD for finding in added):
+        around = way_round(lambda changes: _runtime_faults(after, **changes)[1])
+    raise refusal(text, around)
 
 
-def require_loadable(before: Document, after: Document) -> None:
-    """Refuse a result that ONNX Runtime does not load with default options, unlike its original.
+def refusal(text: str, around: str | None) -> ActivityError:
+    """Return the error of a result that is not sound.
 
-    Raises:
-        ActivityError: It does not; the hint says with which options it does, where its optimizer is
-            at fault.
+    Args:
+        text: What is wrong.
+        around: With which options it is right.
     """
-    refused = [one for one in _runtime_faults(after) if one.rule not in _NO_FAULT]
-    if not refused or _runtime_faults(before):
-        return
-    (finding, *_) = findings_of(after, refused)
-    way_round = next(
-        (words for words, changes in _LESS_OPTIMIZED if not _runtime_faults(after, **changes)), None
-    )
-    if way_round is None:
-        raise ActivityError(f"the result is not valid: {_described(finding)}")
-    raise ActivityError(
-        f"ONNX Runtime's optimizer makes an invalid model of the result: {_described(finding)}",
-        hint=f"The result would load with {way_round}",
+    if around is None:
+        return ActivityError(f"the result is not valid: {text}")
+    return ActivityError(
+        f"ONNX Runtime's optimizer makes an invalid model of the result: {text}",
+        hint=f"The result would load with {around}",
     )
 
 
-def all_findings(document: Document, home: Path | None = None) -> list[Finding]:
-    """Return all findings of a document. Types that are inferred are noted in it."""
-    model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    home = home or document.path
-    if home is not None:
-        inline_small_data(model, home)
-    import_known_domains(model)
-    inference = infer(model)
-    document.forget_types()  # those of before a conversion may be other ones
-    with contextlib.suppress(KeyError):
-        store_types(document, inference.model)
-    told = [*complaints_of(inference), *broken_demands(document), *_runtime_faults(document)]
+def with_choice(error: ActivityError) -> ActivityError:
+    """Return the error of a conversion that writes its result with ``--no-verify`` all the same."""
+    hints = [error.hint] if error.hint else []
+    return ActivityError(
+        error.message, where=error.where, hint=". ".join([*hints, "--no-verify writes it anyway"]),
+        details=error.details,
+    )  # fmt: skip
+
+
+def way_round(is_taken: Callable[[dict[str, Any]], bool]) -> str | None:
+    """Return with which options ONNX Runtime takes what it refuses with the default ones.
+
+    Args:
+        is_taken: Tries changes of the default settings.
+    """
+    return next((words for words, changes in _LESS_OPTIMIZED if is_taken(changes)), None)
+
+
+def all_findings(
+    document: Document, home: Path | None = None, *, is_for_runtime: bool = True
+) -> list[Finding]:
+    """Return all findings of a document. Types that are inferred are noted in it.
+
+    Inference is left out for very many nodes that ONNX Runtime takes: it would find no more.
+    """
+    faults, is_taken = _runtime_faults(document) if is_for_runtime else ([], False)
+    told = [*faults]
+    if not (is_taken and has_many_nodes(document)):
+        model = onnx.ModelProto.FromString(skeleton_bytes(document))
+        home = home or document.path
+        if home is not None:
+            inline_small_data(model, home)
+        import_known_domains(model)
+        inference = infer(model)
+        document.forget_types()  # those of before a conversion may be other ones
+        with contextlib.suppress(KeyError):
+            store_types(document, inference.model)
+        told = [*complaints_of(inference), *broken_demands(document), *faults]
     # Errors of rules count even where ONNX Runtime takes them: other readers do not.
     return joined(findings_of(document, told), None, check(document))
 
 
-def _runtime_faults(document: Document, **changes: Any) -> list[ToolFinding]:
-    """Return why ONNX Runtime refuses a document; nothing if it is missing or takes too long.
+def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFinding], bool]:
+    """Return why ONNX Runtime refuses a document, and whether it takes it.
+
+    Neither is known where it is missing or takes too long.
 
     Args:
+        document: The document.
         changes: Of the default settings.
     """
     view = external_view(
@@ -131,18 +222,56 @@ def _runtime_faults(document: Document, **changes: Any) -> list[ToolFinding]:
     try:
         labels = Labels.of_file(view, repeated=True)
         model = onnx.ModelProto.FromString(view.read_bytes())
+        settings = default_settings(document)
         with time_limit(time.monotonic() + _LIMIT_S):
-            Session(view, replace(settings_to_load(external_bytes(model)), **changes))
+            Session(view, replace(settings, **changes))
     except (TimeLimitError, UnavailableError):
-        return []
+        return [], False
     except DldError as error:
         cause = error.__cause__ or error
         fault = Fault("load", type(cause).__name__, str(cause))
         place = place_of(fault.text, model, labels)
-        return [finding_of(fault, labels, place)]
+        return [finding_of(fault, labels, place)], False
     finally:
         discard_view(view)
-    return []
+    return [], True
+
+
+def default_settings(document: Document) -> SessionSettings:
+    """Return the default settings, less what takes very long or much memory, and refuses nothing.
+
+    Args:
+        document: The document to load.
+    """
+    settings = settings_to_load(summarise(document, constants=False).weight_bytes)
+    return spared(settings) if has_many_nodes(document) else settings
+
+
+def _foreign_operators(document: Document) -> set[tuple[str, str]]:
+    """Return the operators, with their domains, that neither ONNX nor ONNX Runtime defines."""
+    known, functions = {*known_domains()}, {key_of(one)[:2] for one in document.functions}
+    used = {
+        (plain_domain(node.domain), node.op_type)
+        for scope in document.scopes()
+        for node in scope.nodes
+        if node.domain
+    }
+    return {one for one in used if one[0] not in known and one not in functions}
+
+
+def _foreign_note(added: set[tuple[str, str]]) -> list[str]:
+    names = [f"{op_type} of {visible(domain)}" for domain, op_type in sorted(added)]
+    if not names:
+        return []
+    return [
+        f"{clip(', '.join(names), 120)}: ONNX Runtime cannot load the model without a library that"
+        " has this"
+    ]
+
+
+def _is_of(finding: Finding, operators: set[tuple[str, str]]) -> bool:
+    node = finding.node
+    return node is not None and (plain_domain(node.domain), node.op_type) in operators
 
 
 def _described(finding: Finding) -> str:

@@ -34,7 +34,12 @@ from dld_tui.backends.conversion.routing import (
     routers_of,
     token_shape,
 )
-from dld_tui.backends.conversion.soundness import require_loadable, require_sound
+from dld_tui.backends.conversion.soundness import (
+    default_settings,
+    refusal,
+    way_round,
+    with_choice,
+)
 from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
@@ -108,6 +113,7 @@ from dld_tui.core.trials import Answer, Outcome
 _SETTINGS = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
 )
+_UNVERIFIED = "--no-verify writes it without verification"
 _LARGE, _MANY = 1 << 16, 64 << 20
 """Bytes of weights, and of all of them, from which nodes make them."""
 _SINCE = 9
@@ -128,8 +134,7 @@ def verify(
 ) -> Generator[Event, None, list[Note]]:
     """Load and run a converted model; return what could not be found out.
 
-    Yields what it does, and which shapes it guessed. What cannot be run is checked for what no
-    runtime takes.
+    Yields what it does, and which shapes it guessed.
 
     Args:
         original: The model before: what it cannot do either is no fault of the conversion.
@@ -141,8 +146,9 @@ def verify(
 
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
-            where ONNX Runtime does. Or it was not run, and no runtime will take it.
+            where ONNX Runtime does. Or it runs as it is written, but not with default options.
         TimeLimitError: Running the result takes too long.
+        UnavailableError: ONNX Runtime is missing.
     """
     stage = "Running the result with ONNX Runtime"
     try:
@@ -150,8 +156,8 @@ def verify(
     except (UsageError, TimeLimitError):
         raise
     except UnavailableError as error:
-        require_sound(original, result)
-        return [Note(NoteKind.UNVERIFIED, f"not verified: {error.message}")]
+        message = f"the result cannot be verified: {error.message}"
+        raise UnavailableError(message, hint=f"{error.hint}. {_UNVERIFIED}") from None
     except DldError as error:
         _release(error)
         try:
@@ -160,7 +166,6 @@ def verify(
             )
         except DldError as before:
             _release(before)
-            require_sound(original, result)
             text = f"not verified, as the original cannot be run either: {with_node(before, title)}"
             return [Note(NoteKind.UNVERIFIED, text)]
         named = None if ": " in (error.where or "") else _misdeclared(result)
@@ -172,13 +177,42 @@ def verify(
         ) from error
     for remark in guess.remarks if guess is not None else ():
         yield Log(f"Tried with {remark}")
-    if not why:
-        # It ran as it is written; optimization may make something else of it.
-        if is_for_runtime:
-            require_loadable(original, result)
-        return []
-    require_sound(original, result)
-    return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
+    if why:
+        return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
+    if is_for_runtime:
+        yield from with_loading_progress(
+            stage, lambda: _require_default(original, result, title, shapes)
+        )
+    return []
+
+
+def _require_default(
+    original: Document, result: Document, title: Path, shapes: Sequence[str]
+) -> None:
+    """Refuse a result that runs as it is written, but not with default options.
+
+    Optimization may make something else of it.
+
+    Raises:
+        ActivityError: It does not run, but the original does; the hint says with which options it
+            runs.
+    """
+
+    def error_of(document: Document, changes: Mapping[str, Any]) -> DldError | None:
+        try:
+            _run(document, title, shapes, replace(default_settings(document), **changes))
+        except TimeLimitError:
+            return None
+        except DldError as error:
+            _release(error)
+            return error
+        return None
+
+    error = error_of(result, {})
+    if error is None or error_of(original, {}) is not None:
+        return
+    around = way_round(lambda changes: error_of(result, changes) is None)
+    raise with_choice(refusal(with_node(error, title), around))
 
 
 def _release(error: DldError) -> None:
@@ -210,8 +244,13 @@ def _misdeclared(result: Document) -> str | None:
     return None
 
 
-def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, Guess | None]:
-    """Load and run a model; return why it was not run, if so, and with which inputs it was."""
+def _run(
+    document: Document, title: Path, shapes: Sequence[str], settings: SessionSettings | None = None
+) -> tuple[str, Guess | None]:
+    """Load and run a model; return why it was not run, if so, and with which inputs it was.
+
+    By default it is run as it is written.
+    """
     view = external_view(
         skeleton_bytes(document), document.blobs, external=document.external, values=False
     )
@@ -220,7 +259,7 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, G
             return why, None
         is_large = _lighten(view)
         with naming(document):
-            session = Session(view, settings_for_copies(_SETTINGS, document), title)
+            session = Session(view, settings or settings_for_copies(_SETTINGS, document), title)
             if is_large:
                 return f"it has more than {fmt.size(_MANY)} of weights", None
             if any(spec.container for spec in session.inputs):
@@ -968,7 +1007,6 @@ class Verifier:
             notes: list[Note] = []
             is_slow = self._is_slow(result)
             if narrow is not None and (is_slow or not self._criteria.has_kernels):
-                require_sound(self._original, result)
                 result = rounded_copy(result, narrow.dtype, contrib_types)
                 stack.callback(result.close)
                 why = "takes minutes to load so many nodes" if is_slow else "cannot compute"
@@ -989,7 +1027,6 @@ class Verifier:
                     is_for_runtime=self._criteria.is_for_runtime,
                 )
             except TimeLimitError as error:
-                require_sound(original, result)
                 why = with_node(error, self._output)
                 notes.append(Note(NoteKind.NOT_RUN, f"loaded but not run: {why}"))
                 self._check = f"the result was not run: {why}"
@@ -1056,8 +1093,9 @@ class Verifier:
             try:
                 both = yield from with_loading_progress(_MEASURING, passes)
                 times = yield from _alternating(both)
-            except DldError:
-                return None  # that it does not run here was said before
+            except DldError as error:
+                yield Log(f"Latencies not measured: {with_node(error, self._output)}")
+                return None
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first
         return Latencies(before, after, is_clear)

@@ -9,13 +9,14 @@ from functools import cached_property, partial
 from time import monotonic
 from typing import TypeAlias
 
+from dld_tui.backends.conversion.soundness import write_sound
 from dld_tui.backends.conversion.verification import VerificationOutcome, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria, NarrowType
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
-from dld_tui.core.conversion.result import OwnHalfModel, write_result
+from dld_tui.core.conversion.result import OwnHalfModel
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
@@ -94,7 +95,7 @@ def convert(
             to=narrow.dtype, library="own", range_check=request.range_check,
         )  # fmt: skip
         notes = [*half.notes, *ends, *repair.notes, *texts(checked.notes)]
-        yield from write_result(document, half.document, request.output, result, notes)
+        yield from write_sound(request, document, half.document, request.output, result, notes)
 
 
 _Question: TypeAlias = "tuple[Subset, int]"

@@ -49,10 +49,13 @@ def settings_for_copies(settings: SessionSettings, document: Document) -> Sessio
     has_packed = any(scope.nodes_of_type("MatMulNBits") for scope in scopes)
     if has_packed and settings.optimization_level == "disabled":
         settings = replace(settings, optimization_level="basic")
-    if has_many_nodes(document):
-        left_out = (*settings.left_out, "CommonSubexpressionElimination")
-        settings = replace(settings, reuse_memory=False, left_out=left_out)
-    return settings
+    return spared(settings) if has_many_nodes(document) else settings
+
+
+def spared(settings: SessionSettings) -> SessionSettings:
+    """Return settings without what takes ONNX Runtime very long for very many nodes."""
+    left_out = (*settings.left_out, "CommonSubexpressionElimination")
+    return replace(settings, reuse_memory=False, left_out=left_out)
 
 
 def has_many_nodes(document: Document, many: int | None = None) -> bool:

@@ -76,7 +76,7 @@ _TENSORS: tuple[Column[TensorLoss], ...] = (
 
 
 def show_conversion(result: ConversionResult, as_json: bool) -> int:
-    """Print the summary of a conversion; exit status 1 if its outputs are wrong."""
+    """Print the summary of a conversion; exit status 1 if it is not valid, or outputs are wrong."""
     for remark in result.remarks:
         narrate(remark)
     if as_json:
@@ -86,7 +86,7 @@ def show_conversion(result: ConversionResult, as_json: bool) -> int:
             write(note.text)
         write(f"written to {visible(str(result.path))}")
     is_wrong = isinstance(result, VerifiedResult) and result.values.is_wrong
-    return ExitStatus.FOUND if is_wrong else ExitStatus.DONE
+    return ExitStatus.FOUND if is_wrong or result.unsound else ExitStatus.DONE
 
 
 def show_opset(result: ConvertedOpset, as_json: bool) -> int:

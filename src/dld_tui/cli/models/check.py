@@ -17,6 +17,7 @@ from dld_tui.core.checks import RULES, Level, check
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import (
     DECODER_RULES,
+    LOAD,
     ORDER,
     SPEED_RULES,
     Finding,
@@ -124,10 +125,13 @@ def command(
             findings = by_severity([*findings, *said])
         repaired = 0
         if output is not None:
+            was_loaded = answer.loaded
             repaired = _repair(document, findings, rules, level, speed)
             _save(document, output)
             answer, every = _every(document, output, speed, run, limit_s)
-            findings = _chosen(every, rules, level)
+            lost = [one for one in every if one.rule == LOAD] if was_loaded else []
+            chosen = _chosen(every, rules, level)
+            findings = [*(one for one in lost if one not in chosen), *chosen]
             narrate(f"{output}: {repaired} fix{'' if repaired == 1 else 'es'} applied")
         if full or polygraphy:
             others = full_findings(

@@ -63,9 +63,11 @@ def command(
 ) -> int:
     """Replay an edit script, in the format of the user interface's journal.
 
-    Lines that do not apply to the model are reported and skipped; the exit status is then 1. Nodes
-    and tensors with other names than in the recorded model are matched as in dld diff.
+    Lines that do not apply to the model are reported and skipped; the exit status is then 1, as it
+    is if the result is not valid, or ONNX Runtime refuses it unlike the model. Nodes and tensors
+    with other names than in the recorded model are matched as in dld diff.
     """
+    from dld_tui.cli.models.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
@@ -77,10 +79,12 @@ def command(
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))
     try:
-        with _relocation(document, model, base or _named_base(text, folder)) as relocation:
-            result = replay(document, entries, relocation)
-        _declare_late(document, model)
-        remarks = save(document, output, data=data)
+        with original(document, model, output) as before:
+            with _relocation(document, model, base or _named_base(text, folder)) as relocation:
+                result = replay(document, entries, relocation)
+            _declare_late(document, model)
+            remarks = save(document, output, data=data)
+            problem = unsound(before, output) if result.applied else ""
     finally:
         document.close()
     for remark in remarks:
@@ -111,11 +115,12 @@ def command(
                 "applied": result.applied,
                 "relocated": relocated,
                 "refused": refused,
+                "unsound": problem or None,
             }
         )
     else:
         write(f"{count(result.applied)} applied, {count(len(result.refused))} skipped")
-    return ExitStatus.FOUND if result.refused else ExitStatus.DONE
+    return ExitStatus.FOUND if result.refused or problem else ExitStatus.DONE
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.text import visible
 
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any) -> None:
+def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any) -> int:
     """Extract part of a model to a separate model.
 
     Cut links become inputs and outputs. The result contains the initializers, opset imports and
-    local functions that it uses. Separate names with commas, or repeat the option.
+    local functions that it uses. Separate names with commas, or repeat the option. Exit status 1 if
+    the part is not valid, or ONNX Runtime refuses it unlike the model.
     """
     from dld_tui.cli.models.inference import infer
+    from dld_tui.cli.models.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import declare_inferred
     from dld_tui.core.document.serialise import save
@@ -58,7 +60,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     try:
         if asked["context"] is not None:
             _extract_context(document, asked["context"], output, as_json)
-            return
+            return ExitStatus.DONE
         extraction = _extract(document, asked)
         if extraction.untyped and infer(document, model):
             extraction.document.close()
@@ -66,13 +68,16 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
         try:
             if extraction.untyped and infer(extraction.document, model):
                 declare_inferred(extraction)
-            remarks = [*extraction.remarks, *save(extraction.document, output)]
+            with original(document, model, output) as before:
+                remarks = [*extraction.remarks, *save(extraction.document, output)]
+                problem = unsound(before, output)
             remarks += (
                 f"the type of {visible(name)!r} is not known" for name in extraction.untyped
             )
             for remark in remarks:
                 narrate(f"{output}: {remark}")
-            _print(extraction, output, remarks, as_json)
+            _print(extraction, output, remarks, problem, as_json)
+            return ExitStatus.FOUND if problem else ExitStatus.DONE
         finally:
             extraction.document.close()
     finally:
@@ -149,7 +154,9 @@ def _split(texts: Sequence[str], known: Any) -> list[str]:
     return names
 
 
-def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json: bool) -> None:
+def _print(
+    extraction: Extraction, output: Path, remarks: Sequence[str], problem: str, as_json: bool
+) -> None:
     from dld_tui.core.document.summary import summarise
 
     summary = summarise(extraction.document, constants=False)
@@ -162,6 +169,7 @@ def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json
                 "outputs": [tensor.to_json() for tensor in summary.outputs],
                 "initializers": summary.to_json()["initializers"],
                 "remarks": list(remarks),
+                "unsound": problem or None,
             }
         )
         return

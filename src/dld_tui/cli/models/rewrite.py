@@ -75,8 +75,10 @@ def command(
     """Apply rewrite rules until none matches, including subgraphs and functions.
 
     RULES are names of built-in rules, files of rules, or a rule such as 'Identity(x) => x'. Exit
-    status 1 if nothing was replaced, or with --verify if the outputs differ.
+    status 1 if nothing was replaced, if the result is not valid or ONNX Runtime refuses it unlike
+    the model, or with --verify if the outputs differ.
     """
+    from dld_tui.cli.models.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
     from dld_tui.core.document.scripting.arguments import entry_of
@@ -99,15 +101,18 @@ def command(
         learn_types(document, model, any(rule.needs_types for rule in wanted))
         done = preview_of(document, text)
         total = sum(done.counts.values())
+        problem = ""
         if not preview and output is not None:
-            if total:
-                document.apply("rewrite", rules=text)
-            save(document, output)
+            with original(document, model, output) as before:
+                if total:
+                    document.apply("rewrite", rules=text)
+                save(document, output)
+                problem = unsound(before, output) if total else ""
             if script is not None:
                 write_text(script, f"{json.dumps(entry_of('rewrite', {'rules': text}))}\n")
-    verdict = _verified(model, output) if verify and output is not None else None
+    verdict = _verified(model, output) if verify and output is not None and not problem else None
     if as_json:
-        write_json(_json(done, output if not preview else None, verdict))
+        write_json(_json(done, output if not preview else None, verdict, problem))
     else:
         _write(done, preview)
         if verdict is not None:
@@ -120,7 +125,7 @@ def command(
         narrate(f"{model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
     if len(done.refused) > _MOST_REASONS:
         narrate(f"{model}: and {fmt.plural(len(done.refused) - _MOST_REASONS, 'place')} more")
-    is_fine = total and (verdict is None or verdict.is_good)
+    is_fine = total and not problem and (verdict is None or verdict.is_good)
     return ExitStatus.DONE if is_fine else ExitStatus.FOUND
 
 
@@ -132,7 +137,7 @@ def _verified(model: Path, output: Path) -> Any:
     return run_activity("accuracy", Request(model=model, against=output))
 
 
-def _json(done: RewriteResult, output: Path | None, verdict: Any) -> dict[str, Any]:
+def _json(done: RewriteResult, output: Path | None, verdict: Any, problem: str) -> dict[str, Any]:
     return {
         "path": None if output is None else str(output),
         "rewritten": sum(done.counts.values()),
@@ -143,6 +148,7 @@ def _json(done: RewriteResult, output: Path | None, verdict: Any) -> dict[str, A
         ],
         "refused": [{"reason": reason, "count": n} for reason, n in done.refused.items()],
         "verified": None if verdict is None else bool(verdict.is_good),
+        "unsound": problem or None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import TOOL, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.table import CommandInfo
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.notes import NoteKind
@@ -123,11 +124,12 @@ def remove_tools(names: tuple[str, ...]) -> None:
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: bool) -> None:
+def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: bool) -> int:
     """Run a tool on a model.
 
     The tool's standard output is passed through. The output file is put in place only if the tool
-    succeeds. Ctrl+C stops the tool and its child processes.
+    succeeds. Ctrl+C stops the tool and its child processes. Exit status 1 if it wrote a model that
+    ONNX Runtime refuses unlike the original.
     """
     tool = custom_tools.find(name)
     if output is None and tool.output and not tool.ask:
@@ -146,7 +148,20 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
 
     with LocalTarget().start("run_tool", to_json(request)) as job:
         result = job.result(heard)
+    problem = _unsound(model, output) if output is not None else ""
     if as_json:
-        write_json(result)
+        write_json({**result, "unsound": problem or None})
     elif output is not None:
         narrate(f"{name}: {output} written")
+    return ExitStatus.FOUND if problem else ExitStatus.DONE
+
+
+def _unsound(model: Path, output: Path) -> str:
+    """Return why a tool made a model that is not valid of one that is; empty for other files."""
+    from dld_tui.cli.models.soundness import unsound
+    from dld_tui.core.files.recognise import FileKind, recognise
+
+    with contextlib.suppress(InputError):  # what a tool writes need not be a model
+        kinds = {recognise(path) for path in (model, output)}
+        return unsound(model, output) if kinds <= {FileKind.ONNX, FileKind.ONNX_TEXT} else ""
+    return ""

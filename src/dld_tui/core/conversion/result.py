@@ -153,6 +153,8 @@ class ConversionResult:
     """What was not converted, and the like. Untrusted text."""
     remarks: list[str]
     """Remarks on writing the file. Untrusted text."""
+    unsound: str = optional("")
+    """Why the model is not valid, if it was written all the same. Untrusted text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -539,7 +541,7 @@ _LISTED_LINES = 5
 def report_notes(result: ConversionResult) -> list[Note]:
     """Return what a conversion did, the most important first. Fit for a terminal."""
     notes = conversion_notes(result) if isinstance(result, ConvertedOpset) else []
-    lines: list[str] = []
+    lines = [f"NOT VALID: {visible(result.unsound)}"] if result.unsound else []
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)
