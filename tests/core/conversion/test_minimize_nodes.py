@@ -18,8 +18,8 @@ from dld_tui.core.conversion.reduction import (
     reached,
 )
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.locations import bodies_of, nested_nodes
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.events import Event, result_of
@@ -51,7 +51,7 @@ def declared(graph: onnx.GraphProto) -> None:
     """Say what Loops of a drawn model make: inference takes a rank that may change for unknown."""
     known = {info.name for info in (*graph.value_info, *graph.output)}
     for node in graph.node:
-        for body in graphs_of(node):
+        for body in bodies_of(node):
             declared(body)
         if node.op_type == "Loop" and node.output[0] not in known:
             graph.value_info.append(make_tensor_value_info(node.output[0], 1, [2, 2]))
@@ -70,7 +70,7 @@ def written(document: Document, nodes: set[Node]) -> onnx.ModelProto | None:
 def inner_types(model: onnx.ModelProto) -> list[str]:
     """Return the operators in bodies and functions."""
     holders = [node for function in model.functions for node in function.node]
-    bodies = [graph for node in (*model.graph.node, *holders) for graph in graphs_of(node)]
+    bodies = [graph for node in (*model.graph.node, *holders) for graph in bodies_of(node)]
     inner = nested_nodes([*holders, *(node for graph in bodies for node in graph.node)])
     return [node.op_type for node in inner]
 

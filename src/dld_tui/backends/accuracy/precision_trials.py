@@ -25,7 +25,7 @@ import onnx
 from dld_tui.backends.accuracy.runs import types_with
 from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, used_values
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
@@ -36,6 +36,7 @@ from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.document.casting import Relink, SwitchedCopy
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
@@ -196,29 +197,20 @@ def _from_weights(
             break
         remaining = others  # nodes need not be sorted
     for node in remaining:
-        wanted |= dict.fromkeys(used_values(node))
+        wanted |= dict.fromkeys(sorted(names_used([node])))
     own = {*switches}
     return {name: fixed[name] for name in wanted if name not in own and fixed.get(name)}
 
 
 def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node takes, its bodies included."""
-    return set(filter(None, used_values(node))) - {
-        name for inner in _inside(node) for name in inner.output
-    }
+    inner = (graph.node for graph in bodies_of(node))
+    made = {name for nodes in inner for other in nested_nodes(nodes) for name in other.output}
+    return names_used([node]) - made
 
 
 def _is_random(node: onnx.NodeProto) -> bool:
-    return any(inner.op_type in RANDOM_OPERATORS for inner in (node, *_inside(node)))
-
-
-def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes in the bodies of a node."""
-    for attribute in node.attribute:
-        for body in (attribute.g, *attribute.graphs):
-            for inner in body.node:
-                yield inner
-                yield from _inside(inner)
+    return any(inner.op_type in RANDOM_OPERATORS for inner in nested_nodes([node]))
 
 
 _BUDGET = 100 << 20

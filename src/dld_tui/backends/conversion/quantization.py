@@ -19,7 +19,7 @@ from onnx import numpy_helper
 
 from dld_tui.backends.conversion.library_file import step_file
 from dld_tui.core.codec import decode
-from dld_tui.core.document.locations import bodies, bodies_of
+from dld_tui.core.document.locations import bodies, bodies_of, names_used
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
@@ -436,12 +436,8 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
 
 def _used(model: onnx.ModelProto) -> set[str]:
     """Return the values that nodes and outputs of graphs use."""
-    used: set[str] = set()
-    for _, body in bodies(model):
-        used.update(name for node in body.node for name in node.input)
-        if isinstance(body, onnx.GraphProto):
-            used.update(value.name for value in body.output)
-    return used
+    used = {value.name for value in model.graph.output} | names_used(model.graph.node)
+    return used.union(*(names_used(function.node) for function in model.functions))
 
 
 class _StoredTensors(NamedTuple):

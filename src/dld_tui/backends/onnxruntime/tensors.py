@@ -19,13 +19,13 @@ from dld_tui.backends.onnxruntime.runtime import errors_of, load
 from dld_tui.backends.onnxruntime.session import Feed, Session, SessionSettings, has_text
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import instances, key_of
+from dld_tui.core.document.locations import names_used
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
 from dld_tui.core.types import CancelCheck
 
-_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 MANY_NODES = 3000
 """From so many nodes on a session is made without what takes ONNX Runtime a time that grows with
 their square: 25 s of 27 s for a diffusion model of 11,000 nodes, minutes for a chain of 100,000."""
@@ -260,7 +260,7 @@ def _nodes_for(
         if at is None or at in needed_nodes:
             continue
         needed_nodes.add(at)
-        more = set(used_values(graph.node[at])) - needed
+        more = names_used([graph.node[at]]) - needed
         needed |= more
         waiting += more
     return [graph.node[at] for at in sorted(needed_nodes)], needed
@@ -301,16 +301,6 @@ def _with_outputs(
     copy.graph.value_info.extend(info for info in graph.value_info if info.name not in left_out)
     copy.graph.output.extend(types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
     return copy
-
-
-def used_values(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield the values that a node takes, also those that its bodies take from around it."""
-    yield from node.input
-    for attribute in node.attribute:
-        for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
-            yield from (info.name for info in body.output)
-            for inner in body.node:
-                yield from used_values(inner)
 
 
 def _as_value(runtime: Any, value: Any) -> Any:

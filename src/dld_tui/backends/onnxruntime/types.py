@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from dld_tui.core.child import CrashError, LimitError, RefusedError, compute
-from dld_tui.core.document.parts.fragment import graphs_of
+from dld_tui.core.document.locations import bodies_of
 from dld_tui.core.document.types.inference import forget_generated
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -81,10 +81,10 @@ def _make_inputs_of_stored(main: onnx.GraphProto) -> None:
     input_names = {text_of(info.name) for info in main.input}
     input_names.update(text_of(tensor.name) for tensor in main.initializer)
     input_names.update(text_of(name) for node in main.node for name in node.output)
-    graphs = [graph for node in main.node for graph in graphs_of(node)]
+    graphs = [graph for node in main.node for graph in bodies_of(node)]
     while graphs:
         graph = graphs.pop()
-        graphs += [inner for node in graph.node for inner in graphs_of(node)]
+        graphs += [inner for node in graph.node for inner in bodies_of(node)]
         for tensor in [*graph.initializer]:
             name = text_of(tensor.name)
             if tensor.data_location == onnx.TensorProto.EXTERNAL and name not in input_names:

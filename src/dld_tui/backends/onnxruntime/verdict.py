@@ -51,8 +51,16 @@ from dld_tui.core.child import (
     compute,
     says_no_memory,
 )
-from dld_tui.core.document.locations import Labels, Place, bodies, bodies_of, scope_at
+from dld_tui.core.document.locations import (
+    Labels,
+    Place,
+    bodies,
+    bodies_of,
+    names_used,
+    scope_at,
+)
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.types.inference import sorted_positions
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import result_of
 from dld_tui.core.files import protos as onnx
@@ -347,7 +355,7 @@ class _Asking:
 
     def _bisected(self, like: _End, rule: str) -> Generator[float, None, int | None]:
         """Return the position of the first node with which the nodes before it are not taken."""
-        order = sorted_nodes(self._model.graph)
+        order = _sorted_nodes(self._model.graph)
         if len(order) < 2:
             return order[0] if order else None
         good, bad = 0, len(order)
@@ -449,41 +457,17 @@ _WORDS = re.compile(r"/\S+|\d+|<n\d+>")
 """Parts of messages that differ between models with the same fault."""
 
 
-def sorted_nodes(graph: onnx.GraphProto) -> list[int]:
+def _sorted_nodes(graph: onnx.GraphProto) -> list[int]:
     """Return the positions of nodes so that each comes after those it needs; cycles come last."""
-    makers = {text_of(name): at for at, node in enumerate(graph.node) for name in node.output}
-    needed: list[set[int]] = []
-    users: list[list[int]] = [[] for _ in graph.node]
-    for at, node in enumerate(graph.node):
-        sources = {makers[name] for name in _taken(node) if name in makers} - {at}
-        needed.append(sources)
-        for source in sources:
-            users[source].append(at)
-    order = [at for at, sources in enumerate(needed) if not sources]
-    for at in order:
-        for user in users[at]:
-            needed[user].discard(at)
-            if not needed[user]:
-                order.append(user)
-    missing = set(range(len(graph.node))).difference(order)
-    return [*order, *sorted(missing)]
-
-
-def _taken(node: onnx.NodeProto) -> set[str]:
-    """Return the tensors that a node and its subgraphs use."""
-    names = {text_of(name) for name in node.input if name}
-    for graph in bodies_of(node):
-        for inner in graph.node:
-            names |= _taken(inner)
-        names |= {text_of(info.name) for info in graph.output}
-    return names
+    order = sorted_positions(graph)
+    return [*order, *sorted(set(range(len(graph.node))).difference(order))]
 
 
 def _with_followers(graph: onnx.GraphProto, position: int) -> set[int]:
     """Return the positions of a node and of all that need it."""
     users: dict[str, list[int]] = {}
     for at, node in enumerate(graph.node):
-        for name in _taken(node):
+        for name in names_used([node]):
             users.setdefault(name, []).append(at)
     gone, waiting = {position}, [position]
     while waiting:
@@ -507,7 +491,7 @@ def _first_nodes(model: onnx.ModelProto, positions: Iterable[int]) -> onnx.Model
 
 
 def _add_outputs(graph: onnx.GraphProto) -> None:
-    used = {name for node in graph.node for name in _taken(node)}
+    used = names_used(graph.node)
     for node in graph.node:
         for name in node.output:
             if name and text_of(name) not in used:

@@ -19,6 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.conversion.dimensions import inner_type
+from dld_tui.core.document.locations import names_used
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items
 from dld_tui.core.shapes.call import Call, Demands
@@ -1105,14 +1106,7 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def _used(graph: onnx.GraphProto) -> set[str]:
-    return {
-        name
-        for body in _graphs(graph)
-        for name in (
-            *(name for node in body.node for name in node.input),
-            *(info.name for info in body.output),
-        )
-    }
+    return names_used(graph.node) | {info.name for info in graph.output}
 
 
 def _sample(olds: Mapping[str, int], batches: frozenset[str]) -> dict[str, int]:

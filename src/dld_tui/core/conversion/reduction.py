@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import FunctionKey, call_of, key_of
+from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import (
     Extraction,
@@ -23,7 +24,7 @@ from dld_tui.core.document.parts.extraction import (
     is_constant,
     typed_record,
 )
-from dld_tui.core.document.parts.fragment import defined_in, graphs_of, nested_nodes, rename_links
+from dld_tui.core.document.parts.fragment import defined_in, rename_links
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.traversal import topological_order
@@ -280,14 +281,14 @@ class _Cut:
             _tidy(body.proto)
 
     def _enter(self, node: Node, proto: onnx.NodeProto, home: _Body) -> None:
-        for scope, graph in zip(node.subgraphs(), graphs_of(proto), strict=True):
+        for scope, graph in zip(node.subgraphs(), bodies_of(proto), strict=True):
             self._strip(_Body(graph, scope, proto, home))
 
     def _strip(self, body: _Body) -> None:
         self._bodies.append(body)
         nodes = body.scope.nodes
         protos = body.proto.node
-        used_before = _used(protos)
+        used_before = names_used(protos)
         lost = [name for node in nodes if node not in self._kept for name in node.outputs if name]
         for place in reversed(range(len(nodes))):
             if nodes[place] not in self._kept:
@@ -295,7 +296,7 @@ class _Cut:
         kept_nodes = [node for node in nodes if node in self._kept]
         for node, proto in zip(kept_nodes, list(protos), strict=True):
             self._enter(node, proto, body)
-        used, outputs = _used(protos), set(body.outputs)
+        used, outputs = names_used(protos), set(body.outputs)
         renamed: dict[str, str] = {}
         for name in lost:
             if name in outputs:
@@ -346,7 +347,7 @@ class _Cut:
         elif not owner.domain and owner.op_type == "If":
             places = len(graph.output)
             graph.output.append(info)
-            for other in graphs_of(owner):
+            for other in bodies_of(owner):
                 if len(other.output) == places:
                     name = self._fresh(text_of(info.name))
                     other.output.append(onnx.ValueInfoProto(name=name, type=info.type))
@@ -413,18 +414,8 @@ def _names_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
     for node in nested_nodes(nodes):
         yield from texts_of(node.input)
         yield from texts_of(node.output)
-        for graph in graphs_of(node):
+        for graph in bodies_of(node):
             yield from defined_in(graph)
-
-
-def _used(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """Return what nodes and their bodies use, outputs of the bodies included."""
-    used: set[str] = set()
-    for node in nested_nodes(nodes):
-        used.update(texts_of(node.input))
-        for graph in graphs_of(node):
-            used.update(text_of(info.name) for info in graph.output)
-    return used
 
 
 def _tidy(body: onnx.GraphProto | onnx.FunctionProto) -> None:
@@ -435,7 +426,7 @@ def _tidy(body: onnx.GraphProto | onnx.FunctionProto) -> None:
     for place in reversed(range(len(body.value_info))):
         if text_of(body.value_info[place].name) not in defined:
             del body.value_info[place]
-    used = _used(body.node) | {text_of(info.name) for info in body.output}
+    used = names_used(body.node) | {text_of(info.name) for info in body.output}
     for place in reversed(range(len(body.initializer))):
         if text_of(body.initializer[place].name) not in used:
             del body.initializer[place]

@@ -11,7 +11,7 @@ name of each node; a label in a message then says which node it is, and is shown
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -42,6 +42,29 @@ def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs that are attributes of a node."""
     for _, graph in placed_bodies(node):
         yield graph
+
+
+def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of graphs in them."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if node.attribute:
+            for graph in bodies_of(node):
+                waiting.extend(graph.node)
+
+
+def names_used(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """Return the names that nodes and graphs in them read, and those that these graphs return."""
+    names: set[str] = set()
+    for node in nested_nodes(nodes):
+        names.update(map(text_of, node.input))
+        if node.attribute:
+            for graph in bodies_of(node):
+                names.update(text_of(info.name) for info in graph.output)
+    names.discard("")
+    return names
 
 
 def placed_bodies(node: onnx.NodeProto) -> Iterator[tuple[tuple[str, int], onnx.GraphProto]]:

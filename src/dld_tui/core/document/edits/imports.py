@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.local_functions import enclosing_function, key_of
+from dld_tui.core.document.locations import nested_nodes
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.parts.fragment import nested_nodes
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
 from dld_tui.core.document.transactions import SetList, SetText, Transaction, copies

@@ -12,11 +12,12 @@ constants, and of shared initializers it has the shape only: the target has them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.index import NAME_FIELD, record_name
+from dld_tui.core.document.locations import bodies_of, nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import parts_of, small_model, typed_record
 from dld_tui.core.document.payloads import decode_message, encode_message
@@ -45,26 +46,6 @@ _VALUE_LISTS = ("input", "initializer", "sparse_initializer")
 _TYPE_LISTS = ("value_info", "output", "quantization_annotation")
 
 
-def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield node messages and those of their subgraphs."""
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for graph in graphs_of(node):
-            waiting.extend(graph.node)
-
-
-def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """Return the subgraphs of a node message."""
-    graphs = []
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            graphs.append(attribute.g)
-        graphs.extend(attribute.graphs)
-    return graphs
-
-
 def defined_in(graph: onnx.GraphProto) -> set[str]:
     """Return the values that a graph message defines itself."""
     names = {name for node in graph.node for name in texts_of(node.output)}
@@ -75,7 +56,7 @@ def defined_in(graph: onnx.GraphProto) -> set[str]:
 
 def inner_names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Return the values that the subgraphs of nodes define, at any depth."""
-    inner = (graph for node in nested_nodes(nodes) for graph in graphs_of(node))
+    inner = (graph for node in nested_nodes(nodes) for graph in bodies_of(node))
     return {name for graph in inner for name in defined_in(graph)}
 
 
@@ -88,7 +69,7 @@ def rename_links(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
     for configuration in getattr(node, "device_configurations", ()):
         for spec in configuration.sharding_spec:
             _rename_field(spec, "tensor_name", names)
-    for graph in graphs_of(node):
+    for graph in bodies_of(node):
         own = defined_in(graph)
         outer = {old: new for old, new in names.items() if old not in own}
         if outer:
@@ -98,7 +79,7 @@ def rename_links(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 def rename_inside(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
     """Rename values where the subgraphs of node messages define them."""
     for node in list(nested_nodes(nodes)):
-        for graph in graphs_of(node):
+        for graph in bodies_of(node):
             own = defined_in(graph)
             inner = {old: new for old, new in names.items() if old in own}
             if inner:

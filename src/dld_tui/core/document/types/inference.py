@@ -17,6 +17,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -26,8 +27,8 @@ from dld_tui.core.document.locations import (
     LocatedMessage,
     Place,
     bodies,
-    bodies_of,
     label_number,
+    names_used,
     placed_bodies,
     scope_at,
 )
@@ -545,31 +546,33 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
     """Bring nodes into an order in which they can run, where they are in none, as runtimes do."""
     if _is_sorted(graph):
         return
-    produced = {text_of(name) for node in graph.node for name in node.output if name}
-    seen: set[str] = set()
-    waiting: list[tuple[onnx.NodeProto, set[str]]] = []
-    sorted_nodes: list[onnx.NodeProto] = []
-    for node in graph.node:
-        missing = (_used(node) & produced) - seen
-        if missing or waiting:
-            waiting.append((node, missing))
-        else:
-            sorted_nodes.append(node)
-            seen.update(map(text_of, node.output))
-    if not any(missing for _, missing in waiting):
-        return
-    while waiting:
-        left = []
-        for node, missing in waiting:
-            if missing - seen:
-                left.append((node, missing - seen))
-            else:
-                sorted_nodes.append(node)
-                seen.update(map(text_of, node.output))
-        if len(left) == len(waiting):
-            return  # a cycle: another rule tells
-        waiting = left
-    _put_nodes(graph, sorted_nodes)
+    order = sorted_positions(graph)
+    if len(order) == len(graph.node):  # else a cycle: another rule tells
+        _put_nodes(graph, [graph.node[at] for at in order])
+
+
+def sorted_positions(graph: onnx.GraphProto) -> list[int]:
+    """Return the positions of nodes so that each comes after those it needs, else as in the file.
+
+    Nodes of cycles, and what needs them, are missing.
+    """
+    makers = {text_of(name): at for at, node in enumerate(graph.node) for name in node.output}
+    needed: list[set[int]] = []
+    users: list[list[int]] = [[] for _ in graph.node]
+    for at, node in enumerate(graph.node):
+        sources = {makers[name] for name in names_used([node]) if name in makers} - {at}
+        needed.append(sources)
+        for source in sources:
+            users[source].append(at)
+    ready = [at for at, sources in enumerate(needed) if not sources]
+    order = []
+    while ready:
+        order.append(at := heappop(ready))
+        for user in users[at]:
+            needed[user].discard(at)
+            if not needed[user]:
+                heappush(ready, user)
+    return order
 
 
 def in_file_order(inferred: onnx.ModelProto) -> None:
@@ -596,20 +599,11 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
     early: set[str] = set()
     for node in graph.node:
         if node.attribute:
-            early |= _used(node) - seen
+            early |= names_used([node]) - seen
         else:
             early.update(name for name in map(text_of, node.input) if name not in seen)
         seen.update(map(text_of, node.output))
     return not (early & seen) - {""}
-
-
-def _used(node: onnx.NodeProto) -> set[str]:
-    names = {text_of(name) for name in node.input if name}
-    for graph in bodies_of(node):
-        for inner in graph.node:
-            names |= _used(inner)
-        names.update(text_of(info.name) for info in graph.output)
-    return names
 
 
 def _inferred(
