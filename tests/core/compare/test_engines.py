@@ -159,6 +159,35 @@ def test_numbered_names_of_other_models_are_no_match() -> None:
     assert (found.key, found.match) == ("Conv_4", "order")
 
 
+@pytest.mark.parametrize("models", [("one.onnx", "two.onnx"), ("", "")])
+def test_nodes_whose_numbers_moved_are_joined_by_the_layers(models: tuple[str, str]) -> None:
+    """QuantizeLinear moves the numbers of what comes behind it: here Conv_2 is another Conv."""
+    names = (
+        ("Conv_0 + Relu_1", "Conv_2 + Add_3 + Relu_4"),
+        (
+            "w.weight + QuantizeLinear_1 + Conv_2 + Relu_3",
+            "v.weight + QuantizeLinear_5 + Conv_7 + Add_9",
+        ),
+    )
+    pair = Comparison([
+        plan_subject(made, map_plan(made))
+        for title, (first, second), model in zip(("a", "b"), names, models, strict=True)
+        for made in (
+            plan([layer(0, first, dims=(1, 16, 8, 8), time_ms=3.0),
+                  layer(1, second, dims=(1, 8, 4, 4), time_ms=2.0)],
+                 title=title, model_path=model),
+        )
+    ])  # fmt: skip
+    assert [row.match for row in pair.rows()] == ["order", "order"]
+    joined = {row.key: tuple(bool(cell.layers) for cell in row.cells) for row in pair.rows("node")}
+    both = {key for key, there in joined.items() if all(there)}
+    assert both == {"Conv_0", "Relu_1", "Conv_2", "Add_3"}
+    assert joined.keys() - both == {"Relu_4", "QuantizeLinear_1", "QuantizeLinear_5"}
+    for index, total in enumerate((5.0, 5.0)):
+        times = [row.cells[index].time_ms or 0.0 for row in pair.rows("node")]
+        assert sum(times) == pytest.approx(total)
+
+
 def test_an_unknown_device_is_no_other_device() -> None:
     known = plan([layer(0, "a")], device={"Device": "A100"})
     pair = [plan_subject(made, map_plan(made)) for made in (known, plan([layer(0, "a")]))]

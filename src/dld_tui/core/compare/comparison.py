@@ -35,7 +35,14 @@ from dld_tui.core.compare.engines import (
     inserted_layers,
     precision_figures,
 )
-from dld_tui.core.compare.matching import MIN_PASSES, Match, is_conversion, match_layers
+from dld_tui.core.compare.matching import (
+    MIN_PASSES,
+    Match,
+    is_conversion,
+    match_layers,
+    node_keys,
+    numbers_agree,
+)
 from dld_tui.core.compare.records import (
     KIND,
     PER_ITEM,
@@ -532,7 +539,13 @@ class Comparison:
     @cached_property
     def matches(self) -> list[Match]:
         """Which layers are which."""
-        return match_layers(self.subjects, same_model(self.subjects) is not False)
+        return match_layers(self.subjects, self._has_same_nodes)
+
+    @cached_property
+    def _has_same_nodes(self) -> bool:
+        """Whether the names of nodes mean the same nodes, numbered ones as well."""
+        same = same_model(self.subjects)
+        return numbers_agree(self.subjects, self.base) if same is None else same
 
     @cached_property
     def differences(self) -> list[Difference]:
@@ -574,7 +587,12 @@ class Comparison:
             return rows_of_matches(self.measured, self.matches, self.base)
         if by == MISMATCH:
             return [mismatch.row for mismatch in self.mismatches]
-        return rows_by(self.measured, by, self.base)
+        nodes = (
+            node_keys(self.subjects, self.matches, self.base, self._has_same_nodes)
+            if by == "node"
+            else ()
+        )
+        return rows_by(self.measured, by, self.base, nodes)
 
     # Engines
 

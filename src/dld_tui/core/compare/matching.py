@@ -278,6 +278,75 @@ def _first(match: Match) -> tuple[int, int]:
     return next((row[0], report) for report, row in enumerate(match.members) if row)
 
 
+# --- nodes, by the layers that were matched ------------------------------------------------------
+
+NodeKey: TypeAlias = "tuple[str, int | None]"
+"""The label of a node, and its report where the label may mean another node elsewhere."""
+_AS_FLOAT = re.compile(r"QLinear|Fused|Nhwc|DynamicQuantize|Integer$")
+"""What the name of an operator has only in a quantized or optimised model."""
+
+
+def node_keys(
+    subjects: Sequence[Comparable], matches: Iterable[Match], base: int, same_model: bool
+) -> list[dict[str, NodeKey]]:
+    """Return what identifies the nodes of each report, by their labels there.
+
+    Nodes are those of the base that the matched layers say: the first Conv of a layer is the first
+    Conv of the layer that does the same work, whatever its number. A node without a partner goes by
+    its name where the models are the same or the name is more than a number.
+    """
+    known = [
+        {link.label: link for layer in subject.layers for link in layer.nodes}
+        for subject in subjects
+    ]
+    keys: list[dict[str, NodeKey]] = [
+        {
+            label: (label, None if same_model or at == base or _is_stable(link) else at)
+            for label, link in links.items()
+        }
+        for at, links in enumerate(known)
+    ]
+    if same_model:
+        return keys
+    for match in matches:
+        ours = _by_operator(subjects[base], match.members[base])
+        for at, members in enumerate(match.members):
+            if at == base or not members:
+                continue
+            for operator, labels in _by_operator(subjects[at], members).items():
+                for label, partner in zip(labels, ours.get(operator, ()), strict=False):
+                    keys[at][label] = partner, None
+    return keys
+
+
+_MOST_ALIKE = 0.8
+
+
+def numbers_agree(subjects: Sequence[Comparable], base: int) -> bool:
+    """Return whether numbered names of nodes seem to mean the same nodes in all reports.
+
+    For files that do not say which model they are of: operators that are put in, such as those of
+    quantization, move the numbers of all others.
+    """
+    numbered = [
+        {link.label for layer in subject.layers for link in layer.nodes if not _is_stable(link)}
+        for subject in subjects
+    ]
+    return all(
+        len(own & numbered[base]) >= _MOST_ALIKE * min(len(own), len(numbered[base]))
+        for own in numbered
+    )
+
+
+def _by_operator(subject: Comparable, members: Iterable[int]) -> dict[str, list[str]]:
+    """Return the labels of the nodes of layers by operator, in order, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for index in members:
+        for link in subject.layers[index].nodes:
+            found.setdefault(_AS_FLOAT.sub("", link.op_type), {})[link.label] = None
+    return {operator: list(labels) for operator, labels in found.items()}
+
+
 # --- how far a difference of medians can come from chance: a percentile bootstrap ----------------
 # The interval is the percentile interval of Efron and Tibshirani, "An Introduction to the
 # Bootstrap" (1993), section 13.3, of the difference of two independent medians.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.matching import (
     LEVEL_PERCENT,
     Match,
+    NodeKey,
     discoveries,
     intervals,
     median_of,
@@ -180,27 +181,34 @@ def _most_telling(sides: Sequence[MeasuredLayers], match: Match, base: int) -> L
     return side.layers[longest]
 
 
-def rows_by(sides: Sequence[MeasuredLayers], by: str, base: int) -> list[Row]:
+def rows_by(
+    sides: Sequence[MeasuredLayers],
+    by: str,
+    base: int,
+    nodes: Sequence[Mapping[str, NodeKey]] = (),
+) -> list[Row]:
     """Return one row a group of layers, largest difference first.
 
     Args:
         sides: The reports.
         by: ``node``, ``type``, ``op``, ``scope``, ``provider`` or ``precision``.
         base: The report that the others are compared with.
+        nodes: What identifies the nodes of each report, for rows by ``node``.
     """
-    by_key: dict[str, list[Part]] = {}
-    estimates: set[str] = set()
+    by_key: dict[NodeKey, list[Part]] = {}
+    estimates: set[NodeKey] = set()
     for report, side in enumerate(sides):
         for layer in side.layers:
             if side.timed and not side.ran(layer.index):
                 continue
-            for key, share, estimated in parts(layer, by):
+            for name, share, estimated in parts(layer, by):
+                key = nodes[report].get(name, (name, None)) if nodes else (name, None)
                 part = by_key.setdefault(key, [Part() for _ in sides])[report]
                 part.layers.append(layer.index)
                 part.shares.append(share)
                 if estimated:
                     estimates.add(key)
-    drafts = [_Draft(key, part, estimate=key in estimates) for key, part in by_key.items()]
+    drafts = [_Draft(key[0], part, estimate=key in estimates) for key, part in by_key.items()]
     return _rows(sides, drafts, base)
 
 
