@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from dld_tui.core.trials import Limits, Subset
 
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")
-"""Operators that dynamic quantization takes, but for convolutions."""
+"""Operators that dynamic quantization takes by default where there are convolutions, which ONNX
+Runtime computes more slowly in integers on every processor (docs/tuning.md)."""
 _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""
@@ -156,11 +157,6 @@ class _Variant:
     exact: str = ""
     """How it is kept from sums that are cut off, one of :data:`_EXACT_SUMS`."""
 
-    @property
-    def text(self) -> str:
-        """A variant to try."""
-        return "convolutions in floating point" if self.ops == _MATRICES else self.method
-
 
 @dataclass
 class _Quantized:
@@ -169,8 +165,6 @@ class _Quantized:
     variant: _Variant
     made: QuantizedCopy
     checked: VerificationOutcome
-    milliseconds: float | None = None
-    """The median latency, where it was measured."""
 
     @property
     def noise(self) -> float:
@@ -188,8 +182,6 @@ class _Quantized:
         return written.noise
 
 
-_Wins: TypeAlias = "Callable[[_Quantized, _Quantized], str]"
-"""Says why the first of two is better, empty where it is not."""
 _Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
 _Blaming: TypeAlias = "Callable[[_Quantized], Generator[Event, None, _Quantized]]"
 
@@ -226,10 +218,7 @@ def _quantized(
                 variant.method, variant.ops, variant.kept, _EXACT_SUMS.get(variant.exact)
             )
             checked = yield from verifier.check(model.document, blames=False)
-            latency = None
-            if request.dynamic:  # the faster of two is taken
-                latency = (yield from verifier.figures(model.document, checked)).latency_ms
-            return _Quantized(variant, model, checked, latency.after if latency else None)
+            return _Quantized(variant, model, checked)
 
         def blamed(candidate: _Quantized) -> Generator[Event, None, _Quantized]:
             if not candidate.checked.is_wrong:
@@ -290,29 +279,26 @@ def _best(
         methods = ["minmax", "percentile", "entropy"]
     if "fp8" in (request.weights, request.activations):
         methods = ["distribution"]
-    best = yield from attempt(_Variant(methods[0], ops))
-    by_reason: dict[_Wins, str] = {}
-
-    def against(variant: _Variant, why: str, wins: _Wins) -> Generator[Event, None, None]:
-        """Try another way; where it `wins`, which says by what, it is the best."""
-        nonlocal best
-        yield Log(f"{why}; trying {variant.text}")
-        try:
-            other = yield from attempt(variant)
-        except ActivityError as error:  # nobody has asked for this one
-            yield Log(f"{variant.text}: {error.message}")
-            return
-        if note := wins(other, best):
-            by_reason[wins], best = note, other
-
     if request.dynamic and not ops and _has(document, "Conv"):
-        yield from against(
-            _Variant(methods[0], _MATRICES), "integer convolutions are usually slow", _is_faster
+        # By rule, not by a measurement: the same model comes out each time.
+        ops = _MATRICES
+        notes.append(
+            "convolutions stay in floating point: ONNX Runtime's integer convolutions are slower"
+            " and less accurate (--ops Conv,MatMul,Gemm quantizes them, too)"
         )
+    best = yield from attempt(_Variant(methods[0], ops))
     is_static = not (request.dynamic or request.weights_only)
+    note = ""
     for method in methods[1:] if is_static and best.checked.is_wrong else ():
-        yield from against(_Variant(method, ops), "values are wrong", _is_nearer)
-    notes += by_reason.values()
+        yield Log(f"values are wrong; trying {method}")
+        try:
+            other = yield from attempt(_Variant(method, ops))
+        except ActivityError as error:  # nobody has asked for this one
+            yield Log(f"{method}: {error.message}")
+            continue
+        if (other.checked.is_wrong, other.noise) < (best.checked.is_wrong, best.noise):
+            note, best = f"ranges found by {method}, which gives better values here", other
+    notes += filter(None, [note])
     return (yield from _with_exact_sums(request, best, attempt, notes))
 
 
@@ -338,28 +324,8 @@ def _with_exact_sums(
     return best
 
 
-def _is_nearer(candidate: _Quantized, other: _Quantized) -> str:
-    if (candidate.checked.is_wrong, candidate.noise) < (other.checked.is_wrong, other.noise):
-        return f"ranges found by {candidate.variant.method}, which gives better values here"
-    return ""
-
-
 def _db(noise: float) -> str:
     return f"{-20 * log10(noise):.1f} dB" if 0 < noise < inf else "0 dB" if noise else "exact"
-
-
-def _is_faster(matrices: _Quantized, every: _Quantized) -> str:
-    """Return why convolutions stay in floating point, if so."""
-    times = every.milliseconds, matrices.milliseconds
-    if times[0] is None or times[1] is None:
-        why = "latency was not measured, and integer convolutions usually take longer"
-    elif times[1] <= times[0]:
-        why = f"better here: {times[0]:.3g} ms with them, {times[1]:.3g} ms without"
-    elif every.checked.is_wrong:
-        why = "wrong values with them"
-    else:
-        return ""
-    return f"convolutions stay in floating point: {why} (--ops)"
 
 
 class _Repair:
@@ -432,7 +398,7 @@ class _Repair:
 
             trials = Trials(
                 run,
-                lambda kept: f"{variant.text} {subset_key(kept)}",
+                lambda kept: f"{variant.method} {subset_key(kept)}",
                 self._journal,
                 self._limits(Limits(_TRIAL_SECONDS, least=_TRIALS)),
                 lambda kept: f"{len(kept):,} of {len(nodes):,} nodes must stay",
@@ -486,7 +452,7 @@ class _Repair:
 
         trials = Trials(
             run,
-            lambda question: f"{first.variant.text} {subset_key(question[0])} {question[1]}",
+            lambda question: f"{first.variant.method} {subset_key(question[0])} {question[1]}",
             self._journal,
             self._limits(Limits()),
             lambda question: f"{len(question[0]):,} nodes left as they were",
