@@ -59,6 +59,15 @@ def rich_model(folder: Path) -> Path:
     return path
 
 
+def calibration_sets(folder: Path) -> Path:
+    """Write one set of inputs of the rich model."""
+    one = folder / "sets"
+    one.mkdir()
+    np.save(one / "x.npy", np.ones((2, 4), np.float32))
+    np.save(one / "choice.npy", np.array(True))
+    return one
+
+
 def unknown(place: tuple[str, ...]) -> bytes:
     number, text = _UNKNOWN << 3 | 2, "/".join(place).encode()
     key = bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
@@ -133,11 +142,7 @@ def test_all_that_is_said_of_a_model_is_kept(tmp_path: Path, which: str) -> None
         pytest.skip("Polygraphy is not installed")
     path, out = rich_model(tmp_path), tmp_path / "out.onnx"
     if which == "static quantization":
-        one = tmp_path / "sets"
-        one.mkdir()
-        np.save(one / "x.npy", np.ones((2, 4), np.float32))
-        np.save(one / "choice.npy", np.array(True))
-        settings = {"calibration": one}
+        settings = {"calibration": calibration_sets(tmp_path)}
     rich = onnx.load(path)
     convert(name, path, out, **settings)
     lost = said(rich, rich) - said(onnx.load(out), rich)
@@ -152,3 +157,42 @@ def test_what_moves_out_and_is_taken_out_comes_back_with_all(tmp_path: Path) -> 
     convert("strip", path, bare, threshold=1)
     convert("restore", bare, whole, weights=path)
     assert onnx.load(inside) == onnx.load(whole) == onnx.load(path)
+
+
+AGAIN: tuple[tuple[str, dict[str, Any]], ...] = (
+    *((name, settings) for name, settings in SETTINGS.values()),
+    ("bf16", {}), ("dequantize", {}), ("inline", {}), ("shape", {"dim": ("N=3",)}),
+    ("quantize", {"weights_only": True, "block": 16}),
+)  # fmt: skip
+
+
+_SLOW = ("sanitize", "quantize")
+"""Conversions that start a process for each library."""
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(
+            at, marks=[pytest.mark.exhaustive] if name in _SLOW and "dynamic" not in given else []
+        )
+        for at, (name, given) in enumerate(AGAIN)
+    ],
+)
+def test_the_same_conversion_makes_the_same_bytes(at: int, tmp_path: Path) -> None:
+    name, settings = AGAIN[at]
+    if name == "sanitize" and simplifiers.missing("Polygraphy"):
+        pytest.skip("Polygraphy is not installed")
+    path = rich_model(tmp_path)
+    if name == "quantize" and not settings:
+        settings = {"calibration": calibration_sets(tmp_path)}
+    if "dynamic" in settings:
+        settings = {**settings, "values": "never"}
+    made = []
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        convert(name, path, folder / "out.onnx", **settings)
+        made.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert made[0] == made[1]
+    assert made[0]

@@ -37,7 +37,14 @@ from dld_tui.core.tune.changes import (
     usable_changes,
 )
 from dld_tui.core.tune.gain import Gain, GainRow
-from dld_tui.core.tune.result import TuneResult, load_result, no_time, result_lines, tune_document
+from dld_tui.core.tune.result import (
+    NOTHING,
+    TuneResult,
+    load_result,
+    no_time,
+    result_lines,
+    tune_document,
+)
 from tests.support.models import write
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -127,7 +134,8 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=600.0, only=("simplified,threads-1",))
     assert result.best == "simplified+threads-1"
     assert result.is_faster
-    assert result.factor == pytest.approx(1 / 0.4)
+    assert result.speedup is not None
+    assert result.speedup.factor == pytest.approx(1 / 0.4)
     assert result.model == str(tmp_path / "deep.tune.onnx")
     assert len(onnx.load(result.model).graph.node) == 2  # the constants are folded
     by_key = {one.key: one for one in result.candidates}
@@ -148,14 +156,19 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert document["best"] == {
         "key": "simplified+threads-1", "title": "simplified graph, 1 thread",
         "settings": {"provider": "CPU", "threads": 1}, "latency_ms": pytest.approx(0.4),
-        "speedup": pytest.approx(2.5), "accuracy": "the same",
+        "speedup": pytest.approx(2.5), "speedup_interval": pytest.approx([2.5, 2.5]),
+        "accuracy": "the same",
     }  # fmt: skip
     assert document["trials"] == document["candidates"]
     assert document["explained_percent"] is not None
     assert {"nodes", "before_ms", "after_ms", "running_ms", "waiting_ms"} == set(
         encode(result.nodes[0]) or {}
     )
-    assert "speedup of at least 2.50× with simplified graph, 1 thread" in result_lines(result)[0]
+    one_number = "speedup 2.50× (2.50 to 2.50) with simplified graph, 1 thread"
+    assert one_number in result_lines(result)[0]
+    assert result.winner is not None
+    assert result.winner.ms == pytest.approx(0.4)
+    assert result.winner.interval == pytest.approx((2.5, 2.5))
 
 
 UNFUSED = """
@@ -483,7 +496,7 @@ def test_a_candidate_whose_loading_does_not_fit_is_not_started(
         setup = tuning._base.with_change(one_thread)
         list(tuning._admitted("settings", [setup], 1.0))
         assert tuning._problems == {setup.key: no_time("before it was measured")}
-        assert (tuning._is_whole, tuning._made) == (False, {})
+        assert tuning._made == {}
 
 
 def test_only_so_many_candidates_are_loaded_as_can_race(
@@ -708,5 +721,41 @@ def test_items_of_a_batch_are_timed_and_compared_one_by_one(
     assert (4, (4, 8)) in seen
     assert (1, (1, 8)) in seen
     assert result.best == "batch-4"
-    assert result.factor == pytest.approx(4.0)
+    assert result.speedup is not None
+    assert result.speedup.factor == pytest.approx(4.0)
     assert "--shape x:4x8" in result.code.command
+
+
+@pytest.mark.parametrize(("each_s", "tried"), [(10.0, 6), (50.0, 1)])
+def test_the_budget_is_used_as_long_as_candidates_are_left(
+    tmp_path: Path,
+    fast: dict[str, float],
+    monkeypatch: pytest.MonkeyPatch,
+    each_s: float,
+    tried: int,
+) -> None:
+    """Conversions that take long had a share of the budget, of which the rest was left."""
+    path, clock, converted = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[str]()
+    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    opset = replace(next(one for one in CHANGES if one.id == "opset"), values={"to": 22})
+    models = [opset, *(one for one in CHANGES if one.id in ("simplified", "fp16"))]
+    models += [replace(opset, id=f"opset-{number}") for number in range(3)]
+    monkeypatch.setattr(tune._Tuning, "_usable", lambda self: models)
+
+    def convert(self: tune._Tuning, change: Change) -> Generator[Event, None, object]:
+        yield Progress(0, None)
+        room_s = self._left(self._converted_share)
+        clock[0] += min(each_s, room_s)
+        if each_s > room_s:
+            return no_time("during the conversion")
+        converted.append(change.id)
+        return NOTHING
+
+    monkeypatch.setattr(tune._Tuning, "_convert", convert)
+    result = tuned(path, budget=120.0)
+    assert len(set(converted)) == len(converted) == tried
+    left = [one for one in result.candidates if one.state == "not tried"]
+    assert len(left) == 6 - tried
+    assert not left or clock[0] >= 0.9 * 120
+    told = [line for line in result_lines(result) if line.startswith("Note: stopped after")]
+    assert bool(told) == bool(left)

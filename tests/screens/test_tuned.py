@@ -64,7 +64,7 @@ def found(folder: Path, *, model: bool = True, confirmed: GateRow | None = CONFI
         report=str(path), source=str(source), best="int8-dynamic" if confirmed else "as it is",
         title="dynamic int8", confirmed=confirmed,
         model=str(faster) if model and confirmed else None, candidates=CANDIDATES,
-        why=("92 % of the claimed gain is at 4 named nodes, -4.600 ms while they ran.",),
+        why=("92 % of it is at 4 nodes, first conv (-4.600 ms).",),
         code=Code("python", "c++", "dld profile onnxruntime m.onnx"),
         reports=(), tolerance="by the precision of each", inputs="random values",
         seconds={"all": 9.0}, is_whole=True,
@@ -77,7 +77,7 @@ def test_two_sentences_say_why_and_a_third_that_it_is_right(tmp_path: Path) -> N
     parts = dict(result_parts(found(tmp_path)))
     assert parts["Why"] == (
         "Weights take a quarter of the bytes, and int8 products need fewer instructions. "
-        "92 % of the claimed gain is at 4 named nodes, -4.600 ms while they ran."
+        "92 % of it is at 4 nodes, first conv (-4.600 ms)."
     )
     assert parts["Results"] == ("SNR 36 dB against the outputs of the original model")
     assert parts["Model"].endswith("m.tune.onnx")
@@ -90,21 +90,19 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     parts = dict(result_parts(result))
     assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
     assert parts["Closest"] == ("dynamic int8, 2.00× in its race: may be noise")
-    rough = GateRow("end to end", 10.0, 7.0, -29.0, -51.0, 36.6, Verdict.NO_DIFFERENCE)
-    told = dict(result_parts(replace(result, confirmed=rough, other_busy_threads=1.1)))
-    assert told["Closest"] == ("dynamic int8, -29.0 % (-51.0 to +36.6): may be noise")
+    rough = GateRow("end to end", 10.0, 7.5, -25.0, -50.0, 25.0, Verdict.NO_DIFFERENCE)
+    lost = replace(
+        CANDIDATES[1], state=CandidateState.NOT_CONFIRMED, ratio=0.75, interval=(0.8, 2.0)
+    )
+    told = dict(
+        result_parts(replace(result, confirmed=rough, other_busy_threads=1.1, candidates=(lost,)))
+    )
+    text = "dynamic int8 won its race, not the confirmation: 1.33× (0.80 to 2.00)"
+    assert (told["Lost"], "Closest" in told) == (text, False)
     assert told["Note"].startswith("other programs kept 1.1 hardware threads busy:")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
     assert "Closest" not in dict(result_parts(slower))
     assert not {"Why", "Model", "Run it"} & {*parts}
-
-
-def test_times_of_different_races_are_those_of_one(tmp_path: Path) -> None:
-    """A machine that is slow in the last race would make the best one look slower than others."""
-    rows = tune_table(found(tmp_path)).rows
-    assert [(one.key, one.ms) for one in rows] == [
-        ("int8-dynamic", 5.0), ("as it is", 10.0), ("threads-1", 16.0), ("fp16", None),
-    ]  # fmt: skip
 
 
 def test_what_was_tried_is_read_at_80_columns() -> None:
@@ -145,7 +143,7 @@ def test_a_result_is_a_file_that_opens_and_may_be_moved(tmp_path: Path) -> None:
     result = load_result(after / "m.tune.json")
     assert result.model == str(after / "m.tune.onnx")
     lines = dict(preview(str(after / "m.tune.json"), "TUNING", lambda: False).lines)
-    assert lines["tuned"].startswith("speedup of at least 1.96× with dynamic int8")
+    assert lines["tuned"].startswith("speedup 2.00× (1.96 to 2.04) with dynamic int8")
 
 
 def _set(data: Any, *path: Any) -> None:

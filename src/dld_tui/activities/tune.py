@@ -1,8 +1,9 @@
 """Find the fastest setup of a model whose outputs stay within the tolerance.
 
 Converted models race first, then session options with the fastest model, then combinations of what
-helped. The winner must beat the original model again in new processes; both are profiled, and the
-gain is attributed to ONNX nodes.
+helped; what a report of the model advises is tried before the rest. The winner must beat the
+original model again in new processes. Candidates that are left then have the time that is left, in
+the same way. At last both are profiled, and the gain is attributed to ONNX nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import from_json, like, output_path, param, to_json
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import CHANGES, Change, Setup
+from dld_tui.core.tune.changes import CHANGES, DEFAULT_LIMIT, Change, Setup
 from dld_tui.core.tune.result import (
     NOTHING,
     CandidateState,
@@ -65,15 +66,24 @@ _PROOF, _MOST_PROOF = 0.3, 0.75
 """What is kept of the time for the confirmation and the profiles of the winner: this share of it. A
 model whose pairs of runs take longer gets more; nothing is kept where they take more than the last
 share: there is time for the races alone."""
+_LEAST_PROOF_S = 9.0
+"""About what the least number of the shortest pairs takes."""
 _LEAST_PASSES = 3
 """Passes of each version in a pair of runs, at least: two before the clock runs."""
 _PROCESS_S, _SLACK_S = 1.0, 5.0
 """What a process takes to start, and how much more a busy machine may need for a pair before it
 measures less."""
 _NO_TIME = no_time("before it was measured")
+_SPENT = 0.1
+"""Share of the budget that may be left where candidates are."""
+_IDLE_S = 1.0
+"""Races that take less have found nothing to do."""
+_PROOFS = 2
+"""Candidates that have to prove themselves after the same races, at most."""
 _NOT_PROFILED = "The budget was spent before both could be profiled."
-_CONVERTING = 0.5
-"""Share of the other time after which no conversion is started any more."""
+_CONVERTING, _CONVERTED, _CONVERTED_LATER = 0.45, 0.55, 0.8
+"""Shares of the other time after which no conversion is started any more, and none goes on: a slow
+one has to let the others race first."""
 _MODELS, _SETTINGS, _BOTH = 0.7, 0.9, 1.0
 """Shares of it at which the races end at the latest."""
 _OVERHEAD = 0.08
@@ -177,7 +187,7 @@ class Request:
         spellings=("--tolerance", "--accuracy"),
         help=(
             "Tolerance of outputs: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all, "
-            "NAME:atol=… for one. By default it depends on the precision of the candidate."
+            f"NAME:atol=… for one. By default {DEFAULT_LIMIT}."
         ),
     )
     calibration: Path | None = param(
@@ -286,6 +296,8 @@ class _Tuning:
         self._pass_s = 0.0
         """What a pass of the original model takes, by the longest of the first ones."""
         self._renewing_s = 0.0
+        self._pair_took_s = 0.0
+        """What the last pair of runs took."""
         self._problems: dict[str, Exclusion] = {}
         self._failed: set[str] = set()
         """Changes whose conversion failed (a full disk, say): a resumed run tries them again."""
@@ -294,6 +306,12 @@ class _Tuning:
         self._near: dict[str, Closeness] = {}
         self._setups: dict[str, Setup] = {self._base.key: self._base}
         self._races: list[Race] = []
+        self._proofs: dict[str, GateRow] = {}
+        """The winners of races against the original model, by key."""
+        self._since_s = 0.0
+        """When the present races began."""
+        self._again: set[str] = set()
+        """Candidates for which there was no time in the races before."""
         self._is_whole = True
         self._written: list[Path] = []
         """What a result has beside it."""
@@ -327,7 +345,7 @@ class _Tuning:
 
     def events(self) -> Iterator[Event]:
         """Tune, and write what was found."""
-        from dld_tui.core.tune.changes import usable_changes
+        from dld_tui.core.compare.gate import LEAST_RUNS
 
         try:
             with self._limited():
@@ -336,8 +354,69 @@ class _Tuning:
             self._is_whole = False
             took = "run" if self._first is not None else "loaded"
             self._problems[self._base.key] = no_time(f"before the original model was {took}")
-            yield from self._finished(self._base, None)
+            yield from self._finished(self._base)
             return
+        usable = self._usable()
+        winner = self._base
+        while True:
+            self._since_s, before = self._passed_s, self._unfinished()
+            ranked = yield from self._raced_all(usable, winner)
+            if self._would_go_on(before) and self._left(_BOTH) > self._rest_s:
+                continue
+            for one in self._made.values():
+                one.close()
+            for candidate in [one for one in ranked if one.key not in self._proofs][:_PROOFS]:
+                if not candidate.changes or LEAST_RUNS * self._pair_took_s > self._left():
+                    break
+                row = yield from self._confirmed(candidate)
+                if row is None:
+                    break
+                self._proofs[candidate.key] = row
+                best = self._proofs.get(winner.key)
+                if row.is_faster and (best is None or row.change_percent < best.change_percent):
+                    winner = candidate
+                    break
+            if not self._would_go_on(before) or self._left() <= self._rest_s:
+                break
+        self._is_whole &= not self._unfinished()
+        yield from self._finished(winner)
+
+    @property
+    def _rest_s(self) -> float:
+        return _SPENT * self._request.budget
+
+    @property
+    def _converted_share(self) -> float:
+        return _CONVERTED_LATER if self._since_s else _CONVERTED
+
+    @property
+    def _passed_s(self) -> float:
+        return time.monotonic() - self._begin
+
+    def _would_go_on(self, before: frozenset[tuple[str, int]]) -> bool:
+        """Return whether there is something left that more time may finish.
+
+        Args:
+            before: What was unfinished when the present races began.
+        """
+        now = self._unfinished()
+        # A repair that was stopped goes on from its journal, so that the same may be left.
+        return bool(now) and (now != before or self._passed_s - self._since_s > _IDLE_S)
+
+    def _unfinished(self) -> frozenset[tuple[str, int]]:
+        """Return what there was no time for: candidates, and races with their numbers of rounds."""
+        untried = {
+            (key, 0)
+            for key, excluded in self._problems.items()
+            if excluded.state is CandidateState.NOT_TRIED
+        }
+        races = {(" ".join(race.names), race.rounds) for race in self._races if not race.is_over}
+        return frozenset(untried | races)
+
+    def _usable(self) -> list[Change]:
+        """Return the changes to try, those first that the newest report of the model advises."""
+        from dld_tui.core.tune.changes import usable_changes
+
         known = self._changes()
         self._require_known(known)
         provider = self._settings(self._base).providers[0]
@@ -350,19 +429,36 @@ class _Tuning:
             lambda name: getattr(self._request, name),
             _listed(self._request.only),
         )
+        advised = _advised(self._request.model)
+        return sorted(usable, key=lambda one: (one.id not in advised, advised.get(one.id, 0)))
+
+    def _raced_all(
+        self, usable: Sequence[Change], winner: Setup
+    ) -> Generator[Event, None, list[Setup]]:
+        """Race models, then settings, then both; return who was faster than the original model.
+
+        Returns:
+            The fastest first, the original model last.
+        """
+        self._again = {
+            key for key, one in self._problems.items() if one.state is CandidateState.NOT_TRIED
+        }
+        for key in self._again:  # now there may be time
+            del self._problems[key], self._setups[key]
         models = yield from self._converted([one for one in usable if one.makes_model])
-        best = yield from self._raced("models", [self._base, *models], _MODELS)
-        settings = [best[0].with_change(one) for one in usable if not one.makes_model]
+        proven = [winner] if winner.changes else []
+        best = yield from self._raced("models", [self._base, *proven, *models], _MODELS)
+        settings = [
+            best[0].with_change(one)
+            for one in usable
+            if not one.makes_model and best[0].goes_with(one) and one not in best[0].changes
+        ]
         if settings:
             second = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
             helped = [one for one in second if one.key != best[0].key]
             finals = self._combined(best, helped)
             best = yield from self._raced("together", [best[0], *finals], _BOTH)
-        winner = best[0]
-        for one in self._made.values():
-            one.close()
-        confirmed = (yield from self._confirmed(winner)) if winner.changes else None
-        yield from self._finished(winner, confirmed)
+        return best
 
     def _changes(self) -> list[Change]:
         from dld_tui.backends.onnxruntime.runtime import newest_opset
@@ -416,11 +512,14 @@ class _Tuning:
         Without a share, to all of the time.
         """
         budget = self._request.budget
-        proof_s = max(_PROOF * budget, self._proof_s())
-        if proof_s > _MOST_PROOF * budget:
+        if share is None:
+            return budget - self._passed_s
+        span = budget - self._since_s
+        kept_s = _PROOF * (budget if 2 * span > budget else span)
+        proof_s = max(kept_s, min(_LEAST_PROOF_S, span / 2), self._proof_s())
+        if proof_s > _MOST_PROOF * span:
             proof_s = 0.0
-        end = budget if share is None else share * (budget - proof_s)
-        return end - (time.monotonic() - self._begin)
+        return self._since_s + share * (span - proof_s) - self._passed_s
 
     @property
     def _overhead_s(self) -> float:
@@ -561,7 +660,6 @@ class _Tuning:
             self._setups[setup.key] = setup
             is_made = self._journal.is_made(change.id)
             if not is_made and self._left(_CONVERTING) <= 0:
-                self._is_whole = False
                 self._problems[setup.key] = _NO_TIME
                 continue
             if is_made:
@@ -569,9 +667,8 @@ class _Tuning:
             else:
                 with self._doing("converting"):
                     excluded = yield from self._convert(change)
-                if excluded is not None and excluded.state is CandidateState.NOT_TRIED:
-                    self._is_whole = False
-                elif change.id not in self._failed:
+                is_untried = excluded is not None and excluded.state is CandidateState.NOT_TRIED
+                if not is_untried and change.id not in self._failed:
                     self._journal.add_made(change.id, excluded)
             if excluded is not None:
                 self._problems[setup.key] = excluded
@@ -607,7 +704,7 @@ class _Tuning:
             excluded = _failed(error.message)
             self._failed.add(change.id)
         # Where the time is up, a conversion can blame the outputs that it could not compare.
-        is_late = excluded is not None and self._left(_MODELS) <= 0
+        is_late = excluded is not None and self._left(self._converted_share) <= 0
         return no_time("during the conversion") if is_late else excluded
 
     def _rewritten(self, change: Change) -> Generator[Event, None, Exclusion | None]:
@@ -618,7 +715,7 @@ class _Tuning:
         from dld_tui.backends.conversion import rewriter
         from dld_tui.backends.conversion.library_file import by_library
 
-        limit_s = max(0.0, self._left(_MODELS))
+        limit_s = max(0.0, self._left(self._converted_share))
         with contextlib.ExitStack() as stack:
             result = yield from by_library(
                 self._document, rewriter.__name__, [*change.rules], change.title, stack,
@@ -635,7 +732,8 @@ class _Tuning:
         """Run a conversion, which compares outputs; return why the result does not count."""
         values: dict[str, JSON] = {
             "model": str(self._base.model), "output": str(self._journal.model(change.id)),
-            "values": "always", "measure": False, "tolerance": [*self._request.tolerance],
+            "values": "always", "measure": False,
+            "tolerance": [*(self._request.tolerance or change.tolerance)],
             "shape": [*self._request.shape],
             "inputs": None if self._request.inputs is None else str(self._request.inputs),
             **change.values,
@@ -656,7 +754,7 @@ class _Tuning:
 
         activity = registry.load(change.convert)
         with (
-            self._limited(_MODELS),
+            self._limited(self._converted_share),
             contextlib.closing(activity.run(from_json(activity.request, values))) as events,
         ):
             for event in events:
@@ -664,7 +762,7 @@ class _Tuning:
                     return event.result
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"{change.title}: {event.stage}")
-                if self._left(_MODELS) < 0:
+                if self._left(self._converted_share) < 0:
                     raise TimeLimitError("stopped at the time limit")
         raise ActivityError("the conversion wrote no model")
 
@@ -675,7 +773,7 @@ class _Tuning:
         from dld_tui.activities.separate_process import run_in_process
 
         with temporary_folder("tune") as folder:
-            limit_s = max(0.0, self._left(_MODELS))
+            limit_s = max(0.0, self._left(self._converted_share))
             process = run_in_process(change.convert, values, folder, limit_s)
             with contextlib.closing(process):
                 while True:
@@ -694,14 +792,21 @@ class _Tuning:
         from dld_tui.core.tune.race import Race
 
         setups = list({setup.key: setup for setup in setups}.values())
+        lost = {key for key, row in self._proofs.items() if not row.is_faster}
+        for race in self._races:
+            lost |= {*race.names} - {*race.running} - self._again
+        setups = [one for at, one in enumerate(setups) if at == 0 or one.key not in lost]
         self._setups.update({setup.key: setup for setup in setups})
         yield from self._admitted(stage, setups, share)
         keys = [setup.key for setup in setups if setup.key not in self._problems]
         if len(keys) < 2 or keys[0] != setups[0].key:
             return [setups[0]]
-        race = Race(keys, _ROUNDS)
-        self._races.append(race)
-        known = iter(self._journal.rounds(stage, keys))
+        begun = [one for one in self._races if one.names == tuple(keys)]
+        race = begun[0] if begun else Race(keys, _ROUNDS)
+        known: Iterator[dict[str, float]] = iter(())
+        if not begun:
+            self._races.append(race)
+            known = iter(self._journal.rounds(stage, keys))
         while not race.is_over:
             end = share if race.rounds else _BOTH  # a race without a round was in vain
             figures = next(known, None)
@@ -727,10 +832,9 @@ class _Tuning:
                 # Times of different rounds do not compare, ratios within rounds do.
                 ratio = race.ratio(name, best) or 1.0
                 yield Log(f"{self._setups[name].title}: slower, {ratio:.2f}× the best latency")
-        if not race.is_over:
-            self._is_whole = False
         if not race.rounds:
             self._races.remove(race)
+            self._problems |= dict.fromkeys(keys[1:], _NO_TIME)
             return [setups[0]]
         reference = setups[0]
         ratios = {key: race.ratio(key, keys[0]) or 9e9 for key in race.running}
@@ -770,7 +874,6 @@ class _Tuning:
                 if not self._holds(len(setups)):
                     contestant.close()
             except TimeLimitError:
-                self._is_whole = False
                 self._problems[key] = _NO_TIME
             except DldError as error:
                 if not setup.changes:
@@ -802,7 +905,7 @@ class _Tuning:
                     with self._doing("checking"):
                         self._problems |= self._compared(setup, contestant)
             except TimeLimitError:
-                self._is_whole = False
+                self._judged.discard(key)
                 self._problems[key] = no_time("before its outputs were compared")
             except DldError as error:
                 self._problems[key] = _failed(error.message)
@@ -881,13 +984,22 @@ class _Tuning:
         """What a pair takes beside its runs."""
         profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
 
+        def judged() -> GateRow:
+            times = compared_times(pairs)
+            row = judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
+            # One base for all figures: medians of both sides do not make the median of the ratios.
+            return replace(row, new_ms=row.base_ms * (1 + row.change_percent / 100))
+
+        def is_undecided() -> bool:
+            """Return whether more pairs would help; profiles are of what is faster only."""
+            rest_s = profile_s if judged().is_faster else self._pair_took_s
+            return len(pairs) < _CONFIRM_PAIRS and self._left() > rest_s
+
         def progress(_: Event | None = None) -> Progress:
             return Progress(len(pairs), _CONFIRM_PAIRS, "pairs", "Confirming the fastest")
 
         with temporary_folder("tune") as folder:
-            while len(pairs) < LEAST_RUNS or (
-                len(pairs) < _CONFIRM_PAIRS and self._left() > profile_s
-            ):
+            while len(pairs) < LEAST_RUNS or is_undecided():
                 least_pairs = max(1, LEAST_RUNS - len(pairs))
                 if least_pairs * (self._pair_s() - _PROCESS_S) > self._left():
                     break
@@ -904,7 +1016,7 @@ class _Tuning:
                 except TimeLimitError:
                     break
                 pairs.append(pair)
-                pair_s = time.monotonic() - begin
+                pair_s = self._pair_took_s = time.monotonic() - begin
                 overhead_s = max(0.0, pair_s - 2 * duration_s)
                 self._seconds["measuring"] += pair_s - overhead_s
                 self._seconds["loading"] += overhead_s
@@ -913,8 +1025,7 @@ class _Tuning:
             took = fmt.duration(LEAST_RUNS * self._pair_s())
             yield Log(f"{winner.title}: not confirmed, which takes about {took}", NoteKind.WARNING)
             return None
-        times = compared_times(pairs)
-        return judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
+        return judged()
 
     def _run_s(self, pairs: int, overhead_s: float) -> float:
         """Return how long a run lasts for the overhead to be a small share after so many pairs.
@@ -963,17 +1074,20 @@ class _Tuning:
 
     # --- what is written ------------------------------------------------------------------------
 
-    def _finished(self, winner: Setup, confirmed: GateRow | None) -> Iterator[Event]:
+    def _finished(self, winner: Setup) -> Iterator[Event]:
         from dld_tui.core.codec import encode
         from dld_tui.core.files.writer import write_text
-        from dld_tui.core.tune.gain import Gain, gain_lines
+        from dld_tui.core.tune.gain import Gain, gain_line
 
         asked = self._request
         path = output_path(asked, "output")
         assert path is not None  # it has a default
         path = path.absolute()
+        lost = [*self._proofs]  # where nothing is faster, the last one says so
+        named = winner if winner.changes or not lost else self._setups[lost[-1]]
+        confirmed = self._proofs.get(named.key)
         is_faster = confirmed is not None and confirmed.is_faster
-        chosen = winner if is_faster else self._base
+        chosen = winner
         model, reports = None, list[str]()
         why: list[str] = []
         gain: Gain | str = ""
@@ -993,23 +1107,24 @@ class _Tuning:
                 gain, self._is_whole = _NOT_PROFILED, False
             reports = [str(target) for target in targets if target.exists()]
             if isinstance(gain, Gain):
-                share = gain.percent_of(confirmed.high_percent)
-                why = gain_lines(gain, confirmed.change_percent, confirmed.high_percent)
+                share = gain.percent_of(confirmed.change_percent)
+                why = [gain_line(gain, confirmed.change_percent)]
             else:
                 why = [gain]
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
-        seconds = {**self._seconds, "all": time.monotonic() - self._begin}
+        seconds = {**self._seconds, "all": self._passed_s}
         others = self._watch.facts().get("other_busy_threads")
         remarks = self._feeds.remarks if self._feeds is not None else []
         result = TuneResult(
             report=str(path), source=str(self._base.model), best=chosen.key,
-            title=winner.title if winner.changes else chosen.title, confirmed=confirmed,
+            title=named.title, confirmed=confirmed,
             model=model, why=tuple(why), code=code,
             candidates=candidates(
-                self._setups, self._races, self._problems, self._near, chosen.key
+                self._setups, self._races, self._problems, self._near, chosen.key, self._proofs
             ),
             reports=tuple(reports), seconds=seconds, is_whole=self._is_whole,
-            tolerance=" ".join(asked.tolerance) or "default for each precision",
+            budget=asked.budget,
+            tolerance=" ".join(asked.tolerance) or f"{DEFAULT_LIMIT} (default)",
             inputs="; ".join(remarks) or ("random values" if asked.inputs is None else "files"),
             asked=tuple(asked.only),
             explained_percent=share,
@@ -1129,6 +1244,19 @@ def _write_model(document: Document, target: Path) -> None:
         skeleton_bytes(document), document.blobs, target,
         external=document.external, spill=document.spill,
     ).write()  # fmt: skip
+
+
+def _advised(model: Path) -> dict[str, int]:
+    """Return the changes that the newest report of a model advises, by id with their places."""
+    from dld_tui.core.report.report import newest_report
+    from dld_tui.core.report.story import next_steps
+
+    here = map(str, Path.cwd().glob("*.dldprof"))  # where profiles are written by default
+    with contextlib.suppress(DldError, OSError), newest_report(model, here) as report:
+        steps = [] if report is None else next_steps(report)
+        ids = dict.fromkeys(id for step in steps for id in step.changes)
+        return {id: at for at, id in enumerate(ids)}
+    return {}
 
 
 def _operators(document: Document) -> Counter[str]:

@@ -35,7 +35,9 @@ def test_changes_add_up_and_say_what_they_set() -> None:
     assert setup.session["session_config"] == [
         "session.intra_op.allow_spinning=0", "session.set_denormal_as_zero=1",
     ]  # fmt: skip
-    assert setup.criteria is _BY_ID["int8-dynamic"].criteria
+    assert setup.criteria.tolerance == _BY_ID["int8-dynamic"].criteria.tolerance
+    assert (setup.criteria.quiet_db, setup.criteria.least_db) == (20.0, 20.0)
+    assert [_BY_ID[name].tolerance for name in ("int8-dynamic", "fp16")] == [("snr=20",), ()]
     basic = setup.with_change(_BY_ID["basic"])
     assert not basic.goes_with(_BY_ID["extended"])
     assert basic.goes_with(_BY_ID["blocks"])

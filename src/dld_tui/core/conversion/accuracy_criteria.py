@@ -53,6 +53,9 @@ class AccuracyCriteria:
     noise_counts: bool = False
     """Whether an output is wrong that is nearly all noise, though its values are so small that the
     tolerance of each element allows anything: scores of a detector that sees nothing."""
+    least_db: float = _LEAST_DB
+    """Signal to noise ratio below which an output is wrong with `noise_counts`, though every
+    element is within the tolerance."""
     share: float = 0.0
     """How far any element may be off, as a share of the largest one: the order of sums changes."""
     is_rewrite: bool = False
@@ -103,10 +106,13 @@ class AccuracyCriteria:
             return "" if self.is_harmless(error) else element_problem
         if name in self.rounded:
             return ""  # few steps have much noise
-        is_lost = is_output and error.snr_db is not None and error.snr_db < _LEAST_DB
-        if self.noise_counts and is_lost and (error.largest or 0.0) > _NOTHING:
-            return f"noise is nearly as large as the values, which reach only {error.largest:.3g}"
-        return ""
+        is_lost = is_output and error.snr_db is not None and error.snr_db < self.least_db
+        if not (self.noise_counts and is_lost and (error.largest or 0.0) > _NOTHING):
+            return ""
+        if (error.snr_db or 0.0) >= _LEAST_DB:
+            limit = f"less than {self.least_db:g} dB"
+            return f"the signal to noise ratio is {error.snr_db:.1f} dB, {limit}"
+        return f"noise is nearly as large as the values, which reach only {error.largest:.3g}"
 
     def is_harmless(self, error: TensorError) -> bool:
         """Return whether the noise of the whole tensor is small, whatever single elements do."""

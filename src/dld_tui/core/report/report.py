@@ -1021,11 +1021,12 @@ def _is_of(report: str, model: str) -> bool:
     return isinstance(path, str) and os.path.realpath(path) == model
 
 
-def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
-    """Return the newest profile of the unchanged model: from its folder, or from `others`.
+@contextlib.contextmanager
+def newest_report(model: Path, others: Iterable[str] = ()) -> Iterator[Report | None]:
+    """Have the newest report of the unchanged model open: from its folder, or from `others`.
 
     Args:
-        model: The model file. Profiles of earlier versions of the file are ignored.
+        model: The model file. Reports of earlier versions of the file are ignored.
         others: Report files elsewhere; missing or damaged ones are skipped.
     """
     reports = {str(file) for file in model.absolute().parent.glob("*.dldprof")} | {*others}
@@ -1034,10 +1035,24 @@ def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
         with contextlib.suppress(OSError, ValueError):
             known[file] = os.stat(file).st_mtime
     for file in reports_of(str(model), sorted(known, key=known.__getitem__, reverse=True)):
-        with contextlib.suppress(DldError, OSError), Report.open(file) as report:
-            if report.model_problem() is None and report.layers:
-                return Profile(report.layers, os.path.basename(file))
-    return None
+        with contextlib.ExitStack() as stack:
+            try:
+                report = stack.enter_context(Report.open(file))
+                is_usable = report.model_problem() is None and report.layers
+            except (DldError, OSError):
+                continue
+            if is_usable:
+                yield report
+                return
+    yield None
+
+
+def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
+    """Return the newest profile of the unchanged model, as :func:`newest_report` finds it."""
+    with newest_report(model, others) as report:
+        if report is None:
+            return None
+        return Profile(report.layers, os.path.basename(str(report.path)))
 
 
 def times_by_node(layers: Sequence[Layer], document: Document) -> dict[Node, float]:

@@ -21,6 +21,11 @@ from dld_tui.core.conversion.accuracy_criteria import (
 from dld_tui.core.types import JSON
 
 _GPU = ("CUDA", "Tensorrt", "NvTensorRTRTX")
+LEAST_DB = 20.0
+"""Signal to noise ratio that outputs of a candidate must have without a tolerance of the user, a
+cosine of 0.995: embeddings and rankings survive it."""
+DEFAULT_LIMIT = f"SNR of {LEAST_DB:g} dB (cosine 0.995) or more; closer where precision stays"
+"""The limit of accuracy where the user gave none, for people."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,15 @@ class Change:
     """Rules of ``dld rewrite`` that convert the model, in this order."""
     is_explicit: bool = False
     """Whether it is tried only if it is asked for: ONNX Runtime usually does the same itself."""
+    last_on: tuple[str, ...] = ()
+    """Execution providers that have hardly any kernels for it: it is tried last there."""
     repairs: bool = False
     """Whether the conversion can exclude nodes when outputs exceed the tolerance."""
+
+    @property
+    def tolerance(self) -> tuple[str, ...]:
+        """The tolerance for its conversion, where that would allow more noise than tuning does."""
+        return (f"snr={LEAST_DB:g}",) if self.criteria.quiet_db < LEAST_DB else ()
 
     @property
     def makes_model(self) -> bool:
@@ -77,7 +89,7 @@ CHANGES: tuple[Change, ...] = (
            "convert_quantize", {}, criteria=QUANTIZED, needs="calibration", repairs=True,
            ops=_PRODUCTS),
     Change("fp16", "fp16", "half of the bytes have to be moved", "convert_fp16",
-           {"keep_io_types": True}, criteria=FLOAT16, repairs=True),
+           {"keep_io_types": True}, criteria=FLOAT16, repairs=True, last_on=("CPU",)),
     Change("bf16", "bf16", "half of the bytes have to be moved", "convert_bf16",
            {"keep_io_types": True}, criteria=BFLOAT16, providers=_GPU, repairs=True),
     Change("weights-int8", "int8 weights, float computation",
@@ -221,7 +233,7 @@ def usable_changes(
     given: Callable[[str], Any],
     only: Sequence[str] = (),
 ) -> list[Change]:
-    """Return the changes that can be tried.
+    """Return the changes that can be tried, those last that hardly help on the provider.
 
     Args:
         changes: All changes.
@@ -230,14 +242,15 @@ def usable_changes(
         given: Returns a setting of the request by its name.
         only: Ids of the changes to try; empty for all.
     """
-    return [
+    usable = (
         one
         for one in changes
         if (one.id in only if only else not one.is_explicit)
         and (not one.providers or provider in one.providers)
         and (not one.needs or given(one.needs))
         and (not one.ops or not operators.isdisjoint(one.ops))
-    ]
+    )
+    return sorted(usable, key=lambda one: provider in one.last_on)
 
 
 @dataclass(frozen=True)
@@ -276,9 +289,13 @@ class Setup:
 
     @property
     def criteria(self) -> AccuracyCriteria:
-        """How close the outputs must be: what the least accurate of the changes allows."""
+        """How close the outputs must be.
+
+        That is what the least accurate of the changes allows, and never less than :data:`LEAST_DB`.
+        """
         kinds = [change.criteria for change in self.changes]
-        return min(kinds, key=lambda kind: kind.quiet_db, default=SAME)
+        kind = min(kinds, key=lambda one: one.quiet_db, default=SAME)
+        return replace(kind, quiet_db=max(kind.quiet_db, LEAST_DB), least_db=LEAST_DB)
 
     def goes_with(self, change: Change) -> bool:
         """Return whether no earlier change sets what this one sets."""

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dld_tui.core.report.records import ReportPass
     from dld_tui.core.report.report import Report
 
-_NAMED = 3
-_NAME = 40
+_NAMED = 2
+_NAME = 20
 
 
 @dataclass(frozen=True)
@@ -261,72 +261,35 @@ def _is_named(comparison: Comparison, row: Row) -> bool:
     )
 
 
-def gain_lines(gain: Gain, change_percent: float, claimed_percent: float) -> list[str]:
-    """Return where a gain comes from, in two sentences that are safe for a terminal.
+def gain_line(gain: Gain, change_percent: float) -> str:
+    """Return where a gain comes from, in a sentence that is safe for a terminal.
 
     Args:
         gain: The gain by node.
-        change_percent: The confirmed change in latency, the median of the pairs.
-        claimed_percent: The cautious end of its confidence interval, which is what is claimed.
+        change_percent: The confirmed change in latency.
     """
-    share = gain.percent_of(claimed_percent)
+    share = gain.percent_of(change_percent)
     if share is None or not gain.rows:
-        return [NOT_MEASURED]
-    digits = 4 if gain.before_ms < _SHORT_MS else 3
-    running, waiting = (sum(getattr(row, part) for row in gain.rows)
-                        for part in ("running_ms", "waiting_ms"))  # fmt: skip
+        return NOT_MEASURED
     if share < _ELSEWHERE_PERCENT:
-        parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they"
-        return [
-            f"The nodes take as long as before ({parts} started): the gain comes from fewer delays"
-            " between them (other programs, thread synchronization) or from unrecorded work."
-        ]
-    lines = [f"{share:.0f} % of the claimed gain is {_places(gain, running, waiting, digits)}."]
+        return "No node gained: fewer delays between nodes, or work that was not recorded."
+    digits = 4 if gain.before_ms < _SHORT_MS else 3
     shown = 100 * gain.whole_ms / gain.before_ms
-    if abs(shown - change_percent) > _ROUGH * abs(change_percent):
-        is_less = abs(shown) < abs(change_percent)
-        why = (
-            "the rest are delays by other programs or thread synchronization, which hit other nodes"
-            " in each pass"
-            if is_less
-            else "these figures are rough"
-        )
-        lines[0] += (
-            f" The confirmed change is {change_percent:+.1f} %, the profiles show {shown:+.1f} %:"
-            f" {why}."
-        )
-    top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0]
-    if not top:
-        return lines
-    most = sum(row.delta_ms for row in top) / min(gain.named_ms + gain.handing_ms, -1e-9)
-    names, slowest = _named(top, digits), gain.rows[-1]
-    if most > _EXCEEDED and slowest.delta_ms > 0:
-        lost = _named([slowest], digits)
-        return [*lines, f"Some nodes became faster, others slower: {names}, but {lost}."]
-    if most < _SPREAD:
-        return [*lines, f"It is spread over many nodes; the largest parts: {names}."]
-    return [*lines, f"Most of it: {names}."]
-
-
-def _places(gain: Gain, running: float, waiting: float, digits: int) -> str:
-    """Return where a gain is, without parts that are hardly any of it."""
-    handing = gain.handing_ms
-    least = max(_TOLD_PART * (abs(running) + abs(waiting) + abs(handing)), _TOLD_MS)
-    at_nodes = [
-        f"{_ms(ms, digits)} {when}"
-        for ms, when in (
-            (running, "while they ran"),
-            (waiting, "before they started (launches, scheduling, copies)"),
-        )
-        if abs(ms) >= least
-    ]
-    places = []
-    if at_nodes:
-        nodes = fmt.plural(len(gain.rows), "named node")
-        places.append(f"at {nodes}, {' and '.join(at_nodes)}")
-    if abs(handing) >= least:
-        places.append(f"in copying inputs and outputs, {_ms(handing, digits)}")
-    return "; and ".join(places) or f"at {fmt.plural(len(gain.rows), 'named node')}"
+    is_rough = abs(shown - change_percent) > _ROUGH * abs(change_percent)
+    if is_rough:
+        # The profiles show another gain than the confirmation: only the order of nodes is told.
+        return f"Roughly, first at {_named(gain, digits)}."
+    copies = f"copies of inputs and outputs ({_ms(gain.handing_ms, digits)})"
+    least_ms = max(_TOLD_PART * abs(gain.whole_ms), _TOLD_MS)
+    if abs(gain.named_ms) < least_ms:
+        return f"{share:.0f} % of it is at {copies}."
+    running, waiting = (
+        abs(sum(getattr(row, part) for row in gain.rows)) for part in ("running_ms", "waiting_ms")
+    )
+    when = " before they start" if waiting > running else ""
+    nodes = f"{fmt.plural(len(gain.rows), 'node')}{when}"
+    also = f" and {copies}" if abs(gain.handing_ms) >= least_ms else ""
+    return f"{share:.0f} % of it is at {nodes}{also}, first {_named(gain, digits)}."
 
 
 NOT_MEASURED = "No layer was timed in both profiles."
@@ -336,11 +299,7 @@ _TOLD_MS, _TOLD_PART = 0.0005, 0.05
 _ELSEWHERE_PERCENT = 10
 """A share of named nodes below which the gain is not theirs."""
 _ROUGH = 0.5
-"""The part of a gain by which profiles may differ from it without a word."""
-_SPREAD = 0.5
-"""The part of a gain below which the three largest rows are not most of it."""
-_EXCEEDED = 1.5
-"""And above which others lose what they gain."""
+"""The part of a gain by which profiles may differ from it and still share it out."""
 _SHORT_MS = 1.0
 """A pass below which differences are told to a tenth of a microsecond."""
 
@@ -349,7 +308,8 @@ def _ms(value: float, digits: int) -> str:
     return f"{value:+.{digits}f} ms"
 
 
-def _named(rows: Sequence[GainRow], digits: int) -> str:
+def _named(gain: Gain, digits: int) -> str:
+    top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0] or gain.rows[:1]
     return ", ".join(
-        f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms, digits)})" for row in rows
+        f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms, digits)})" for row in top
     )

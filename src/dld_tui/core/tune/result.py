@@ -18,7 +18,7 @@ from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import Setup, reasons_of
 from dld_tui.core.tune.gain import GainRow
 from dld_tui.core.tune.race import Race
@@ -34,6 +34,10 @@ class CandidateState(TextEnum):
     SLOWER = "slower"
     """Stopped early."""
     BEST = "best"
+    FASTER = "faster"
+    """Confirmed, too, but not the fastest."""
+    NOT_CONFIRMED = "unconfirmed"
+    """It won its race and lost the confirmation."""
     FAILED = "failed"
     NOT_TRIED = "not tried"
     """There was no time for it."""
@@ -51,8 +55,35 @@ class Exclusion:
 
 
 def no_time(until: str) -> Exclusion:
-    """Return that the budget was spent."""
-    return Exclusion(CandidateState.NOT_TRIED, f"the budget was spent {until}")
+    """Return that there was too little time."""
+    return Exclusion(CandidateState.NOT_TRIED, f"the time was up {until}")
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """A confirmed speedup: the one figure of a candidate, in texts, tables and JSON."""
+
+    factor: float
+    """The median."""
+    low: float
+    """The ends of its interval (95 %)."""
+    high: float
+
+    @property
+    def interval(self) -> str:
+        """The interval as ``1.20 to 1.31``."""
+        return f"{self.low:.2f} to {self.high:.2f}"
+
+    @property
+    def text(self) -> str:
+        """The figure with its interval, as ``1.25× (1.20 to 1.31)``."""
+        return f"{self.factor:.2f}× ({self.interval})"
+
+
+def speedup_of(row: GateRow) -> Speedup:
+    """Return a confirmation as a speedup."""
+    percents = (row.change_percent, row.high_percent, row.low_percent)
+    return Speedup(*(100 / (100 + percent) for percent in percents))
 
 
 @dataclass(frozen=True)
@@ -75,9 +106,10 @@ class Candidate:
     title: str
     """Its changes in words."""
     ms: float | None = None
-    """Median latency of its rounds, of one item; None if it did not run."""
+    """Latency of one item: the baseline's times `ratio`, as machines are not as fast in each race;
+    None if it did not run."""
     ratio: float | None = None
-    """Its latency divided by that of the original model in the same rounds."""
+    """Its latency divided by that of the original model: of the confirmation, else of its races."""
     rounds: int = 0
     state: CandidateState = CandidateState.UNKNOWN
     problem: str = ""
@@ -86,6 +118,8 @@ class Candidate:
     """How close its outputs are to those of the original model."""
     identical: bool = False
     """Its outputs are those of the original model."""
+    interval: tuple[float, float] | None = None
+    """The ends of the interval of its speedup; None if it was not to be confirmed."""
 
 
 def candidates(
@@ -94,6 +128,7 @@ def candidates(
     problems: Mapping[str, Exclusion],
     near: Mapping[str, Closeness],
     best: str,
+    confirmations: Mapping[str, GateRow] | None = None,
 ) -> tuple[Candidate, ...]:
     """Return all candidates, with ratios to the original model also for later races.
 
@@ -103,7 +138,9 @@ def candidates(
         problems: Why setups are excluded, by key.
         near: How close outputs are, by key.
         best: The key of the winner.
+        confirmations: Those that won their races against the original model, by key, in order.
     """
+    confirmations = confirmations or {}
     ratios: dict[str, float] = {}
     for race in races:
         reference = race.names[0]
@@ -117,38 +154,45 @@ def candidates(
             ratio = race.ratio(name, leader if out else reference)
             if ratio is not None:
                 ratios[name] = ratio * (leading if out else 1.0) * to_base
+    ratios |= {key: 1 + row.change_percent / 100 for key, row in confirmations.items()}
+    base_ms = _base_ms(races, best, confirmations)
     found = []
     for key, setup in setups.items():
         own = [race for race in races if race.figures.get(key)]
-        figures = own[-1].figures[key] if own else []
-        excluded = problems.get(key)
+        row, ratio, excluded = confirmations.get(key), ratios.get(key), problems.get(key)
         if excluded is not None:
             state = excluded.state
         elif key == best:
             state = CandidateState.BEST
+        elif row is not None:
+            state = CandidateState.FASTER if row.is_faster else CandidateState.NOT_CONFIRMED
         elif own:
             runs = key in own[-1].running
             state = CandidateState.IN_RACE if runs else CandidateState.SLOWER
         else:
             state = CandidateState.UNKNOWN
-        ms = statistics.median(figures) if figures else None
-        rounds = sum(len(race.figures[key]) for race in own)
-        problem = "" if excluded is None else excluded.text
-        close = near.get(key, Closeness())
+        speedup, close = None if row is None else speedup_of(row), near.get(key, Closeness())
         found.append(
             Candidate(
-                key,
-                setup.title,
-                ms,
-                ratios.get(key),
-                rounds,
-                state,
-                problem,
-                close.text,
-                close.identical,
+                key, setup.title,
+                ms=None if base_ms is None or ratio is None else base_ms * ratio,
+                ratio=ratio, interval=None if speedup is None else (speedup.low, speedup.high),
+                rounds=sum(len(race.figures[key]) for race in own), state=state,
+                problem="" if excluded is None else excluded.text,
+                accuracy=close.text, identical=close.identical,
             )
-        )
+        )  # fmt: skip
     return tuple(found)
+
+
+def _base_ms(
+    races: Sequence[Race], best: str, confirmations: Mapping[str, GateRow]
+) -> float | None:
+    """Return the baseline's latency: of the winner's confirmation, else the last, else a race."""
+    if confirmations:
+        return (confirmations.get(best) or [*confirmations.values()][-1]).base_ms
+    first = races[0].figures[races[0].names[0]] if races else []
+    return statistics.median(first) if first else None
 
 
 @dataclass(frozen=True)
@@ -188,12 +232,14 @@ class TuneResult:
     """Where the time went: ``measuring``, ``waiting`` for the threads of another session to sleep,
     ``converting``, ``loading``, ``checking``, ``all``."""
     is_whole: bool
-    """False if the budget was spent before all candidates were measured."""
+    """False if the time was up before all candidates were measured and all races decided."""
+    budget: float = 0.0
+    """Seconds that the user gave; 0 if unknown."""
     asked: tuple[str, ...] = ()
     """The ids of the changes that the user asked for; empty for all."""
     explained_percent: float | None = None
-    """Percentage of the claimed gain (the cautious end of the interval) that is attributed to named
-    nodes, while they ran and before they could start, and to copying inputs and outputs."""
+    """Percentage of the confirmed gain that is attributed to named nodes, while they ran and before
+    they could start, and to copying inputs and outputs."""
     nodes: tuple[GainRow, ...] = ()
     """The gain by node, the largest first."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -212,28 +258,29 @@ class TuneResult:
         return next((one for one in self.candidates if one.key == self.best), None)
 
     @property
-    def factor(self) -> float:
-        """The speedup at the cautious end of the confidence interval.
-
-        The best of many candidates is in part the luckiest, so the median would promise too much.
-        """
+    def speedup(self) -> Speedup | None:
+        """The confirmed speedup of the best candidate; None if none is measurably faster."""
         row = self.confirmed
-        return 1.0 if row is None else 100 / (100 + row.high_percent)
+        return None if row is None or not row.is_faster else speedup_of(row)
 
     @property
     def verdict(self) -> str:
         """The outcome in a sentence."""
         tried = sum(1 for one in self.candidates if one.rounds) - 1
         count = f"{fmt.plural(max(0, tried), 'candidate')} measured"
-        row = self.confirmed
-        if row is None or not self.is_faster:
+        row, speedup = self.confirmed, self.speedup
+        if row is None or speedup is None:
             rejected = f"{self.title} rejected: " if self.asked and row is not None else ""
             return f"{rejected}no candidate is measurably faster; {count}"
         ms = fmt.milliseconds
         return (
-            f"speedup of at least {self.factor:.2f}× with {self.title}: {ms(row.base_ms)} →"
-            f" {ms(row.new_ms)} ms, {row.text}; {count}"
+            f"speedup {speedup.text} with {self.title}: {ms(row.base_ms)} → {ms(row.new_ms)} ms;"
+            f" {count}"
         )
+
+
+def _interval(one: Candidate) -> str | None:
+    return None if one.interval is None else Speedup(1.0, *one.interval).interval
 
 
 COLUMNS: tuple[Column[Candidate], ...] = (
@@ -243,6 +290,11 @@ COLUMNS: tuple[Column[Candidate], ...] = (
         "speed", "speedup", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f}×",
         width=7, align="right",
     ),
+    Column(
+        "interval", "95 %", _interval,
+        width=12, align="right", priority=1,
+        help="Interval of a confirmed speedup; others are of races.",
+    ),
     Column("state", "", lambda one: one.state, width=11),
     Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=14),
     Column("rounds", "rounds", lambda one: one.rounds, COUNT, 6, priority=1),
@@ -250,20 +302,28 @@ COLUMNS: tuple[Column[Candidate], ...] = (
 
 
 def tune_table(result: TuneResult) -> Table[Candidate]:
-    """Return the candidates: the best one, the others by speed, then those that failed.
-
-    The speed of the machine differs between races, so the milliseconds are the baseline's latency
-    times the ratio of the candidate.
-    """
-    base = next((one.ms for one in result.candidates if one.ratio == 1.0), None)
-    if result.confirmed is not None:
-        base = result.confirmed.base_ms
+    """Return the candidates: the best one, the others by speed, then those that failed."""
     rows = sorted(
-        (one if None in (base, one.ratio) else replace(one, ms=(base or 0.0) * (one.ratio or 0.0))
-         for one in result.candidates),
+        result.candidates,
         key=lambda one: (bool(one.problem), one.key != result.best, one.ratio or 9e9, one.key),
-    )  # fmt: skip
+    )
     return Table(COLUMNS, rows, name="tune", title="Candidates")
+
+
+_WHY_CELLS = 100
+"""Of each of the two lines that say why."""
+
+
+def _why(result: TuneResult) -> str:
+    """Return why the winner is faster, as far as two lines hold it."""
+    reasons = ""
+    for reason in reasons_of(result.best.split("+")):
+        longer = f"{reasons}; {reason}" if reasons else f"{reason[0].upper()}{reason[1:]}"
+        if reasons and len(longer) >= _WHY_CELLS:
+            break
+        reasons = longer
+    because = [f"{reasons}."] if reasons else []
+    return " ".join([*because, *(clip(line, _WHY_CELLS) for line in result.why[:1])])
 
 
 def _nearest(result: TuneResult) -> Candidate | None:
@@ -276,10 +336,9 @@ def _nearest(result: TuneResult) -> Candidate | None:
 def result_parts(result: TuneResult) -> list[tuple[str, str]]:
     """Return (label, text) paragraphs: the outcome, why, and how to use it. Safe for a terminal."""
     parts = [("", result.verdict)]
+    lost = [one for one in result.candidates if one.state is CandidateState.NOT_CONFIRMED]
     if result.is_faster:
-        reasons = "; ".join(reasons_of(result.best.split("+")))
-        because = [f"{reasons[0].upper()}{reasons[1:]}."] if reasons else []
-        parts.append(("Why", " ".join([*because, *result.why])))
+        parts.append(("Why", _why(result)))
         winner = result.winner
         if winner is not None and winner.accuracy:
             outputs = "identical to" if winner.identical else f"{visible(winner.accuracy)} against"
@@ -289,11 +348,12 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         else:
             parts.append(("Model", "the original file: only session options change"))
         parts.append(("Run it", visible(result.code.command)))
-    elif result.confirmed is not None:
-        parts.append(("Closest", f"{result.title}, {result.confirmed.text}: may be noise"))
-    elif (nearest := _nearest(result)) is not None:
+    elif not lost and (nearest := _nearest(result)) is not None:
         speedup = f"{1 / (nearest.ratio or 1.0):.2f}× in its race"
         parts.append(("Closest", f"{nearest.title}, {speedup}: may be noise"))
+    for one in lost:
+        speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
+        parts.append(("Lost", f"{one.title} won its race, not the confirmation: {speedup}"))
     if (result.other_busy_threads or 0.0) > BUSY_THREADS:
         busy = (
             f"other programs kept {result.other_busy_threads:.1f} hardware threads busy:"
@@ -301,13 +361,9 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         )
         parts.append(("Note", busy))
     if not result.is_whole:
-        parts.append(
-            (
-                "Note",
-                "the budget was spent before all was measured: a longer --budget may find more",
-            )
-        )
-    parts.append(("Inputs", f"{result.inputs}; tolerance: {visible(result.tolerance)}"))
+        parts.append(("Note", _unfinished(result)))
+    parts.append(("Limit", visible(result.tolerance)))
+    parts.append(("Inputs", result.inputs))
     waiting = {"waiting": "waiting for threads to sleep"}
     seconds = [
         f"{waiting.get(name, name)} {took:.0f} s"
@@ -319,6 +375,19 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
     return [(label, visible(text)) for label, text in parts]  # a file may hold anything
 
 
+def _unfinished(result: TuneResult) -> str:
+    """Return what the time did not suffice for."""
+    took, untried = (
+        result.seconds.get("all", 0.0),
+        [one for one in result.candidates if one.state is CandidateState.NOT_TRIED],
+    )
+    time = f"{took:.0f} of {result.budget:.0f} s" if result.budget else f"{took:.0f} s"
+    what = (
+        f"{fmt.plural(len(untried), 'candidate')} not measured" if untried else "races not decided"
+    )
+    return f"stopped after {time}, {what}: a longer --budget may find more"
+
+
 def result_lines(result: TuneResult) -> list[str]:
     """Return the paragraphs as lines."""
     return [f"{name}: {text}" if name else text for name, text in result_parts(result)]
@@ -328,14 +397,15 @@ def tune_document(result: TuneResult) -> dict[str, JSON]:
     """Return what ``dld tune --json`` prints: the result with the best candidate in full."""
     data = encode(result)
     assert isinstance(data, dict)
-    row = result.confirmed
+    row, speedup = result.confirmed, result.speedup
     best = result.winner
     found: dict[str, JSON] = {
         "key": result.best,
         "title": result.title,
         "settings": dict(result.settings),
         "latency_ms": None if row is None else row.new_ms if result.is_faster else row.base_ms,
-        "speedup": result.factor if result.is_faster else 1.0,
+        "speedup": 1.0 if speedup is None else speedup.factor,
+        "speedup_interval": None if speedup is None else [speedup.low, speedup.high],
         "accuracy": "" if best is None else best.accuracy,
     }
     return {**data, "best": found, "trials": data["candidates"]}
