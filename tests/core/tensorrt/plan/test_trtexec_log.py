@@ -8,8 +8,9 @@ import pytest
 
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.summary import built_for
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log, version_text
-from tests.support.plans import write_layers
+from tests.support.plans import layer, plan, write_layers
 
 STAMP = "[08/17/2022-07:51:05]"
 BEGIN = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx --fp16"
@@ -234,3 +235,40 @@ def test_a_log_of_a_container_is_read(tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
     assert read_log(path.read_text()) == read_log(text)
     assert recognise(path) is FileKind.TRTEXEC_LOG
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "line", "expected"),
+    [
+        ("--onnx=m.onnx", "", "Engine built in 8 sec.", "FP32"),
+        ("--loadEngine=m.trt --fp16", "", "", "unknown: the log is of an engine that was loaded"),
+        ("", "m.trt", "", "unknown: the log is of an engine that was loaded"),
+        ("", "", "Engine loaded in 0.1 sec.", "unknown: the log is of an engine that was loaded"),
+    ],
+)
+def test_a_log_of_a_loaded_engine_does_not_know_its_build(
+    tmp_path: Path, command: str, option: str, line: str, expected: str
+) -> None:
+    """trtexec prints the defaults of the options of a build that it did not do."""
+    path = tmp_path / "run.log"
+    path.write_text(
+        f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec {command}\n"
+        f"{STAMP} [I] === Model Options ===\n{STAMP} [I] Model: m.onnx\n"
+        f"{STAMP} [I] === Build Options ===\n{STAMP} [I] Precision: FP32\n"
+        f"{STAMP} [I] Load engine: {option}\n{STAMP} [I] \n{STAMP} [I] {line}\n{NAME_LAST}"
+    )
+    engine = open_plan(path)
+    assert built_for(engine) == expected
+    known = expected == "FP32"
+    assert (engine.model_path != "", "build_options" in engine.metadata) == (known, known)
+
+
+def test_options_that_the_layers_contradict_say_nothing() -> None:
+    """As of a strongly typed network, whose types decide."""
+    layers = [layer(0, type="CaskConvolution", precision="int8"), layer(1)]
+    for allowed, told in (
+        ("FP32+INT8", "FP32+INT8"),
+        ("FP32", "unknown: the options say FP32, but it has 1 layer in int8"),
+    ):
+        made = plan(layers, metadata={"build_options": {"Precision": allowed}})
+        assert built_for(made) == told

@@ -315,6 +315,8 @@ class TrtexecLog:
     runs: int = 0
     """How many runs the log has; this is the last."""
     is_trtexec: bool = True
+    is_loaded: bool = False
+    """The run loaded an engine: the log does not know how that was built."""
 
     @property
     def metadata(self) -> Mapping[str, JSON]:

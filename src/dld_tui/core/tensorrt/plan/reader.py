@@ -56,10 +56,12 @@ from dld_tui.core.tensorrt.plan.layers import (
     with_dla_kinds,
 )
 from dld_tui.core.tensorrt.plan.trtexec_log import (
+    OF_BUILD,
     JoinedProfile,
     LayerProfile,
     agree,
     join_profile,
+    loads_engine,
     profile_of_rows,
     read_log,
     rows_of_file,
@@ -436,8 +438,10 @@ def _read_metadata(parts: Parts) -> None:
             parts.notes.append(str(error))
             continue
         parts.files[own.role if own and given else role] = str(path)
+        unknown = OF_BUILD if loads_engine(metadata) else ()
         for key, value in metadata.items():
-            parts.metadata.setdefault(key, value)
+            if key not in unknown:
+                parts.metadata.setdefault(key, value)
 
 
 def _read_logs(parts: Parts) -> None:

@@ -6,6 +6,7 @@ One grouping is by device: the layers of a deep learning accelerator (DLA), and 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import text_of
+from dld_tui.core.tensorrt.plan.lint import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 
@@ -439,10 +441,33 @@ def _spread(plan: EnginePlan) -> Iterator[str]:
         yield f"spread       half of the time is in {fmt.plural(spread.half, 'layer')}{zero}"
 
 
-def _build(plan: EnginePlan) -> Iterator[str]:
+_ALLOWED = (FLOATS - {"fp32"}) | QUANTIZED.keys()
+
+
+def built_for(plan: EnginePlan) -> str:
+    """Return the types that the build allowed; why that is unknown; empty where no file tells.
+
+    In a strongly typed network, the types of the model decide, whatever the options say.
+    """
     options = plan.metadata.get("build_options")
-    if isinstance(options, dict) and text_of(options.get("Precision")):
-        yield f"built for    {text_of(options.get('Precision'))}"
+    allowed = text_of(options.get("Precision")) if isinstance(options, dict) else ""
+    if not allowed:
+        is_loaded = plan.log is not None and plan.log.is_loaded
+        return "unknown: the log is of an engine that was loaded" if is_loaded else ""
+    counts = Counter(layer.precision for layer in plan.layers if is_heavy(layer))
+    others = [
+        f"{fmt.plural(count, 'layer')} in {precision}"
+        for precision, count in counts.items()
+        if precision in _ALLOWED and precision.upper() not in allowed.upper()
+    ]
+    if others:
+        return f"unknown: the options say {allowed}, but it has {' and '.join(others)}"
+    return allowed
+
+
+def _build(plan: EnginePlan) -> Iterator[str]:
+    if types := built_for(plan):
+        yield f"built for    {types}"
     if plan.profile_count > 1:
         yield f"profile      {plan.profile_index} of {plan.profile_count}"
     for name, value in (plan.log.facts if plan.log else {}).items():

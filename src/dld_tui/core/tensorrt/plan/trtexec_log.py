@@ -20,7 +20,14 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     TimingSummary,
     TrtexecLog,
 )
-from dld_tui.core.tensorrt.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
+from dld_tui.core.tensorrt.plan.json_text import (
+    lists_of,
+    number_of,
+    objects_of,
+    parsed,
+    text_of,
+    time_of,
+)
 from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON, Foreign
@@ -44,6 +51,8 @@ _LIKE_A_FIGURE = re.compile(r"[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf)", re.IGNO
 _TIME = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?) ms\s*")
 _RATE = re.compile(r"(\d+\.?\d*(?:[eE][-+]?\d+)?) (?:qps|s)")
 _PERCENTILE = re.compile(r"percentile\((\d{1,3}(?:\.\d{1,6})?)%\)")
+_LOADS = re.compile(r"(?:^|\s)--load-?[eE]ngine(?:=|\s)")
+_IS_LOADED = "Engine loaded in "
 _BUILD_TIME = re.compile(r"Engine built in (\d+(?:\.\d+)? sec)\.?")
 _ENGINE_BYTES = re.compile(r"(?:Loaded engine size: |Created engine with size: )([\d.]+) MiB")
 _PEAK = re.compile(
@@ -107,6 +116,7 @@ class _Reader:
         self._rows: list[str] = []
         """Lines that may be rows of a table of layer times whose beginning is missing."""
         self._seen: set[str] = set()
+        self._is_loaded = False
         self._name_first = False
         self._figures: tuple[str, ...] = _FIGURES
         self._total_ms: float | None = None
@@ -149,6 +159,11 @@ class _Reader:
 
     def finished(self) -> TrtexecLog:
         self.log.runs = self._runs
+        self.log.is_loaded = _LOADS.search(self.log.command) is not None or self._is_loaded
+        if self.log.is_loaded or loads_engine(self.log.sections):
+            self.log.is_loaded = True
+            for name in OF_BUILD:
+                self.log.sections.pop(name, None)
         if len(self.log.profile) > 1:
             self.log.doubts += self._of_total()
         if self.log.profile[:1] == [{}]:
@@ -171,6 +186,7 @@ class _Reader:
         if state == "RUNNING":
             self._runs += 1
             self._seen.clear()
+            self._is_loaded = False
             self._has_total = False
             self.log = TrtexecLog(command=command.strip(), version=version_text(version or ""))
         else:
@@ -367,6 +383,7 @@ class _Reader:
         if _HAS_PEAK in text:
             peak = _PEAK.search(text)
             self._known("build peak", peak[1] if peak else None, "the peak memory of the build")
+        self._is_loaded |= text.startswith(_IS_LOADED)
         if text.startswith(_IS_BUILT):
             built = _BUILD_TIME.fullmatch(text)
             self._known("build time", built[1] if built else None, "the time of the build")
@@ -378,6 +395,16 @@ class _Reader:
             doubt := f"{title} is not a valid number in the log: left out"
         ) not in self.log.doubts:
             self.log.doubts.append(doubt)
+
+
+OF_BUILD = ("build_options", "model_options")
+"""What trtexec prints of the build, though it loads an engine: its defaults."""
+
+
+def loads_engine(sections: Mapping[str, JSON]) -> bool:
+    """Return whether the options of a run, by the names of TREx, say that it loaded an engine."""
+    options = sections.get("build_options")
+    return isinstance(options, dict) and bool(text_of(options.get("Load engine")).strip())
 
 
 def _time(text: str) -> float | None:
