@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import statistics
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -59,41 +58,43 @@ class StoredReport:
             del self.times[number]
         self.times = {number: found for number, found in self.times.items() if found}
 
-    def sums(self) -> list[float]:
-        """Return what all layers take in each pass."""
-        return [sum(found.values()) for found in self.times.values()]
-
     def total_ms(self) -> float:
-        """Return the median of that."""
-        return statistics.median(self.sums())
+        """Return what all layers take."""
+        return sum(self.layer_ms().values())
+
+    def between_ms(self) -> float:
+        """Return what is between the layers: the mean of the least quarter of passes."""
+        rests = [self.lengths[number] - sum(found.values()) for number, found in self.times.items()]
+        return least_quarter([max(rest, 0.0) for rest in rests])
 
     def covered_percent(self) -> float | None:
-        """Return the layers' part of the pass, by pass, the median; None of passes of no length."""
-        parts = [
-            100 * sum(found.values()) / self.lengths[number]
-            for number, found in self.times.items()
-            if self.lengths[number] > 0
-        ]
-        return statistics.median(parts) if parts else None
+        """Return the layers' part of them and what is between; None of passes of no length."""
+        whole = self.total_ms() + self.between_ms()
+        return 100 * self.total_ms() / whole if whole > 0 else None
 
     def layer_ms(self) -> dict[int, float]:
-        """Return the median time of each layer, of the passes in which it ran."""
+        """Return the mean of each layer's fastest quarter, by how often it ran."""
         series = defaultdict(list)
         for found in self.times.values():
             for layer, time in found.items():
                 series[layer].append(time)
-        return {layer: statistics.median(values) for layer, values in series.items()}
+        return {
+            layer: least_quarter(values) * len(values) / len(self.times)
+            for layer, values in series.items()
+        }
 
     def type_ms(self) -> dict[str, float]:
-        """Return what the layers of a type take together, by pass, the median."""
-        series = defaultdict(list)
-        for found in self.times.values():
-            by_type: dict[str, float] = defaultdict(float)
-            for layer, time in found.items():
-                by_type[self.types[layer]] += time
-            for kind, time in by_type.items():
-                series[kind].append(time)
-        return {kind: statistics.median(values) for kind, values in series.items()}
+        """Return what the layers of a type take together."""
+        sums: dict[str, float] = defaultdict(float)
+        for layer, time in self.layer_ms().items():
+            sums[self.types[layer]] += time
+        return dict(sums)
+
+
+def least_quarter(values: list[float]) -> float:
+    """Return the mean of the smallest values, a quarter of them rounded up."""
+    fewest = sorted(values)[: -(-len(values) // 4)]
+    return sum(fewest) / len(fewest)
 
 
 class RawProfile:

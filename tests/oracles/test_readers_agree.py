@@ -98,7 +98,7 @@ def test_one_engine(seed: int, tmp_path: Path) -> None:
 
     plan = open_plan(graph)
     with open_report(profile) as report:
-        assert report.total_ms == pytest.approx(layer_sum)
+        assert report.measurement.total_ms == pytest.approx(layer_sum)
         shown = {(one.name, one.time_ms): one.percent for one in report.layers}
         lines = [note.text for note in report.notes if note.kind == "warning"]
     assert plan.total_ms == pytest.approx(layer_sum)

@@ -53,10 +53,7 @@ def check(path: Path) -> None:
     for index, time in layers.items():
         expected_shares[plain.types[index]] += 100 * time / (sum(layers.values()) or 1.0)
     assert {key: shares[key] for key in types} == pytest.approx(expected_shares)
-    # The same file beside itself: a comparison has the same figures, and nothing changed.
-    assert comparison.layer_sum.cells[1].time_ms == pytest.approx(plain.total_ms())
-    rows = {row.key: row.cells[0].time_ms for row in comparison.rows("type")}
-    assert rows == pytest.approx(types)
+    # The same file beside itself: nothing changed.
     assert all(not row.cells[1].delta_ms for row in comparison.rows("layer"))
     if plain.latencies:
         assert document["latency_ms"]["median"] == pytest.approx(statistics.median(plain.latencies))
@@ -143,8 +140,8 @@ def test_a_time_that_can_be_none_is_in_no_sum(mutation: str, tmp_path: Path) -> 
     with Report.open(path) as report:
         document: Any = report_json(report)
         lines = triage(report)
-    assert document["layers_total_ms"] == pytest.approx((0.030 + 0.034) / 2)
-    assert document["covered_percent"] == pytest.approx(100 * (30 / 31 + 34 / 35) / 2)
+    assert document["layers_total_ms"] == pytest.approx(0.030)
+    assert document["covered_percent"] == pytest.approx(100 * 30 / 31)
     assert sum("1 profiled pass without valid times of layers" in line for line in lines) == 1
 
 
@@ -169,8 +166,7 @@ def test_a_latency_that_can_be_none_is_left_out(value: str, tmp_path: Path) -> N
     assert any("1 inference of the latency loop without a valid time" in line for line in lines)
 
 
-def test_what_covers_a_pass_is_told_by_pass(tmp_path: Path) -> None:
-    """In each pass another layer is disturbed: no median knows, every pass does."""
+def test_what_delays_another_layer_in_each_pass_is_in_no_figure(tmp_path: Path) -> None:
     layers = 10
     passes = [[100.0 if n == at else 1.0 for n in range(layers)] for at in range(layers)]
     path = tmp_path / "r.dldprof"
@@ -178,11 +174,10 @@ def test_what_covers_a_pass_is_told_by_pass(tmp_path: Path) -> None:
     with Report.open(path) as report:
         text = "\n".join(triage(report))
         document: Any = report_json(report, "type")
-    assert "between the layers" not in text
-    assert "Layers sum to 0.109 ms of 0.110 ms" in text
-    assert "99.1 % of each pass" in text
-    assert document["layers_total_ms"] == pytest.approx(0.109)
+    assert "Layers sum to 0.010 of 0.011 ms (90.9 % of an undisturbed pass" in text
+    assert document["layers_total_ms"] == pytest.approx(0.010)
     assert [layer["time_ms"] for layer in document["layers"]] == [0.001] * layers
+    assert document["order_certain"] is False
     assert "10 may be the costliest one" in text
 
 

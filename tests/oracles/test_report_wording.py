@@ -16,9 +16,9 @@ from dld_tui.widgets.results.layers import screen_table, sums_text
 def _words_of(path: Path) -> tuple[Any, str, str, str]:
     """Return JSON, text, HTML, and the screen's title of the names and line of marked rows."""
     with open_report(path) as report:
-        table = screen_table(report.layers, report.by_pass, report.wording)
+        table = screen_table(report.layers, report.measurement, report.wording)
         names = next(column.title for column in table.columns if column.key == "name")
-        marked = summarise_selection(report.layers, sum(one.time_ms or 0 for one in report.layers))
+        marked = summarise_selection(report.layers)
         assert marked is not None
         line = f"{names}: {sums_text(marked, report.wording)}"
         return report_json(report), "\n".join(triage(report)), report_page(report), line
@@ -33,8 +33,11 @@ def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:
         for at in range(1000, 1100, 10)
     ]))  # fmt: skip
     document, text, html, line = _words_of(phases)
-    assert (document["rows_are"], document["times_are"]) == ("phases", "medians")
-    assert "Phases of an inference (medians):" in text
+    assert (document["rows_are"], document["times_are"]) == (
+        "phases",
+        "means of the fastest quarter of passes",
+    )
+    assert "Phases of an inference (means of the fastest quarter of passes):" in text
     assert ">phase</button>" in html
     assert ">layer</button>" not in html
     assert line.startswith("phase: ")
@@ -46,7 +49,7 @@ def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:
     ]))  # fmt: skip
     document, text, html, line = _words_of(means)
     assert (document["rows_are"], document["times_are"]) == ("layers", "means")
-    assert "of the sum of all means" in text
+    assert "(each the mean)" in text
     assert "median" not in text
     assert ">layer</button>" in html
-    assert "100.0 % of the sum of all means" in line
+    assert "100.0 % of all layers" in line

@@ -109,7 +109,7 @@ async def marked_layers_are_summed_up_with_their_distinct_values(
     await pilot.press("3", "space", "space", "space")
     text = text_of(screen.query_one("#sums"))
     assert "3 marked" in text
-    assert "% of each pass" in " ".join(text.split())
+    assert "% of all layers" in " ".join(text.split())
     assert "GPU " in text
     assert "precision fp32×3" in text
     assert "provider CUDA×3" in text

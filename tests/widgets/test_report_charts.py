@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dld_tui.core.report.groups import priced
 from dld_tui.core.report.records import Layer
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import Line
@@ -48,7 +49,8 @@ def test_precision_per_type_has_two_levels() -> None:
 
 def test_precision_is_of_the_time_on_the_gpu_where_it_is_known() -> None:
     on_gpu = [replace(layer, gpu_time_ms=10.0, provider="CUDA") for layer in LAYERS[:1]]
-    assert precision_rows([*on_gpu, *LAYERS[1:]], percent=False)[0].value == "10.000 ms"
+    layers = priced([*on_gpu, *LAYERS[1:]])
+    assert precision_rows(layers, percent=False)[0].value == "10.000 ms"
 
 
 def test_a_distribution_counts_every_value_and_marks_the_percentiles() -> None:

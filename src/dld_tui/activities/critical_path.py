@@ -48,12 +48,11 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.cost.critical_path import critical_path, function_callers, node_times
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
-    from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
     yield Progress(0, None, stage="Reading the report")
     with open_report(request.report) as report:
-        layers = with_costs(report.layers)
+        layers = report.layers
         named = report.model.get("path")
         shapes = report.settings.get("input_shapes")
     path = request.model or (Path(named) if isinstance(named, str) else None)
@@ -74,7 +73,7 @@ def run(request: Request) -> Iterator[Event]:
 
         result = critical_path(
             document, node_times(layers, function_callers(document)), size,
-            (str(request.report), str(path)), sum(layer.time_ms or 0.0 for layer in layers),
+            (str(request.report), str(path)), sum(layer.cost_ms or 0.0 for layer in layers),
         )  # fmt: skip
     yield Finished(result)
 

@@ -25,7 +25,7 @@ from dld_tui.core.compare.node_changes import SEPARATOR, changed, node_runs, par
 from dld_tui.core.report.records import Layer, NodeLink
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import FloatArray
+    from dld_tui.core.report.measurement import FloatArray
 
 
 def ratios(dice: np.random.Generator, nodes: int, pairs: int, kind: str) -> FloatArray:

@@ -19,9 +19,8 @@ def test_a_report(tmp_path: Path) -> None:
     assert (found.title, found.path) == ("a.dldprof", str(path))
     assert found.times is not None
     assert found.times.shape == (4, 6)
-    assert np.median(found.times, axis=1) == pytest.approx(
-        [layer.time_ms for layer in found.layers]
-    )
+    fastest = np.sort(found.times, axis=1)[:, :2].mean(axis=1)  # a quarter of 6, rounded up
+    assert fastest == pytest.approx([layer.time_ms for layer in found.layers])
     assert (len(found.latencies_ms), len(found.profiled_ms)) == (20, 6)
     assert found.gpu_times is None
     assert found.settings["provider"] == "CPU"

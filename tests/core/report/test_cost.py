@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.report.export import cost_json
-from dld_tui.core.report.groups import has_gpu_times, output_bytes, with_costs
+from dld_tui.core.report.groups import has_gpu_times, output_bytes, priced
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.types import JSON
 
@@ -14,8 +14,8 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 
 def test_without_a_gpu_nothing_is_changed() -> None:
-    layers = [Layer("a", "Conv", time_ms=1.0)]
-    assert with_costs(layers) is layers
+    layers = [Layer("a", "Conv", time_ms=1.0, percent=100.0)]
+    assert priced(layers)[0] is layers[0]
     assert not has_gpu_times(layers)
 
 
@@ -26,14 +26,14 @@ def test_layers_cost_their_kernels_or_their_own_time_on_a_processor() -> None:
         Layer("fallback", "NonZero", provider=CPU, time_ms=1.0),
     ]
     assert has_gpu_times(layers)
-    assert [(one.time_ms, one.percent) for one in with_costs(layers)] == [
+    assert [(one.cost_ms, one.percent) for one in priced(layers)] == [
         (3.0, 75.0), (None, None), (1.0, 25.0),
     ]  # fmt: skip
 
 
 def test_nothing_costs_anything() -> None:
-    (one,) = with_costs([Layer("a", "Conv", gpu_time_ms=0.0)])
-    assert (one.time_ms, one.percent) == (0.0, None)
+    (one,) = priced([Layer("a", "Conv", gpu_time_ms=0.0)])
+    assert (one.cost_ms, one.percent) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(

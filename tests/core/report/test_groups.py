@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +11,9 @@ from dld_tui.core.report.groups import (
     UNKNOWN,
     group_layers,
     name_scope,
+    priced,
 )
 from dld_tui.core.report.layer_table import groups_of
-from dld_tui.core.report.pass_times import PassTimes
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.widgets.charts.report_charts import precision_rows
 
@@ -77,57 +76,42 @@ def test_scope_of_a_name() -> None:
     assert name_scope(NodeLink(("f",), "x", "x", "Add")) == "f"
 
 
-def test_a_group_has_what_its_layers_have_in_every_place() -> None:
-    """Each pass another layer is delayed, so the medians leave out what the sums do not."""
-    delayed = np.ones((4, 8))
-    for number in range(8):
-        delayed[number % 4, number] += 8.0
-    by_pass = PassTimes(delayed, delayed.sum(axis=0))
-    layers = [
-        Layer(f"l{n}", "Conv" if n < 3 else "Add", index=n, time_ms=1.0, percent=25.0)
-        for n in range(4)
-    ]
-    expected = {"Conv": 75.0, "Add": 25.0}
-    for groups in (
-        group_layers(layers, "type", by_pass),
-        groups_of(layers, "type", by_pass=by_pass),
-    ):
-        assert {group.key: group.percent for group in groups} == pytest.approx(expected)
-        assert {group.key: group.time_ms for group in groups} == {"Conv": 11.0, "Add": 1.0}
-    shares = [row.value for row in precision_rows(layers, True, by_pass)]
-    assert shares == ["75.0 %", "75.0 %", "25.0 %", "25.0 %"]
+def test_a_chart_has_what_the_table_has() -> None:
+    shares = [row.value for row in precision_rows(LAYERS[:3], True)]
+    assert shares == ["44.4 %", "44.4 %", "33.3 %", "33.3 %", "22.2 %", "22.2 %"]
+    assert sum(group.percent for group in groups_of(LAYERS, "type", "conv")) == pytest.approx(60)
 
 
 @given(
-    times=st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=1, max_size=9),
+    times=st.lists(st.floats(0, 100), min_size=1, max_size=9),
     on_gpu=st.sets(st.integers(0, 8)),
     by=st.sampled_from(("layer", "type", "provider")),
 )
-def test_percentages_of_groups_are_the_sums_of_those_of_their_layers(
-    times: list[list[float]], on_gpu: set[int], by: str
+def test_figures_of_groups_are_the_sums_of_those_of_their_layers(
+    times: list[float], on_gpu: set[int], by: str
 ) -> None:
     """The second computation adds up what is printed of the layers."""
-    layers = [
+    layers = priced([
         Layer(
-            f"l{n}", "Conv" if n % 3 else "Add", index=n, time_ms=float(np.median(row)),
-            gpu_time_ms=min(row) if n in on_gpu else None,
+            f"l{n}", "Conv" if n % 3 else "Add", index=n, time_ms=time,
+            gpu_time_ms=time / 2 if n in on_gpu else None,
             provider="CPUExecutionProvider" if n % 2 else "CUDAExecutionProvider",
         )
-        for n, row in enumerate(times)
-    ]  # fmt: skip
+        for n, time in enumerate(times)
+    ])  # fmt: skip
     costs = [
-        (layer.gpu_time_ms if layer.gpu_time_ms is not None
-         else layer.time_ms if layer.provider == "CPUExecutionProvider" else 0.0)
-        if any(one.gpu_time_ms is not None for one in layers) else layer.time_ms
-        for layer in layers
+        (time / 2 if n in on_gpu else time if n % 2 else 0.0)
+        if any(n < len(times) for n in on_gpu) else time
+        for n, time in enumerate(times)
     ]  # fmt: skip
-    total = sum(cost or 0.0 for cost in costs)
-    passes = np.array(times)
+    total = sum(costs)
     keys = {"layer": "name", "type": "type", "provider": "provider"}
     expected: dict[str, float] = {}
     for layer, cost in zip(layers, costs, strict=True):
         key = getattr(layer, keys[by])
-        share = 100 * (cost or 0.0) / total if total > 0 else 0.0
+        share = 100 * cost / total if total > 0 else 0.0
+        assert (layer.percent or 0.0) == pytest.approx(share)
         expected[key] = expected.get(key, 0.0) + share
-    found = group_layers(layers, by, PassTimes(passes, passes.sum(axis=0)))
+    found = group_layers(layers, by)
     assert {group.key: group.percent for group in found} == pytest.approx(expected)
+    assert sum(group.cost_ms for group in found) == pytest.approx(total)

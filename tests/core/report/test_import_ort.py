@@ -41,8 +41,8 @@ def test_layers_of_a_model_with_branches(tmp_path: Path, profile: Path) -> None:
     assert [layer.name for layer in report.layers] == ["pre", "choose", "inner", "Add_1"]
     pre, choose, inner, add = report.layers
     assert pre.time_ms == 0.02
-    assert inner.time_ms == 0.032  # of passes 1 to 3: the first is warm-up
-    assert choose.time_ms == pytest.approx(0.1 - 0.032 - 0.01)
+    assert inner.time_ms == 0.031  # of passes 1 to 3: the first is warm-up
+    assert choose.time_ms == pytest.approx(0.1 - 0.033 - 0.01)
     assert [link.label for link in inner.nodes] == ["choose:then_branch › inner"]
     assert (add.confidence, inner.confidence) == ("none", "name")
     assert [p.state for p in report.passes] == ["warm-up"] + ["measured"] * 3
@@ -140,8 +140,8 @@ def test_optimised_model_joins_what_names_cannot(tmp_path: Path) -> None:
 def test_real_control_flow_sums_to_the_run(real_files: Path) -> None:
     """Without self times, the kernels of this model sum to nearly twice the run."""
     report = report_from_ort_profile(real_files / "ortprofile" / "silero_if.ort1.31.1.json")
-    profiled = report.profiled_latency
-    assert profiled is not None
-    assert 0.9 * profiled.median < report.total_ms <= profiled.median
+    covered = report.measurement.covered_percent
+    assert covered is not None
+    assert 90 < covered <= 100
     depths = {event.depth for event in report.pass_events(0)}
     assert depths == {0, 1, 2, 3}

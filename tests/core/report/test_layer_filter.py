@@ -70,10 +70,10 @@ def test_groups_follow_the_filter_and_stay_percent_of_everything() -> None:
 
 
 def test_selection_sums() -> None:
-    found = summarise_selection([LAYERS[0], LAYERS[1], LAYERS[3]], 4.0)
+    found = summarise_selection([LAYERS[0], LAYERS[1], LAYERS[3]])
     assert found is not None
     assert (found.count, found.total_ms, found.min_ms, found.max_ms) == (3, 4.0, 0.5, 2.0)
     assert found.mean_ms == pytest.approx(4 / 3)
     assert found.percent == 100.0
     assert dict(found.distinct)["type"] == (("Conv", 2), ("Relu", 1))
-    assert summarise_selection([], 4.0) is None
+    assert summarise_selection([]) is None

@@ -179,8 +179,8 @@ layer = writer.add_layer(Layer("a", "Conv"))
 index = 0
 while True:
     writer.add_latencies([1.0] * 10)
-    writer.add_pass(index, index * 100, 100)
-    writer.add_samples(index, [(layer, index * 100 + i, 1, 1, 1) for i in range(500)])
+    writer.add_pass(index, index * 1000, 1000)
+    writer.add_samples(index, [(layer, index * 1000 + i, 1, 1, 1) for i in range(500)])
     index += 1
 """
 

@@ -82,7 +82,7 @@ def test_without_averages_the_sum_is_divided(tmp_path: Path) -> None:
 def test_a_row_that_is_there_twice_counts_once(path: Path) -> None:
     write(path, [*ROWS, ROWS[0]])
     with open_report(path) as report:
-        assert report.total_ms == 5.0
+        assert report.measurement.total_ms == 5.0
         warnings = [note.text for note in report.notes if note.kind == "warning"]
     assert warnings == ["1 row is in the profile twice and counted once"]
 
@@ -154,5 +154,5 @@ def test_real_files(real_files: Path) -> None:
         rows = [entry for entry in json.loads(path.read_text()) if "name" in entry]
         with open_report(path) as report:
             assert [layer.name for layer in report.layers] == [entry["name"] for entry in rows]
-            assert report.total_ms > 0
+            assert report.measurement.total_ms > 0
             assert not [note for note in report.notes if note.kind == "warning"]

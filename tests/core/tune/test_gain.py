@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.pass_times import Stretch, moments_of
+from dld_tui.core.report.moments import Stretch, moments_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
 from dld_tui.core.tune.gain import Gain, gain_line, gain_of

@@ -278,18 +278,17 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
         InputError: The file is not a report, or its layers are not nodes of the model.
     """
     from dld_tui.core import fmt
-    from dld_tui.core.report.groups import with_costs
     from dld_tui.core.report.report import open_report
 
     times: dict[int, float] = {}
     with open_report(path) as report:
-        layers = with_costs(report.layers)
+        layers = report.layers
     for layer in layers:
         for link in layer.nodes:
             node = document.find_node(link.scope, link.node)
             vertex = None if node is None else drawn.vertex(node)
-            if vertex is not None and layer.time_ms:
-                times[vertex] = times.get(vertex, 0.0) + layer.time_ms * link.share
+            if vertex is not None and layer.cost_ms:
+                times[vertex] = times.get(vertex, 0.0) + layer.cost_ms * link.share
     if not times:
         raise InputError("no layer of the report is a node of this graph", where=str(path))
     longest, total = max(times.values()), sum(times.values())

@@ -90,12 +90,13 @@ def subject_of(report: Report) -> Subject:
     Raises:
         CorruptFileError: The file is damaged.
     """
+    measurement = report.measurement
     return Subject(
         title=report.path.name,
         path=str(report.path),
         layers=report.layers,
-        times=None if report.by_pass is None else report.by_pass.times_ms,
-        gpu_times=None if report.gpu_by_pass is None else report.gpu_by_pass.times_ms,
+        times=None if measurement.own is None else measurement.own.times_ms,
+        gpu_times=None if measurement.gpu is None else measurement.gpu.times_ms,
         latencies_ms=report.latencies,
         profiled_ms=(
             []  # passes that are but sums of layers, of a file without end-to-end times

@@ -49,7 +49,6 @@ from dld_tui.core.compare import node_changes
 from dld_tui.core.compare.matching import resolution_of
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageError
 from dld_tui.core.params import is_same_file
-from dld_tui.core.report.groups import with_costs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Table
@@ -58,7 +57,7 @@ from dld_tui.core.types import TextEnum
 
 if TYPE_CHECKING:
     from dld_tui.core.report.latency import Turn
-    from dld_tui.core.report.pass_times import FloatArray
+    from dld_tui.core.report.measurement import FloatArray
 
 LEVEL_PERCENT = 95.0
 LEAST_RUNS = 6
@@ -205,11 +204,11 @@ def node_times(layers: Sequence[Layer]) -> dict[str, float]:
     ``node_changes.SEPARATOR``: what each takes of a fused layer is not known.
     """
     times: dict[str, float] = {}
-    for layer in with_costs(layers):
-        if layer.nodes and layer.time_ms is not None:
+    for layer in layers:
+        if layer.nodes and layer.cost_ms is not None:
             labels = dict.fromkeys(link.label for link in layer.nodes)
             key = node_changes.SEPARATOR.join(labels)
-            times[key] = times.get(key, 0.0) + layer.time_ms
+            times[key] = times.get(key, 0.0) + layer.cost_ms
     return times
 
 

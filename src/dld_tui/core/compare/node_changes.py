@@ -30,7 +30,7 @@ from dld_tui.core.report.records import NodeLink
 if TYPE_CHECKING:
     from dld_tui.core.compare.diff.model_diff import ScopeDiff
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.report.pass_times import FloatArray
+    from dld_tui.core.report.measurement import FloatArray
 
 SEPARATOR = "\x1e"
 """Between the labels of nodes that a layer computes together. A name that has it does no harm: its

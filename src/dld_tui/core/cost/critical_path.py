@@ -96,7 +96,7 @@ def node_times(
         times[node] = times.get(node, 0.0) + ms
 
     for layer in layers:
-        ms, around = layer.time_ms or 0.0, layer.details.get(AROUND)
+        ms, around = layer.cost_ms or 0.0, layer.details.get(AROUND)
         if isinstance(around, str):
             add(around, ms)
             continue

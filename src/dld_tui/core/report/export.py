@@ -20,7 +20,7 @@ from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import generation_of, llm_json
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import has_gpu_times, with_costs
+from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.html_page import (
     WIDTH,
     Bar,
@@ -276,7 +276,10 @@ def _tiles(report: Report) -> str:
     figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
     whole = "an inference" if report.has_phases else "a pass"
     figures.append(
-        Tile(f"all {report.wording.rows} of {whole}, ms", fmt.milliseconds(report.total_ms))
+        Tile(
+            f"all {report.wording.rows} of {whole}, ms",
+            fmt.milliseconds(report.measurement.cost_ms),
+        )
     )
     return tiles(figures)
 
@@ -316,14 +319,14 @@ def _type_bars(report: Report) -> str:
 
 
 def _top_bars(report: Report) -> str:
-    timed = [layer for layer in with_costs(report.layers) if layer.time_ms]
+    timed = [layer for layer in report.layers if layer.cost_ms]
     rows = [
         Bar(
             display_name(layer),
-            (layer.time_ms,),
-            (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
+            (layer.cost_ms,),
+            (f"{fmt.milliseconds(layer.cost_ms)} ms, {fmt.percent(layer.percent)} %",),
         )
-        for layer in nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.time_ms or 0.0)
+        for layer in nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.cost_ms or 0.0)
     ]
     return bars(rows)
 
@@ -475,11 +478,10 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "profiled_latency_ms": latency_json(report.profiled_latency),
         "rows_are": report.wording.rows,
         "times_are": report.wording.figures,
-        "layers_total_ms": report.total_ms,
-        "covered_percent": None if report.by_pass is None else report.by_pass.covered_percent,
-        "between_layers_percent": (
-            None if report.by_pass is None else report.by_pass.between_percent
-        ),
+        "layers_total_ms": report.measurement.total_ms,
+        "covered_percent": report.measurement.covered_percent,
+        "between_layers_percent": report.measurement.between_percent,
+        "order_certain": report.measurement.is_order_certain,
         "joined_percent": report.joined_percent,
         "inputs": [report_input.to_json() for report_input in report_inputs(report)],
         "advice": advice_json(report),
@@ -626,13 +628,11 @@ def startup_json(report: Report) -> JSON:
 
 
 def interval_json(report: Report, layer: Layer) -> JSON:
-    """Return the 95 % interval of a layer's median time, ``[low, high]`` in milliseconds.
+    """Return a layer's fastest and median pass, ``[low, high]`` in milliseconds.
 
-    None with too few passes.
+    Between them is what it costs. None with too few passes.
     """
-    from dld_tui.core.report.pass_times import interval_ms  # needs numpy
-
-    interval = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
+    interval = report.measurement.range_ms(layer)
     return None if interval is None else list(interval)
 
 

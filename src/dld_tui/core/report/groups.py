@@ -1,23 +1,17 @@
-"""The cost of a layer, and the time of layers by type, ONNX node, operator, scope or precision.
-
-Launches are asynchronous: the CPU time of a launch says little about the work of a layer.
-"""
+"""The time of layers by type, ONNX node, operator, scope or precision."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from dld_tui.core.operators.categories import category_of, main_rank, onnx_operators
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
-
-if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 _HOST = "CPUExecutionProvider"
 _DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
@@ -42,47 +36,30 @@ def is_launched(layer: Layer) -> bool:
     )
 
 
-def with_costs(layers: Sequence[Layer]) -> Sequence[Layer]:
-    """Return the layers with their cost as `time_ms`, and `percent` of the total cost.
+def priced(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return the layers with the percentages of what they cost, and which cost no kernel.
 
     With GPU times, the cost of a layer is its kernels, or its own time if it ran on the CPU; a
-    layer without kernels then costs nothing. Without GPU times, nothing changes.
+    layer without kernels then costs nothing. Without GPU times, it is its own time.
     """
-    if not has_gpu_times(layers):
-        return layers
-    costs = [_cost(layer) for layer in layers]
-    total = math.fsum(cost or 0.0 for cost in costs)
-    return [
-        replace(
-            layer,
-            time_ms=cost,
-            percent=None if cost is None or total <= 0 else 100 * cost / total,
-        )
-        for layer, cost in zip(layers, costs, strict=True)
-    ]
-
-
-def with_cost_percent(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Return the layers with `percent` of the total cost; times stay the same."""
-    if not has_gpu_times(layers):
-        return tuple(layers)  # as it is stored; a copy of each of thousands would take a while
+    if has_gpu_times(layers):
+        layers = [
+            replace(layer, without_kernels=layer.gpu_time_ms is None and layer.provider != _HOST)
+            for layer in layers
+        ]
+    total = math.fsum(layer.cost_ms or 0.0 for layer in layers)
     return tuple(
-        replace(layer, percent=cost.percent)
-        for layer, cost in zip(layers, with_costs(layers), strict=True)
+        layer
+        if (percent := _percent(layer.cost_ms, total)) == layer.percent
+        else replace(layer, percent=percent)
+        for layer in layers
     )
 
 
-def ran_on_host(layer: Layer) -> bool:
-    """Return whether a layer ran on the CPU while kernels of other layers are known."""
-    return layer.gpu_time_ms is None and layer.provider == _HOST
-
-
-def _time(layer: Layer) -> float | None:
-    return layer.time_ms
-
-
-def _cost(layer: Layer) -> float | None:
-    return layer.time_ms if ran_on_host(layer) else layer.gpu_time_ms
+def _percent(cost_ms: float | None, total_ms: float) -> float | None:
+    if cost_ms is None:
+        return None
+    return 100 * cost_ms / total_ms if total_ms > 0 else 0.0
 
 
 def output_bytes(layer: Layer) -> int | None:
@@ -132,104 +109,53 @@ _Part: TypeAlias = "tuple[str, float, bool]"
 
 
 @dataclass
-class _Members:
-    """The layers of a group, and how much of each."""
+class _Sum:
+    """What is added up of the layers of a group."""
 
-    layers: list[Layer] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
+    count: int = 0
+    time_ms: float = 0.0
+    gpu_time_ms: float | None = None
+    cost_ms: float = 0.0
     estimate: bool = False
 
 
-def group_layers(
-    layers: Iterable[Layer],
-    by: str,
-    by_pass: PassTimes | CostTimes | None = None,
-    gpu_by_pass: PassTimes | None = None,
-    whole: Sequence[Layer] = (),
-) -> list[Group]:
+def group_layers(layers: Iterable[Layer], by: str, whole: Sequence[Layer] = ()) -> list[Group]:
     """Return the groups, the costliest first. `by` is one of `GROUPINGS` or the name of a detail.
 
-    Costs are those of :func:`with_costs`: the time on the GPU where kernels are known. By ``node``,
-    ``op`` and ``scope``, the time of a layer is distributed over its ONNX nodes by
-    `NodeLink.share`, and marked as an estimate.
-
-    The percentage of a group is the sum of those of its layers, each of the total cost: no layer
-    has more than its group, and all groups sum to 100.
+    By ``node``, ``op`` and ``scope``, the time of a layer is distributed over its ONNX nodes by
+    `NodeLink.share`, and marked as an estimate. The figures of a group are the sums of those of
+    its layers, so all groups sum to 100 %.
 
     Args:
         layers: The layers to group.
         by: The key.
-        by_pass: The layers' times by pass, by `Layer.index`: the time of a group is then the median
-            over the passes of the sum of its layers. Without it, the layers' times are added
-            up.
-        gpu_by_pass: The same for their kernels on a GPU.
         whole: The base of the percentages, where that is more than `layers`.
     """
-    members: dict[str, _Members] = {}
+    sums: dict[str, _Sum] = {}
     layers = list(layers)
     for layer in layers:
         for key, share, estimated in parts(layer, by):
-            group = members.setdefault(key, _Members())
-            group.layers.append(layer)
-            group.shares.append(share)
+            group = sums.setdefault(key, _Sum())
+            group.count += 1
+            group.time_ms += share * (layer.time_ms or 0.0)
+            group.cost_ms += share * (layer.cost_ms or 0.0)
+            if layer.gpu_time_ms is not None:
+                group.gpu_time_ms = (group.gpu_time_ms or 0.0) + share * layer.gpu_time_ms
             group.estimate = group.estimate or estimated
-    times = {
-        key: _together(by_pass, group, [layer.time_ms for layer in group.layers]) or 0.0
-        for key, group in members.items()
-    }
-    kernels = {
-        key: _together(gpu_by_pass, group, [layer.gpu_time_ms for layer in group.layers])
-        for key, group in members.items()
-    }
-    costs, of_one = times, _time
-    if has_gpu_times(whole or layers):
-        costs = {key: (kernels[key] or 0.0) + _on_host(by_pass, members[key]) for key in members}
-        of_one = _cost
-    total = math.fsum(of_one(layer) or 0.0 for layer in whole or layers)
-    summed = {
-        key: math.fsum(
-            share * (of_one(layer) or 0.0)
-            for layer, share in zip(group.layers, group.shares, strict=True)
-        )
-        for key, group in members.items()
-    }
+    total = math.fsum(layer.cost_ms or 0.0 for layer in whole or layers)
     groups = [
         Group(
             key=key,
-            count=len(group.layers),
-            time_ms=times[key],
-            percent=100 * summed[key] / total if total > 0 else 0.0,
+            count=group.count,
+            time_ms=group.time_ms,
+            percent=100 * group.cost_ms / total if total > 0 else 0.0,
             estimate=group.estimate,
-            gpu_time_ms=kernels[key],
-            cost_ms=costs[key],
+            gpu_time_ms=group.gpu_time_ms,
+            cost_ms=group.cost_ms,
         )
-        for key, group in members.items()
+        for key, group in sums.items()
     ]
-    return sorted(groups, key=lambda group: (-group.percent, -group.cost_ms, group.key))
-
-
-def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:
-    """Return the time of a group's layers that ran on the CPU beside a GPU."""
-    own = [layer.time_ms if ran_on_host(layer) else None for layer in group.layers]
-    return _together(by_pass, group, own) or 0.0
-
-
-def _together(
-    by_pass: PassTimes | CostTimes | None, group: _Members, times: Sequence[float | None]
-) -> float | None:
-    """Return what the layers of a group take together; None when no time is known of any."""
-    timed = [
-        (layer.index, share, time)
-        for layer, share, time in zip(group.layers, group.shares, times, strict=True)
-        if time is not None
-    ]
-    if not timed:
-        return None
-    if by_pass is not None and len(timed) > 1:
-        together = by_pass.together_ms([at for at, _, _ in timed], [share for _, share, _ in timed])
-        if together is not None:
-            return together
-    return sum(share * time for _, share, time in timed)
+    return sorted(groups, key=lambda group: (-group.cost_ms, group.key))
 
 
 def parts(layer: Layer, by: str) -> Iterator[_Part]:

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
-from dld_tui.core.report.groups import (
-    GROUPINGS,
-    group_layers,
-    has_gpu_times,
-    main_node,
-    with_costs,
-)
+from dld_tui.core.report.groups import GROUPINGS, group_layers, has_gpu_times, main_node
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.table import (
@@ -46,7 +40,7 @@ from dld_tui.core.tables.table import (
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import PassTimes
+    from dld_tui.core.report.measurement import Measurement
 
 
 _Columns: TypeAlias = "tuple[Column[Layer], ...]"
@@ -116,7 +110,7 @@ NODES = Unit(
 
 def layer_columns(
     layers: Sequence[Layer] = (),
-    by_pass: PassTimes | None = None,
+    measurement: Measurement | None = None,
     wording: Wording = Wording(),  # noqa: B008
     *,
     engine: bool = False,
@@ -125,20 +119,19 @@ def layer_columns(
 
     Args:
         layers: The rows, for shares of all of them.
-        by_pass: Their times by pass; None when only one figure of each is known.
+        measurement: What they are of; None when only one figure of each is known.
         wording: What the rows and their times are.
         engine: Of an engine: places are those in the file.
     """
     on_gpu = has_gpu_times(layers)
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
-    costs = {layer.index: layer.time_ms for layer in with_costs(layers)}
 
     def gpu_percent(layer: Layer) -> float | None:
         part = layer.gpu_time_ms
         return 100 * part / kernels_ms if part is not None and kernels_ms else None
 
     def of_pass(layer: Layer) -> float | None:
-        return None if by_pass is None else by_pass.of_pass_percent([layer.index])
+        return None if measurement is None else measurement.of_pass_percent(layer)
 
     def precision(layer: Layer) -> str:
         first_input, output = short_precision(layer.precision), layer.output_precision
@@ -183,7 +176,7 @@ def layer_columns(
                f" a {wording.whole}."),
         Column("percent", "%", figure("percent"), PERCENT, 5, heat=True,
                help=f"Of what all {wording.rows} cost."),
-        Column("cost", "", lambda layer: costs.get(layer.index), BAR, 10, align="left", heat=True,
+        Column("cost", "", figure("cost_ms"), BAR, 10, align="left", heat=True,
                priority=2, sortable=False,
                help=f"The cost as a bar; full is the costliest {wording.row}."),
         Column("gpu_time_ms", "GPU ms", figure("gpu_time_ms"), MS, 9, priority=1, heat=True,
@@ -312,13 +305,13 @@ def _nodes_first(columns: _Columns, text: Callable[[Layer], str]) -> _Columns:
 def layer_table(
     layers: Sequence[Layer],
     view: str,
-    by_pass: PassTimes | None = None,
+    measurement: Measurement | None = None,
     wording: Wording | None = None,
 ) -> Table[Layer]:
     """Return the layers as a table of one of `VIEWS`, in the order that they are in."""
     engine = view.startswith("engine ")
     wording = wording or (LAYER_MEANS if engine else Wording())
-    columns = view_columns(layer_columns(layers, by_pass, wording, engine=engine), view)
+    columns = view_columns(layer_columns(layers, measurement, wording, engine=engine), view)
     if view.endswith((" text", " html", " screen")) and are_named_by_nodes(layers):
         columns = _nodes_first(
             columns, _every_known_name if view.endswith("html") else display_name
@@ -531,17 +524,12 @@ def groups_of(
     layers: Sequence[Layer],
     by: str,
     text: str = "",
-    by_pass: PassTimes | None = None,
-    gpu_by_pass: PassTimes | None = None,
     *,
     engine: bool = False,
 ) -> list[Group]:
-    """Return the groups of layers that pass a filter, the costliest first, percent of all layers.
-
-    The times by pass are as in :func:`~dld_tui.core.report.groups.group_layers`.
-    """
+    """Return the groups of layers that pass a filter, the costliest first; shares are of all."""
     chosen = [layers[at] for at in select(layers, text, engine=engine)]
-    return group_layers(chosen, by, by_pass, gpu_by_pass, whole=layers)
+    return group_layers(chosen, by, whole=layers)
 
 
 @dataclass(frozen=True)
@@ -550,17 +538,14 @@ class Selection:
 
     count: int
     total_ms: float
-    """The sum of their times, each the median or the mean of its passes."""
+    """The sum of their times."""
     min_ms: float
     max_ms: float
     mean_ms: float
     percent: float
+    """Of what all layers cost."""
     gpu_ms: float | None = None
     """On the GPU; None when that is known of none."""
-    pass_percent: float | None = None
-    """Of the full pass, the median over passes; None without passes."""
-    together_ms: float | None = None
-    """Their total time in a pass, the median; None if unknown."""
     distinct: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     """(property, its values by frequency) of the properties of layers."""
 
@@ -574,20 +559,11 @@ _DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (
 )
 
 
-def summarise_selection(
-    layers: Sequence[Layer], total_ms: float, by_pass: PassTimes | None = None
-) -> Selection | None:
-    """Return the sums over some layers, or None without any.
-
-    Args:
-        layers: The marked ones.
-        total_ms: The sum over all layers.
-        by_pass: The times of all layers by pass, by `Layer.index`; None when they are not known.
-    """
+def summarise_selection(layers: Sequence[Layer]) -> Selection | None:
+    """Return the sums over some layers, or None without any."""
     if not layers:
         return None
     times = [layer.time_ms or 0.0 for layer in layers]
-    indices = [layer.index for layer in layers]
     total = sum(times)
     gpu = [layer.gpu_time_ms for layer in layers if layer.gpu_time_ms is not None]
     return Selection(
@@ -596,10 +572,8 @@ def summarise_selection(
         min_ms=min(times),
         max_ms=max(times),
         mean_ms=total / len(times),
-        percent=100 * total / total_ms if total_ms > 0 else 0.0,
+        percent=sum(layer.percent or 0.0 for layer in layers),
         gpu_ms=sum(gpu) if gpu else None,
-        together_ms=None if by_pass is None else by_pass.together_ms(indices),
-        pass_percent=None if by_pass is None else by_pass.of_pass_percent(indices),
         distinct=tuple(
             (title, tuple(Counter(map(value, layers)).most_common())) for title, value in _DISTINCT
         ),

@@ -124,20 +124,31 @@ class Layer:
     index: int = -1
     """The layer's number in the report, in order of first execution."""
     time_ms: float | None = None
-    """Median self time per pass, over the measured passes in which the layer ran; None if it never
-    ran."""
+    """Self time in a pass, see :mod:`.measurement`; None if it never ran."""
     percent: float | None = None
-    """Of the sum of `time_ms` over all layers."""
+    """Of the sum of `cost_ms` over all layers."""
     min_ms: float | None = None
     max_ms: float | None = None
     mean_ms: float | None = None
     count: float | None = None
-    """Mean number of runs per pass, over the passes in which it ran: above 1 in a loop."""
+    """Mean number of runs per pass: above 1 in a loop, below 1 in a branch."""
     passes: int = 0
     """The number of measured passes in which it ran: fewer than all for a branch."""
     gpu_time_ms: float | None = None
-    """Median sum of its kernels' durations on the GPU per pass, over those of `Report.gpu_passes`
-    in which it had any. None when no kernel is attributed to it."""
+    """Its kernels' durations on the GPU in a pass, by `Report.gpu_passes`. None when no kernel is
+    attributed to it."""
+    without_kernels: bool = False
+    """It had no kernel where those of other layers are known: it costs nothing on the GPU."""
+
+    @property
+    def cost_ms(self) -> float | None:
+        """What it costs: its kernels where these are known, else its own time.
+
+        Launches are asynchronous: the time of a launch says little about the work of a layer.
+        """
+        if self.gpu_time_ms is not None:
+            return self.gpu_time_ms
+        return None if self.without_kernels else self.time_ms
 
     # Further details in the files of an engine.
     kind = _Text("kind")
@@ -168,7 +179,7 @@ class Wording:
     """The words for the rows of a report or an engine, and for their times."""
 
     row: str = "layer"
-    figure: str = "median"
+    figure: str = "mean of the fastest quarter of passes"
     whole: str = "pass"
     """One run of the whole model."""
 
@@ -180,7 +191,7 @@ class Wording:
     @property
     def figures(self) -> str:
         """The plural of `figure`."""
-        return f"{self.figure}s"
+        return self.figure.replace("mean", "means", 1)
 
 
 LAYER_MEANS = Wording(figure="mean")

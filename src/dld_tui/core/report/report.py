@@ -7,6 +7,7 @@
         report.layers             # tuple[Layer], in order of first execution, with statistics
         report.passes             # tuple[ReportPass]: the profiled ones
         report.median_pass        # index of the pass to draw
+        report.measurement        # Measurement: shares, sums, and what is between layers
         report.pass_events(index) # list[PassEvent], read from the file when asked
         report.layer_history(i)   # [(pass, self milliseconds)] of one layer
         report.groups("type")     # list[Group], largest first
@@ -40,13 +41,7 @@ from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
-from dld_tui.core.report.groups import (
-    GROUPINGS,
-    group_layers,
-    ran_on_host,
-    with_cost_percent,
-    with_costs,
-)
+from dld_tui.core.report.groups import GROUPINGS, group_layers, priced
 from dld_tui.core.report.records import (
     GPU_KINDS,
     LAYER_MEANS,
@@ -85,30 +80,24 @@ from dld_tui.core.report.schema import (
 )
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
-    GPU_TIMES,
     LatencySource,
     LatencySummary,
-    collect,
     counted_passes,
-    gpu_medians,
     gpu_passes,
     is_valid_time,
     percentile_of,
     summarise,
-    summarise_layers,
 )
-from dld_tui.core.report.store import GPU_ABSENT, ReportWriter
+from dld_tui.core.report.store import FASTEST_QUARTER, GPU_ABSENT, STATISTICS, ReportWriter
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
-    from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes, Times
+    from dld_tui.core.report.measurement import Measurement, Samples
 
 
 Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
 """Runs SQL with its values and returns all rows."""
-Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
-"""Runs SQL and returns its rows one by one: there may be millions."""
 
 _CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
 
@@ -266,38 +255,6 @@ def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
         (layer,),
     )
     return [(whole_of(i, "pass"), number_of(own, "self time") / 1000) for i, own in rows]
-
-
-def add_statistics(
-    stream: Stream, layers: tuple[Layer, ...], passes: tuple[ReportPass, ...], version: int
-) -> tuple[Layer, ...]:
-    """Compute what the writer of a partial report did not get to.
-
-    Args:
-        stream: Of the report.
-        layers: Without statistics.
-        passes: All of them.
-        version: Of the report.
-    """
-    states = {pass_.index: pass_.state for pass_ in passes}
-    counted = counted_passes(states)
-    samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
-    statistics = summarise_layers(collect(samples, counted))
-    gpu = {}
-    if version > 1:
-        chosen = gpu_passes(states, (index for (index,) in stream(ATTRIBUTED_PASSES)))
-        gpu = gpu_medians(_times(stream(GPU_TIMES)), chosen)
-    timed = (
-        replace(layer, **vars(statistics[layer.index])) if layer.index in statistics else layer
-        for layer in layers
-    )
-    return tuple(replace(layer, gpu_time_ms=gpu.get(layer.index)) for layer in timed)
-
-
-def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float | None]]:
-    for index, layer, time_us in rows:
-        numbers = (whole_of(index, "pass"), whole_of(layer, "layer"))
-        yield (*numbers, optional_number(time_us, "time"))
 
 
 _BLOCKS_A_BUCKET = 2
@@ -528,18 +485,19 @@ class Report:
         self.layers = read_layers(self._query, self.version)
         states = {pass_.index: pass_.state for pass_ in self.passes}
         counted = counted_passes(states)
-        if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
-            self.layers = add_statistics(self._query, self.layers, self.passes, self.version)
-        elif _is_contradictory(self.layers):
-            self.layers = add_statistics(self._query, self.layers, self.passes, self.version)
+        self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
+        self._read_gpu()
+        self.gpu_passes = self._read_gpu_passes(states)
+        is_contradictory = _is_contradictory(self.layers)
+        is_stored = self.status == "complete" and self.facts.get(STATISTICS) == FASTEST_QUARTER
+        if is_contradictory or not is_stored:
+            self.layers = self._with_statistics(self.layers)
+        if is_contradictory:
             self._problems.append(
                 "The stored times of layers contradict their per cents: computed again from the"
                 " samples"
             )
-        self.layers = with_cost_percent(self.layers)
-        self._read_gpu()
-        self.gpu_passes = self._read_gpu_passes(states)
-        self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
+        self.layers = priced(self.layers)
         self.latencies = self._sound_latencies(read_latencies(self._query))
         self.latency = self._summary(self.latencies, LatencySource.LOOP) or self.profiled_latency
         self.kernel_passes = tuple(
@@ -619,11 +577,10 @@ class Report:
 
     @cached_property
     def _sample_problems(self) -> list[str]:
-        import numpy as np
-
-        if self.by_pass is None:
+        own = self.measurement.own
+        if own is None:
             return []
-        unsound = int(np.isnan(self.by_pass.sums_ms).sum())
+        unsound = own.sums_ms.size - own.passes
         if not unsound:
             return []
         return [
@@ -659,83 +616,55 @@ class Report:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def total_ms(self) -> float:
-        """The sum of all layers in a pass, the median over the passes.
-
-        Longer than a pass where layers overlapped; 0 when no layer was timed.
-        """
-        together = None if self.by_pass is None else self.by_pass.total_ms
-        if together is not None:
-            return together
-        return sum(layer.time_ms or 0.0 for layer in self.layers)
-
     @cached_property
-    def by_pass(self) -> PassTimes | None:
-        """The time of each layer in each counted pass; None when nothing was timed.
+    def measurement(self) -> Measurement:
+        """The layers with their samples, which are read once, while the report is open."""
+        from dld_tui.core.report.measurement import Measurement
 
-        Read once, while the report is open. A pass with an invalid time counts in no sum.
-        """
-        times = self.pass_times()
-        return None if times is None else self._by_pass(times)
+        return Measurement(self.layers, self._samples(), self._samples(gpu=True))
 
-    @cached_property
-    def gpu_by_pass(self) -> PassTimes | None:
-        """The time of each layer's kernels on the GPU by pass; kernels may overlap."""
-        from dld_tui.core.report.pass_times import PassTimes
+    def _samples(self, *, gpu: bool = False) -> Samples | None:
+        from dld_tui.core.report.measurement import read_samples
 
-        times = self.pass_times(gpu=True)
-        return None if times is None else PassTimes(times, self._lengths_ms(gpu=True), None)
-
-    @cached_property
-    def cost_by_pass(self) -> PassTimes | CostTimes | None:
-        """What each layer costs by pass, as :func:`.groups.with_costs` prices it."""
-        from dld_tui.core.report.pass_times import CostTimes
-
-        own, gpu = self.by_pass, self.gpu_by_pass
-        if own is None or gpu is None:
-            return own if gpu is None else gpu
-        hosts = frozenset(layer.index for layer in self.layers if ran_on_host(layer))
-        return CostTimes(own, gpu, hosts)
-
-    def _by_pass(self, times: Times) -> PassTimes:
-        from dld_tui.core.report import pass_times as series
-        from dld_tui.core.report.pass_times import PassTimes, without_contradictions
-
-        lengths_ms = self._lengths_ms()
-        if sum(track.kind == "thread" for track in self.tracks) <= 1:
-            return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
-        numbers = series.chosen_passes(len(self.layers), self._numbers())
+        if gpu and not self.has_gpu_events:
+            return None
+        numbers = self.gpu_passes if gpu else {pass_.index for pass_ in self.counted_passes}
+        known = not self.facts.get(LAYERS_ONLY)  # else passes are sums of layers
+        lengths = {
+            pass_.index: pass_.duration_us / 1000 if known else math.nan
+            for pass_ in self.passes
+            if pass_.index in numbers
+        }
+        parallel = sum(track.kind == "thread" for track in self.tracks) > 1
         with schema.reading(self.path), self._lock:
-            busy = series.read_busy(self._connection.execute, numbers)
-        return PassTimes(times, lengths_ms, busy)
+            return read_samples(
+                self._connection.execute, len(self.layers), lengths, gpu=gpu, parallel=parallel
+            )
 
-    def _lengths_ms(self, *, gpu: bool = False) -> FloatArray:
-        """Return the lengths of the passes that are read, NaN where they are sums of layers."""
-        import numpy as np
-
-        from dld_tui.core.report import pass_times as series
-
-        numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
-        lengths = {pass_.index: pass_.duration_us / 1000 for pass_ in self.passes}
-        known = not self.facts.get(LAYERS_ONLY)
-        return np.array([lengths[number] if known else np.nan for number in numbers])
-
-    def _numbers(self, *, gpu: bool = False) -> list[int]:
-        """Return the numbers of the passes that times of layers are from, on a GPU or the CPU."""
-        return sorted(self.gpu_passes if gpu else (pass_.index for pass_ in self.counted_passes))
+    def _with_statistics(self, layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        """Return layers with what the writer of the report did not compute, or computed else."""
+        own, gpu = self._samples(), self._samples(gpu=True)
+        times = {} if own is None else own.statistics()
+        kernels = {} if gpu is None else gpu.statistics()
+        if own is not None:
+            layers = tuple(
+                replace(layer, **vars(times[layer.index])) if layer.index in times else layer
+                for layer in layers
+            )
+        return tuple(
+            replace(layer, gpu_time_ms=kernels[layer.index].time_ms)
+            if layer.index in kernels
+            else layer
+            for layer in layers
+        )
 
     @property
     def joined_percent(self) -> float | None:
-        """The part of the layers' time that is joined to ONNX nodes, or None without times.
-
-        Of the sum of their medians, as `Layer.percent` is.
-        """
-        total = sum(layer.time_ms or 0.0 for layer in self.layers)
-        if total <= 0:
+        """The part of what the layers cost that is joined to ONNX nodes, or None without times."""
+        known = [layer.percent for layer in self.layers if layer.confidence != "none"]
+        if not any(layer.cost_ms for layer in self.layers):
             return None
-        joined = sum(layer.time_ms or 0.0 for layer in self.layers if layer.confidence != "none")
-        return 100 * joined / total
+        return math.fsum(percent or 0.0 for percent in known)
 
     @property
     def profiled_latency(self) -> LatencySummary | None:
@@ -808,29 +737,8 @@ class Report:
         with schema.reading(self.path):
             return read_history(self._query, index)
 
-    def pass_times(self, *, gpu: bool = False) -> Times | None:
-        """Return the time of each layer, ``float64[layers, passes]`` in milliseconds.
-
-        NaN where a layer did not run; None without times. Of very many passes, only some are read,
-        evenly spaced.
-
-        Args:
-            gpu: The time of a layer's kernels on the GPU in the `gpu_passes`, instead of its self
-                time in the `counted_passes`.
-        """
-        from dld_tui.core.report.pass_times import read_series
-
-        if gpu and not self.has_gpu_events:
-            return None
-        numbers = self._numbers(gpu=gpu)
-        with schema.reading(self.path), self._lock:
-            return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
-
     def groups(self, by: str) -> list[Group]:
-        """Return the layers' time by a key, largest first.
-
-        The time of a group is the sum of its layers in a pass, the median over the passes in which
-        one of them ran; see :func:`.groups.group_layers` for the percentages.
+        """Return the layers' time by a key, the costliest first: see :func:`.groups.group_layers`.
 
         Args:
             by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.
@@ -840,7 +748,7 @@ class Report:
         """
         if by not in GROUPINGS:
             raise UsageError(f"cannot group by {by!r}; choose one of {', '.join(GROUPINGS)}")
-        return group_layers(self.layers, by, self.by_pass, self.gpu_by_pass)
+        return group_layers(self.layers, by)
 
     def model_problem(self) -> str | None:
         """Return why links to the model may not fit: it was moved or changed.
@@ -1056,11 +964,11 @@ def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
 
 
 def times_by_node(layers: Sequence[Layer], document: Document) -> dict[Node, float]:
-    """Return the milliseconds of nodes: the sum of their shares of layers."""
+    """Return the milliseconds of nodes: the sum of their shares of what layers cost."""
     times: dict[Node, float] = {}
-    for layer in with_costs(layers):  # not what it takes to launch them on a GPU
+    for layer in layers:
         for link in layer.nodes:
             node = document.find_node(link.scope, link.node)
-            if node is not None and layer.time_ms is not None:
-                times[node] = times.get(node, 0.0) + layer.time_ms * link.share
+            if node is not None and layer.cost_ms is not None:
+                times[node] = times.get(node, 0.0) + layer.cost_ms * link.share
     return times

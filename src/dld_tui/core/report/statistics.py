@@ -1,4 +1,4 @@
-"""Statistics over passes, with their definitions, and those of each layer.
+"""Statistics over passes, with their definitions.
 
 Percentiles interpolate linearly between the two nearest ranks: position ``p/100 * (n -
 1)`` in the sorted sample (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996, type
@@ -12,11 +12,9 @@ is used for TensorRT, whose figures are compared with trtexec's.
 from __future__ import annotations
 
 import math
-import sqlite3
 import struct
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -113,6 +111,25 @@ def median(values: Iterable[float]) -> float:
     return percentile(sorted(values), 50)
 
 
+FASTEST = 0.25
+"""The part of a layer's passes that its time is the mean of."""
+
+
+def fastest_count(count: int) -> int:
+    """Return how many of a number of passes are the fastest quarter, at least one."""
+    return math.ceil(FASTEST * count)
+
+
+def undisturbed(ordered: Sequence[float]) -> float:
+    """Return the mean of the fastest quarter of a sorted, non-empty sample.
+
+    What a layer takes when nothing delays it, as far as a run can tell: other programs delay other
+    layers in each pass, so that no pass is free of them, and neither sums nor medians are.
+    """
+    fastest = ordered[: fastest_count(len(ordered))]
+    return math.fsum(fastest) / len(fastest)
+
+
 LONGEST = 1e18
 """The longest valid time: microseconds of 30,000 years. Squares of longer ones would overflow."""
 
@@ -170,27 +187,6 @@ ATTRIBUTED_PASSES = (
 """The passes with kernels that are attributed to layers."""
 
 
-@dataclass
-class LayerTimes:
-    """What one layer took in each pass in which it ran."""
-
-    per_pass_us: array[float] = field(default_factory=lambda: array("d"))
-    runs: int = 0
-
-
-@dataclass(frozen=True)
-class LayerStatistics:
-    """The computed columns of a layer; times in milliseconds."""
-
-    time_ms: float
-    percent: float
-    min_ms: float
-    max_ms: float
-    mean_ms: float
-    count: float
-    passes: int
-
-
 def counted_passes(states: Mapping[int, PassState]) -> set[int]:
     """Return the passes that statistics use: the measured ones, else the incomplete ones."""
     for state in (PassState.MEASURED, PassState.INCOMPLETE, PassState.WARM_UP):
@@ -213,98 +209,3 @@ def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> se
     alone = PassState.KERNELS_ALONE
     at_true_speed = {index for index in attributed if states.get(index) is alone}
     return at_true_speed or counted_passes(states)
-
-
-def collect(
-    samples: Iterable[tuple[int, int, float | None]], counted: set[int]
-) -> dict[int, LayerTimes]:
-    """Sum (pass, layer, self_us) rows by layer and pass. The rows must be ordered by pass.
-
-    A pass with an invalid time (missing, negative, not finite) is left out for all layers.
-    """
-    times: dict[int, LayerTimes] = {}
-    current: int | None = None
-    sums: dict[int, list[float]] = {}
-    is_sound = True
-    for index, layer, self_us in samples:
-        if index != current:
-            _close_pass(times, sums, is_sound)
-            current, is_sound = index, True
-        if index not in counted:
-            continue
-        if self_us is None or not 0 <= self_us < math.inf:
-            is_sound = False
-            continue
-        known = sums.get(layer)
-        if known is None:
-            sums[layer] = [self_us, 1]
-        else:
-            known[0] += self_us
-            known[1] += 1
-    _close_pass(times, sums, is_sound)
-    return times
-
-
-def _close_pass(times: dict[int, LayerTimes], sums: dict[int, list[float]], is_sound: bool) -> None:
-    if is_sound:
-        for layer, (total, runs) in sums.items():
-            layer_times = times.get(layer)
-            if layer_times is None:
-                layer_times = times[layer] = LayerTimes()
-            layer_times.per_pass_us.append(total)
-            layer_times.runs += int(runs)
-    sums.clear()
-
-
-def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatistics]:
-    """Return the statistics of each layer that ran."""
-    ordered = {layer: sorted(layer_times.per_pass_us) for layer, layer_times in times.items()}
-    medians = {layer: percentile(values, 50) for layer, values in ordered.items()}
-    total = math.fsum(medians.values())
-    return {
-        layer: LayerStatistics(
-            time_ms=medians[layer] / 1000,
-            percent=100 * medians[layer] / total if total > 0 else 0.0,
-            min_ms=values[0] / 1000,
-            max_ms=values[-1] / 1000,
-            mean_ms=math.fsum(values) / len(values) / 1000,
-            count=times[layer].runs / len(values),
-            passes=len(values),
-        )
-        for layer, values in ordered.items()
-    }
-
-
-def gpu_medians(
-    rows: Iterable[tuple[int, int, float | None]], counted: set[int]
-) -> dict[int, float]:
-    """Return the median over passes of a layer's kernel time, in milliseconds.
-
-    Args:
-        rows: Those of `GPU_TIMES`.
-        counted: The passes that count.
-    """
-    times = collect(rows, counted)
-    return {
-        layer: percentile(sorted(layer_times.per_pass_us), 50) / 1000
-        for layer, layer_times in times.items()
-    }
-
-
-def store_statistics(database: sqlite3.Connection, passes: Mapping[int, PassState]) -> None:
-    """Fill the computed columns of the layers of a report that is being written."""
-    counted = counted_passes(passes)
-    samples = database.execute("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq")
-    statistics = summarise_layers(collect(samples, counted))
-    attributed = (index for (index,) in database.execute(ATTRIBUTED_PASSES))
-    gpu = gpu_medians(database.execute(GPU_TIMES), gpu_passes(passes, attributed))
-    assignments = ", ".join(f"{field.name} = ?" for field in fields(LayerStatistics))
-    database.execute("BEGIN IMMEDIATE")
-    database.executemany(
-        f"UPDATE layers SET {assignments} WHERE id = ?",
-        [(*astuple(row), index) for index, row in statistics.items()],
-    )
-    database.executemany(
-        "UPDATE layers SET gpu_time_ms = ? WHERE id = ?", [(ms, n) for n, ms in gpu.items()]
-    )
-    database.execute("COMMIT")

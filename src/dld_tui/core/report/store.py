@@ -52,11 +52,14 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
 from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
-from dld_tui.core.report.statistics import store_statistics
 from dld_tui.core.types import JSON
 
 GPU_ABSENT = "gpu_absent"
 """The row of the table ``report`` that says why nothing of the GPU was measured."""
+
+STATISTICS = "layer_statistics"
+"""The row of the table ``report`` that says how the stored times of layers were computed."""
+FASTEST_QUARTER = "fastest quarter"
 
 _ROWS_AT_ONCE = 20_000
 
@@ -388,11 +391,15 @@ class ReportWriter:
             raise
 
     def _summarise(self) -> None:
+        from dld_tui.core.report.measurement import store_statistics  # needs numpy
+
         self.flush()
         with saving(self.written_path):
             states = {index: state for index, (_, _, state) in self._pass_rows.items()}
             store_statistics(self._database, states)
             store_counters(self._database)
+        self.set_fact(STATISTICS, FASTEST_QUARTER)
+        self.flush()
 
     def _write_pass(self, index: int) -> None:
         start, duration, state = self._pass_rows[index]

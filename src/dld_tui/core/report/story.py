@@ -21,7 +21,7 @@ from dld_tui.core.cost.roofline import limiter
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import has_gpu_times, is_launched, with_costs
+from dld_tui.core.report.groups import has_gpu_times, is_launched
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.records import Program, program_of
 from dld_tui.core.report.schema import COMMAND
@@ -87,7 +87,7 @@ def _places(report: Report) -> list[str]:
     if types and types[0].percent >= _LOUD_PERCENT:
         share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
         places.append(f"{visible(types[0].key)} is {share} of the layers' time.")
-    times = sorted((layer.time_ms or 0.0 for layer in with_costs(report.layers)), reverse=True)
+    times = sorted((layer.cost_ms or 0.0 for layer in report.layers), reverse=True)
     total = sum(times)
     if total > 0 and len(times) > 3:
         few = 1 + sum(part < _HALF * total for part in accumulate(times))
@@ -393,11 +393,8 @@ def _share_of(report: Report, types: frozenset[str]) -> tuple[float, tuple[int, 
 
 def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tuple[int, ...]]:
     """Return how many percent of the layers' time those take that are wanted, and which."""
-    layers = with_costs(report.layers)
-    total = sum(layer.time_ms or 0.0 for layer in layers)
-    chosen = [layer for layer in layers if wanted(layer)]
-    share = sum(layer.time_ms or 0.0 for layer in chosen)
-    return 100 * share / total if total > 0 else 0.0, tuple(layer.index for layer in chosen)
+    chosen = [layer for layer in report.layers if wanted(layer)]
+    return sum(layer.percent or 0.0 for layer in chosen), tuple(layer.index for layer in chosen)
 
 
 @dataclass(frozen=True)

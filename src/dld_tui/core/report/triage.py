@@ -8,10 +8,9 @@ from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, with_costs
+from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched
 from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import (
@@ -162,13 +161,11 @@ def precision_lines(report: Report) -> list[str]:
     """
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
         return []
-    times = {layer.index: layer.time_ms or 0.0 for layer in with_costs(report.layers)}
-    total = sum(times.values())
     gaining = [layer for layer in report.layers if _gains(layer)]
-    share = 100 * sum(times[layer.index] for layer in gaining) / total if total > 0 else 0.0
+    share = sum(layer.percent or 0.0 for layer in gaining)
     if share < _WORTH_PERCENT:
         return []
-    top = sorted(gaining, key=lambda layer: -times[layer.index])[:_NAMED_LAYERS]
+    top = sorted(gaining, key=lambda layer: -(layer.cost_ms or 0.0))[:_NAMED_LAYERS]
     return [
         f"{fmt.plural(len(gaining), 'layer')} of MatMul or Conv in fp32"
         f" {'takes' if len(gaining) == 1 else 'take'} {share:.0f} % of the time and would gain from"
@@ -235,8 +232,6 @@ _TOP_LAYERS = 5
 _TOP_TYPES = 4
 _LAYER_NAME_CELLS = 48
 _SLOWED_PERCENT = 10.0
-_SCATTERED = 0.8
-"""If layers' medians sum to less than this share of a pass's sum, they hide delays."""
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
 _FEW_FOR_P99 = 100
@@ -266,8 +261,6 @@ def triage(report: Report) -> list[str]:
 def notes_of(report: Report) -> list[Note]:
     """Return the notes beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
-    if report.by_pass is not None and report.by_pass.total_ms is not None:
-        doubts += _scatter_lines(report, report.by_pass.total_ms)
     hints = [Note(NoteKind.INFO, line) for line in (*order_lines(report), *precision_lines(report))]
     return [*(Note(NoteKind.WARNING, line) for line in doubts), *hints, *report.notes]
 
@@ -358,35 +351,32 @@ def _trusted(report: Report) -> str:
 
 def order_lines(report: Report) -> list[str]:
     """Return whether noise could reorder the costliest layers."""
-    times = report.cost_by_pass
-    costs = {layer.index: layer.time_ms for layer in with_costs(report.layers) if layer.time_ms}
-    only = report.facts.get(LAYERS_ONLY) or report.has_phases
-    if times is None or len(costs) < 2 or only:
+    from dld_tui.core.report.measurement import MIN_PASSES
+
+    measurement = report.measurement
+    timed = sum(bool(layer.cost_ms) for layer in report.layers)
+    if timed < 2 or report.facts.get(LAYERS_ONLY) or report.has_phases:
         return []
-    counted = report.by_pass if report.gpu_by_pass is None else report.gpu_by_pass
-    passes = 0 if counted is None else sum(1 for time in counted.sums_ms if time >= 0)
-    top = sorted(costs, key=lambda index: -costs[index])[:_TOP_LAYERS]
-    ranges = [places(times, index) for index in top]
-    known = [rank for rank in ranges if rank is not None]
-    if len(known) < len(top):
+    certain = measurement.is_order_certain
+    if certain is None:
+        samples = measurement.own if measurement.gpu is None else measurement.gpu
+        passes = 0 if samples is None else samples.passes
         return [
             f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
             f" noise could reorder the layers; run {MIN_PASSES} or more."
         ]
-    last = [after for _, after in known]
-    if all(after <= place for place, after in enumerate(last, 1)):
+    if certain:
         return []
-    first = sum((places(times, index) or (0, 0))[0] == 1 for index in costs)
-    among = sum((places(times, index) or (0, 0))[0] <= len(top) for index in costs)
-    costliest = "the first is certain" if first == 1 else f"{first:,} may be the costliest one"
+    among = measurement.may_be_first
+    first = "the first is certain" if among == 1 else f"{among:,} may be the costliest one"
     return [
-        f"Noise could reorder these layers: {costliest}, {among:,} may be among the first"
-        f" {len(top)} (95 % intervals of their medians overlap)."
+        f"The order of layers is not certain: {first} (from its fastest to its median pass, each"
+        " layer has the times of others)."
     ]
 
 
 def _layer_lines(report: Report) -> list[str]:
-    timed = [layer for layer in with_costs(report.layers) if layer.time_ms is not None]
+    timed = [layer for layer in report.layers if layer.cost_ms is not None]
     if not timed:
         return ["No layer was timed."]
     if report.has_phases:
@@ -394,15 +384,15 @@ def _layer_lines(report: Report) -> list[str]:
     kind = "GPU" if has_gpu_times(report.layers) else "layer"
     if kind == "layer" and any(map(is_launched, timed)):
         kind = "launching"
-    top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
+    top = sorted(timed, key=lambda layer: -(layer.cost_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
     lines = [
         f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind} time"
-        f" (of the sum of all {_figures(report, kind)}):"
+        f" (each the {report.wording.figure}):"
     ]
     lines += [_layer_line(layer) for layer in top]
     lines += order_lines(report)
-    types = group_layers(timed, "type", report.cost_by_pass)
+    types = group_layers(timed, "type")
     parts = ", ".join(
         f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})"
         for group in types[:_TOP_TYPES]
@@ -417,15 +407,10 @@ def _layer_lines(report: Report) -> list[str]:
     return lines
 
 
-def _figures(report: Report, kind: str) -> str:
-    """Return what times are in a sum; those of kernels are medians in every report."""
-    return "medians" if kind == "GPU" else report.wording.figures
-
-
 def _layer_line(layer: Layer) -> str:
     name = clip(display_name(layer), _LAYER_NAME_CELLS, keep="end")
     line = (
-        f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.time_ms):>9} ms "
+        f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.cost_ms):>9} ms "
         f" {visible(layer.type)}  {name}"
     )
     own = clip(visible(layer.name), _LAYER_NAME_CELLS, keep="end")
@@ -433,50 +418,33 @@ def _layer_line(layer: Layer) -> str:
 
 
 def coverage_lines(report: Report) -> list[str]:
-    """Return how much of a pass the layers cover, pass by pass, and the rest."""
-    profiled, times = report.profiled_latency, report.by_pass
-    total = None if times is None else times.total_ms
-    if times is None or total is None:
+    """Return how much of a pass the layers cover, and the rest."""
+    figures = report.measurement
+    total, whole = figures.total_ms, figures.pass_ms
+    if figures.own is None:
         return []
     if report.facts.get(LAYERS_ONLY):
         return [f"Layers sum to {fmt.milliseconds(total)} ms."]
-    covered, rest = times.covered_percent, times.between_percent
-    if report.has_phases and report.latency is not None and covered is not None:
-        return [
-            f"Phases sum to {fmt.milliseconds(total)} ms of"
-            f" {fmt.milliseconds(report.latency.median)} ms end to end (medians),"
-            f" {fmt.percent(covered)} % of each inference."
-        ]
-    if profiled is None or covered is None or rest is None:
+    rows = "Launches" if any(map(is_launched, report.layers)) else report.wording.rows.capitalize()
+    covered, rest = figures.covered_percent, figures.between_percent
+    if whole is None or covered is None or rest is None:
         return []
     line = (
-        f"{'Launches' if any(map(is_launched, report.layers)) else 'Layers'} sum to"
-        f" {fmt.milliseconds(total)} ms of {fmt.milliseconds(profiled.median)} ms end to end in the"
-        f" profiled run (medians), {fmt.percent(covered)} % of each pass"
+        f"{rows} sum to {fmt.milliseconds(total)} of {fmt.milliseconds(whole)} ms"
+        f" ({fmt.percent(covered)} % of an undisturbed {report.wording.whole}"
+        f"{'' if report.has_phases else ' of the profiled run'})"
     )
     if rest > _UNEXPLAINED_PERCENT:
         line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
     if covered > 100 - rest + _PARALLEL_PERCENT:
         line += "; layers ran in parallel"
-    return [f"{line}.", *_scatter_lines(report, total)]
-
-
-def _scatter_lines(report: Report, total_ms: float) -> list[str]:
-    """Return a warning if the layers' medians hide much of the time in a pass."""
-    medians = [layer.time_ms for layer in report.layers if layer.time_ms is not None]
-    if has_gpu_times(report.layers) or sum(medians) > _SCATTERED * total_ms:
-        return []
-    return [
-        f"The medians of the layers sum to only {fmt.milliseconds(sum(medians))} ms: in each pass,"
-        " something like another program delays other layers, which medians leave out. Percentages"
-        " of layers refer to this sum, percentages by type to whole passes."
-    ]
+    return [f"{line}."]
 
 
 def _sum_lines(report: Report) -> list[str]:
     lines = coverage_lines(report)
-    if has_gpu_times(report.layers) and report.gpu_by_pass is not None:
-        kernels = report.gpu_by_pass.total_ms
+    if has_gpu_times(report.layers):
+        kernels = sum(layer.gpu_time_ms or 0.0 for layer in report.layers)
         lines.insert(0, f"Kernels of the layers sum to {fmt.milliseconds(kernels)} ms on the GPU.")
     joined = report.joined_percent
     linked = any(layer.nodes for layer in report.layers)

@@ -1,7 +1,7 @@
 """Where a gain comes from: each moment of a pass is given to a node, before and after.
 
 Two profiles, whose profiled passes took turns. A moment in which nothing runs is of the node that
-starts next: it cannot start before (:func:`.pass_times.moments_of`), so the parts sum to the pass,
+starts next: it cannot start before (:func:`.moments.moments_of`), so the parts sum to the pass,
 and what a CUDA graph saves in launches is saved at nodes, too. What is left is handing over inputs
 and outputs, which IO binding saves. Of each layer the median over the passes counts, so that
 another program that hits one of them does not: of passes on a busy machine a known 3 % was between
@@ -22,13 +22,13 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison, subject_of
 from dld_tui.core.compare.records import PER_ITEM, Row
 from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.pass_times import Stretch, moments_of
+from dld_tui.core.report.moments import Stretch, moments_of
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import clip
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.gate import GateRow
-    from dld_tui.core.report.pass_times import FloatArray
+    from dld_tui.core.report.measurement import FloatArray
     from dld_tui.core.report.records import ReportPass
     from dld_tui.core.report.report import Report
 
@@ -222,7 +222,7 @@ def gain_of(before: Report, after: Report) -> Gain | None:
         CorruptFileError: A report is damaged.
     """
     reports = before, after
-    if any(report.by_pass is None for report in reports):
+    if any(report.measurement.own is None for report in reports):
         return None
     parts = _without_recording(reports, [_parts(one) for one in reports])
     comparison = Comparison([subject_of(report) for report in reports])

@@ -284,7 +284,7 @@ class PlanScreen(Panes):
         self.query_one(PlanSummary).set_plan(
             PlanFacts(plan, loaded.layers, loaded.findings, mapped, loaded.model_problem)
         )
-        self.layer_pane.set_layers(loaded.layers, plan.total_ms or 0.0)
+        self.layer_pane.set_layers(loaded.layers)
         if is_first and plan.total_ms is None:
             self.layer_pane.table.sort_by(None)
         names = shown_names(plan, loaded.layers)

@@ -24,7 +24,6 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.notes import Note
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import group_layers, with_costs
 from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.records import Group, Layer, PassState
 from dld_tui.core.report.report import Report, open_report, times_by_node
@@ -167,7 +166,7 @@ def complete(report: Report) -> Loaded:
         report,
         tuple(notes_of(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
-        tuple(group_layers(with_costs(report.layers), "type", report.cost_by_pass)),
+        tuple(report.groups("type")),
         report.model_problem(),
         gpu_summary(report),
         story_of(report),
@@ -252,10 +251,7 @@ class ReportScreen(Panes):
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
         self.query_one(SummaryView).set_report(report, loaded.notes, loaded.gpu, loaded.story)
-        sum_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
-        self.query_one(LayerPane).set_layers(
-            report.layers, sum_ms, report.by_pass, report.gpu_by_pass, report.wording
-        )
+        self.query_one(LayerPane).set_layers(report.layers, report.measurement, report.wording)
         self.query_one(ChartPane).set_report(report, loaded.types)
         self.query_one(EnvironmentView).set_report(report, loaded.model_problem)
         self.query_one(TimelineView).describe = self._describe

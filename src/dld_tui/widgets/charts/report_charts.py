@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import PEAK, per_second
-from dld_tui.core.report.groups import group_layers, output_bytes, with_costs
+from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import display_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import median, percentile
@@ -43,7 +43,6 @@ from dld_tui.widgets.timeline.cells import time_text
 
 if TYPE_CHECKING:
     from dld_tui.core.llm.figures import GenerationFigures
-    from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 _LABELS = 8
 """About the cells of the labels of an axis."""
@@ -110,7 +109,7 @@ def chart_rows(groups: Sequence[Group], percent: bool) -> list[ChartRow]:
     """Return the bars of groups, in milliseconds or in percent."""
 
     def shown(group: Group) -> float:
-        return group.percent if percent else group.time_ms
+        return group.percent if percent else group.cost_ms
 
     longest = max(map(shown, groups), default=0.0)
     hot = hottest(map(shown, groups))
@@ -127,29 +126,25 @@ def chart_rows(groups: Sequence[Group], percent: bool) -> list[ChartRow]:
     ]
 
 
-def precision_rows(
-    layers: Sequence[Layer], percent: bool, by_pass: PassTimes | CostTimes | None = None
-) -> list[ChartRow]:
+def precision_rows(layers: Sequence[Layer], percent: bool) -> list[ChartRow]:
     """Return a bar for each layer type and, below it, one for each of its precisions.
 
     Args:
         layers: The layers.
         percent: Percentages instead of milliseconds.
-        by_pass: What they cost by pass; None when only their medians are known.
     """
-    costs = with_costs(layers)
-    types = group_layers(costs, "type", by_pass)
-    longest = max((group.time_ms for group in types), default=0.0)
+    types = group_layers(layers, "type")
+    longest = max((group.cost_ms for group in types), default=0.0)
     rows = []
     for kind, bars in zip(types, chart_rows(types, percent), strict=True):
         rows.append(bars)
-        inside = [layer for layer in costs if layer.type == kind.key]
-        for group in group_layers(inside, "precision", by_pass, whole=costs):
+        inside = [layer for layer in layers if layer.type == kind.key]
+        for group in group_layers(inside, "precision", whole=layers):
             rows.append(
                 ChartRow(
                     f"  {short_precision(group.key)}",
-                    f"{group.percent:.1f} %" if percent else f"{group.time_ms:,.3f} ms",
-                    group.time_ms / longest if longest > 0 else 0.0,
+                    _value(group, percent),
+                    group.cost_ms / longest if longest > 0 else 0.0,
                     precision_style(group.key),
                     _times(group.count),
                     kind.key,
@@ -257,15 +252,15 @@ def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | s
 def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     """Return a dot a layer, size of its outputs against what it costs, both logarithmic."""
     points = [
-        (float(size), layer) for layer in with_costs(layers)
-        if (size := output_bytes(layer)) and layer.time_ms
+        (float(size), layer) for layer in layers
+        if (size := output_bytes(layer)) and layer.cost_ms
     ]  # fmt: skip
     unknown = len(layers) - len(points)
     if len(points) < 2:
         return "Too few layers have outputs of known size."
     rest = f"; of {unknown:,} the size or time is not known" if unknown else ""
     caption = f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}"
-    placed = [(size, layer.time_ms or 0.0, layer) for size, layer in points]
+    placed = [(size, layer.cost_ms or 0.0, layer) for size, layer in points]
     return Plot(
         _marks_by_type(placed),
         Axis(text=lambda size: fmt.size(round(size)), log=True), Axis(text=_ms_text, log=True),
@@ -350,7 +345,7 @@ def _ms_text(ms: float) -> str:
 def _marks_by_type(points: Sequence[tuple[float, float, Layer]]) -> list[Marks]:
     """Return dots in the colours of the layers' types, those of the costliest on top."""
     by: dict[str, tuple[list[float], list[float]]] = {}
-    for x, y, layer in sorted(points, key=lambda point: point[2].time_ms or 0.0):
+    for x, y, layer in sorted(points, key=lambda point: point[2].cost_ms or 0.0):
         style = layer_style(layer.type)
         xs, ys = by.pop(style, ([], []))
         by[style] = [*xs, x], [*ys, y]
@@ -361,7 +356,7 @@ def _spots(
     points: Sequence[tuple[float, float, Layer]], text: Callable[[float, float], str]
 ) -> list[Spot]:
     """Return the layers from the costliest on."""
-    ordered = sorted(points, key=lambda point: -(point[2].time_ms or 0.0))
+    ordered = sorted(points, key=lambda point: -(point[2].cost_ms or 0.0))
     return [
         Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {display_name(layer)}", layer.index)
         for x, y, layer in ordered
@@ -369,7 +364,7 @@ def _spots(
 
 
 def _value(group: Group, percent: bool) -> str:
-    return f"{group.percent:.1f} %" if percent else f"{group.time_ms:,.3f} ms"
+    return f"{group.percent:.1f} %" if percent else f"{group.cost_ms:,.3f} ms"
 
 
 def _times(count: int) -> str:

@@ -34,7 +34,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import PassTimes
+    from dld_tui.core.report.measurement import Measurement
 
 _BETWEEN = " · "
 _VALUES = 3
@@ -51,7 +51,7 @@ _KEYS = (
 
 def sums_text(selection: Selection, wording: Wording) -> str:
     """Return the figures of marked layers on one line."""
-    part = f"{selection.percent:.1f} % of the sum of all {wording.figures}"
+    part = f"{selection.percent:.1f} % of all {wording.rows}"
     parts = [
         f"{selection.count} marked",
         f"total {selection.total_ms:,.3f} ms ({part})",
@@ -59,10 +59,6 @@ def sums_text(selection: Selection, wording: Wording) -> str:
         f"max {selection.max_ms:,.3f}",
         f"mean {selection.mean_ms:,.3f}",
     ]
-    if selection.together_ms is not None and selection.pass_percent is not None:
-        parts.append(
-            f"together {selection.together_ms:,.3f} ms, {selection.pass_percent:.1f} % of each pass"
-        )
     if selection.gpu_ms is not None:
         parts.append(f"GPU {selection.gpu_ms:,.3f} ms")
     return _BETWEEN.join(parts)
@@ -85,13 +81,14 @@ def _findings(layer: Layer) -> str:
 
 def screen_table(
     layers: Sequence[Layer],
-    by_pass: PassTimes | None = None,
+    measurement: Measurement | None = None,
     wording: Wording | None = None,
     *,
     engine: bool = False,
 ) -> Table[Layer]:
     """Return the layers with all columns that a screen can show."""
-    table = layer_table(layers, "engine screen" if engine else "report screen", by_pass, wording)
+    view = "engine screen" if engine else "report screen"
+    table = layer_table(layers, view, measurement, wording)
     own: dict[str, dict[str, Any]] = {
         "type": {"style": lambda layer: layer_style(layer.type)},
         "findings": {"text": _findings},
@@ -146,13 +143,8 @@ class LayerPane(TablePane):
         self._keys = keys
         self.all_layers: Sequence[Layer] = ()
         self.groups: Sequence[Group] = ()
-        self.total_ms = 0.0
-        """The sum of the layers' times."""
         self.wording = LAYER_MEANS if engine else Wording()
         """What the rows and their times are."""
-        self.by_pass: PassTimes | None = None
-        """The layers' times by pass, where they are known so."""
-        self.gpu_by_pass: PassTimes | None = None
         self.by = "layer"
         """What the rows are grouped by; ``layer`` is the plain table."""
         self.group: tuple[str, str] | None = None
@@ -172,9 +164,7 @@ class LayerPane(TablePane):
     def set_layers(
         self,
         layers: Sequence[Layer],
-        total_ms: float,
-        by_pass: PassTimes | None = None,
-        gpu_by_pass: PassTimes | None = None,
+        measurement: Measurement | None = None,
         wording: Wording | None = None,
     ) -> None:
         """Show the layers of a report or an engine, the costliest on top.
@@ -183,15 +173,12 @@ class LayerPane(TablePane):
 
         Args:
             layers: The layers.
-            total_ms: The sum of their times.
-            by_pass: Their times by pass; None when only one figure of each is known.
-            gpu_by_pass: The same of their kernels on a GPU.
+            measurement: What they are of; None when only one figure of each is known.
             wording: What the rows and their times are; by default those of layers.
         """
         is_first, is_usual = not self.all_layers, self.columns == informative_columns(self.known)
-        self.all_layers, self.total_ms = layers, total_ms
-        self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
-        self.known = screen_table(layers, by_pass, wording, engine=self.engine)
+        self.all_layers = layers
+        self.known = screen_table(layers, measurement, wording, engine=self.engine)
         self.wording = wording or self.wording
         if is_usual:
             self.columns = informative_columns(self.known)
@@ -250,14 +237,7 @@ class LayerPane(TablePane):
             rows = select(self.all_layers, self.filter, self.group, engine=self.engine)
             self.table.set_table(self.known.pick(self.columns), rows)
         else:
-            self.groups = groups_of(
-                self.all_layers,
-                self.by,
-                self.filter,
-                self.by_pass,
-                self.gpu_by_pass,
-                engine=self.engine,
-            )
+            self.groups = groups_of(self.all_layers, self.by, self.filter, engine=self.engine)
             on_gpu = has_gpu_times(self.all_layers)
             self.table.set_table(group_table(self.groups, self.by, "screen", on_gpu=on_gpu))
         self._say()
@@ -327,7 +307,7 @@ class LayerPane(TablePane):
             percent = sum(group.percent for group in chosen)
             return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
-        selection = summarise_selection(layers, self.total_ms, self.by_pass)
+        selection = summarise_selection(layers)
         return (
             []
             if selection is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -17,7 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import GpuSummary
-from dld_tui.core.report.groups import is_launched, with_costs
+from dld_tui.core.report.groups import is_launched
 from dld_tui.core.report.layer_table import (
     display_name,
     node_names,
@@ -77,10 +77,6 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.progress import big_digits
 from dld_tui.widgets.timeline.cells import time_text
 
-if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import CostTimes, PassTimes
-
-
 _TOP_LAYERS = 3
 _HISTOGRAM_CELLS = 30
 _INPUTS = 2
@@ -98,12 +94,8 @@ _BUSY_PERCENT = 70.0
 
 
 def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
-    """Return the layers that cost most, with that as their time; those without one left out.
-
-    On a GPU it is the time of their kernels, not of their launch.
-    """
-    timed = (layer for layer in with_costs(layers) if layer.time_ms)
-    return nlargest(count, timed, key=lambda layer: layer.time_ms or 0)
+    """Return the layers that cost most; those that cost nothing are left out."""
+    return nlargest(count, (one for one in layers if one.cost_ms), lambda one: one.cost_ms or 0.0)
 
 
 def when(created: str) -> str:
@@ -117,10 +109,10 @@ def when(created: str) -> str:
 def precisions(layers: Sequence[Layer]) -> str:
     """Return the precisions by share of what layers cost, e.g. ``fp32 97 %, int64 3 %``."""
     times: dict[str, float] = {}
-    for layer in with_costs(layers):
-        if layer.precision and layer.time_ms:
+    for layer in layers:
+        if layer.precision and layer.cost_ms:
             name = short_precision(layer.precision)
-            times[name] = times.get(name, 0.0) + layer.time_ms
+            times[name] = times.get(name, 0.0) + layer.cost_ms
     total = sum(times.values())
     if total <= 0:
         return ""
@@ -264,15 +256,15 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
     top = costliest(layers, count)
     if not top:
         return block([[("no layer was measured", "dim")]])
-    times = [layer.time_ms for layer in with_costs(layers) if layer.time_ms is not None]
+    times = [layer.cost_ms for layer in layers if layer.cost_ms is not None]
     hot, longest = hottest(times), max(times)
     kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
     ends = shared_names(layers)
     lines: list[Line] = []
     for number, layer in enumerate(top):
-        style = HEATS[heat(layer.time_ms, hot)] + ("" if number else " strong")
-        share = (layer.time_ms or 0.0) / longest if longest > 0 else 0.0
-        time, percent = fmt.milliseconds(layer.time_ms), fmt.percent(layer.percent)
+        style = HEATS[heat(layer.cost_ms, hot)] + ("" if number else " strong")
+        share = (layer.cost_ms or 0.0) / longest if longest > 0 else 0.0
+        time, percent = fmt.milliseconds(layer.cost_ms), fmt.percent(layer.percent)
         kind = fit(visible(layer.type), kinds, keep="middle")
         room = max(width - 8 - 21 - kinds - 1, 8)
         lines.append(
@@ -295,25 +287,21 @@ def coverage(report: Report, width: int) -> list[Block]:
     Blocks of at most `width` cells.
     """
     blocks: list[Block] = []
-    profiled, loop, times = report.profiled_latency, report.latency, report.by_pass
-    ms = fmt.milliseconds
-    share = None if times is None else times.covered_percent
-    if profiled is not None and profiled.median > 0 and share is not None:
-        noun = "launches" if any(map(is_launched, report.layers)) else "layers"
-        line: Line = [(f"{noun} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
-        line += [(ms(profiled.median), ""), (" ms, ", "dim")]
+    loop, figures, ms = report.latency, report.measurement, fmt.milliseconds
+    profiled, share = report.profiled_latency, figures.covered_percent
+    if figures.pass_ms is not None and share is not None:
+        noun = "launches" if any(map(is_launched, report.layers)) else report.wording.rows
+        line: Line = [(f"{noun} sum to ", "dim"), (ms(figures.total_ms), ""), (" of ", "dim")]
+        line += [(ms(figures.pass_ms), ""), (" ms, ", "dim")]
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
-        line.append((" of each pass", "dim"))
+        line.append((f" of an undisturbed {report.wording.whole}", "dim"))
         blocks.append(block([line]))
-        if loop is not None and loop.source is LatencySource.LOOP and loop.median > 0:
-            more = 100 * (profiled.median / loop.median - 1)
-            length = "longer" if more >= 0 else "less"
-            line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
-            line.append((f" {length}", "dim"))
-            blocks.append(block([line]))
-    if report.has_phases and loop is not None:
-        line = [("phases sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
-        blocks.append(block([[*line, (ms(loop.median), ""), (" ms end to end", "dim")]]))
+    is_loop = loop is not None and loop.source is LatencySource.LOOP
+    if is_loop and loop and profiled and loop.median > 0:
+        more = 100 * (profiled.median / loop.median - 1)
+        line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
+        line.append((f" {'longer' if more >= 0 else 'less'}", "dim"))
+        blocks.append(block([line]))
     for fact in measured_facts(report):
         style = "warn" if fact.is_doubtful else ""
         name = f"{fact.name} "
@@ -716,7 +704,6 @@ class ChartPane(Framed, Vertical):
         self._layers: Sequence[Layer] = ()
         self._latencies: Sequence[float] = ()
         self._rows: Sequence[ChartRow] = ()
-        self._by_pass: PassTimes | CostTimes | None = None
         self._passes: Sequence[int] = ()
         self._generation: Sequence[GenerationFigures] = ()
 
@@ -737,7 +724,6 @@ class ChartPane(Framed, Vertical):
             values = tuple(run.duration_us / 1000 for run in report.passes)
             self._passes = tuple(run.index for run in report.passes)
             title = "latency over the profiled passes, ms"
-        self._by_pass = report.cost_by_pass
         self._generation = generation_of(report)
         if self._generation:
             self.charts[CONTEXT_CHART.id] = CONTEXT_CHART
@@ -786,7 +772,7 @@ class ChartPane(Framed, Vertical):
             self._rows = (
                 chart_rows(self._groups, self.percent)
                 if self.chart == "type"
-                else precision_rows(self._layers, self.percent, self._by_pass)
+                else precision_rows(self._layers, self.percent)
             )
             view.show_bars(BarRows(self._rows))
         else:

@@ -1,0 +1,136 @@
+"""What layers take, from their times in all passes."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.report import measurement
+from dld_tui.core.report.measurement import Measurement, Samples, read_samples
+from dld_tui.core.report.records import Layer, PassState
+from dld_tui.core.report.report import Report
+from dld_tui.core.report.statistics import counted_passes
+from tests.support.report_files import make_nested_report, make_report
+
+NAN = float("nan")
+
+
+def table(*samples: tuple[object, ...]) -> sqlite3.Connection:
+    """Return a database with (pass, layer, self_us) samples."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE samples (pass, layer, self_us)")
+    database.executemany("INSERT INTO samples VALUES (?, ?, ?)", samples)
+    return database
+
+
+def read(made: sqlite3.Connection, layers: int, passes: list[int]) -> Samples | None:
+    return read_samples(made.execute, layers, dict.fromkeys(passes, NAN))
+
+
+def test_only_measured_passes_count() -> None:
+    assert counted_passes(
+        {0: PassState.WARM_UP, 1: PassState.MEASURED, 2: PassState.INCOMPLETE}
+    ) == {1}
+
+
+def test_incomplete_passes_count_when_there_is_nothing_else() -> None:
+    assert counted_passes({0: PassState.WARM_UP, 1: PassState.INCOMPLETE}) == {1}
+    assert counted_passes({}) == set()
+
+
+def test_runs_of_a_pass_are_added_and_what_did_not_run_is_not_zero() -> None:
+    made = table((0, 0, 100.0), (0, 1, 7.0), (0, 0, 50.0), (1, 1, 9.0), (2, 0, 1.0))
+    found = read(made, 3, [0, 1])
+    assert found is not None
+    expected = [[0.15, NAN], [0.007, 0.009], [NAN, NAN]]
+    np.testing.assert_array_equal(found.times_ms, expected)
+    assert found.runs.tolist() == [2, 2, 0]
+    stored = found.statistics()[0]
+    assert (stored.time_ms, stored.mean_ms, stored.count, stored.passes) == (0.075, 0.15, 1, 1)
+
+
+def test_it_agrees_with_the_histories(tmp_path: Path) -> None:
+    with Report.open(make_report(tmp_path / "r.dldprof", layers=7, passes=5)) as report:
+        found = report.measurement.own
+        assert found is not None
+        for layer in range(7):
+            history = [own for _, own in report.layer_history(layer)]
+            assert found.times_ms[layer].tolist() == pytest.approx(history)
+        assert report.measurement.gpu is None
+
+
+def test_own_time_without_the_body(tmp_path: Path) -> None:
+    with Report.open(make_nested_report(tmp_path / "r.dldprof")) as report:
+        found = report.measurement.own
+        assert found is not None
+        assert found.times_ms[:, 0].tolist() == pytest.approx([0.1, 0.1, 0.2, 0.3, 0.1, 0.2, 0.4])
+
+
+def test_batches_and_passes_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurement, "_ROWS_AT_ONCE", 2)
+    made = table((5, 1, 3.0), (2, 0, 1.0), (5, 1, 4.0), (9, 0, 8.0), (2, 1, 2.0))
+    found = read(made, 2, [2, 5])
+    assert found is not None
+    np.testing.assert_allclose(found.times_ms, [[0.001, NAN], [0.002, 0.007]])
+
+
+def test_very_long_runs_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measurement, "_MOST_CELLS", 4)
+    made = table(*((number, 0, float(number)) for number in range(10)))
+    found = read(made, 1, list(range(10)))
+    assert found is not None
+    assert found.times_ms.shape[1] <= 4
+    assert found.times_ms[0, 0] == 0.0
+
+
+def test_nothing_to_read() -> None:
+    assert read(table(), 2, [0]) is None
+    assert read(table((0, 0, 1.0)), 0, [0]) is None
+    assert read(table((0, 0, 1.0)), 1, []) is None
+
+
+@pytest.mark.parametrize("values", ["99, 1.0", "0, 'x'", "-1, 1.0", "0, 9e999", f"{1 << 70}, 1.0"])
+def test_hostile_samples_are_refused(tmp_path: Path, values: str) -> None:
+    path = make_report(tmp_path / "r.dldprof", layers=3)
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "INSERT INTO samples (pass, seq, layer, self_us, start_us, duration_us, track)"
+            f" VALUES (0, 999, {values}, 0, 0, 1)"
+        )
+    database.close()
+    with Report.open(path) as report, pytest.raises(CorruptFileError):
+        _ = report.measurement
+
+
+def measured(times: list[list[float]], between: float = 0.0) -> Measurement:
+    """Return the measurement of layers in sequence with a time each in each pass."""
+    passes = np.array(times)
+    samples = Samples(passes, np.ones(len(times), np.int64), passes.sum(axis=0) + between)
+    layers = [
+        Layer(f"l{at}", "Conv", index=at, time_ms=row.time_ms)
+        for at, row in samples.statistics().items()
+    ]
+    return Measurement(layers, samples)
+
+
+def test_what_delays_another_layer_in_each_pass_is_in_no_figure() -> None:
+    delayed = [[100.0 if at == number else 1.0 for number in range(8)] for at in range(8)]
+    found = measured(delayed, between=2.0)
+    assert [layer.time_ms for layer in found.layers] == [1.0] * 8
+    assert (found.total_ms, found.between_ms, found.pass_ms) == (8.0, 2.0, 10.0)
+    assert (found.covered_percent, found.between_percent) == (80.0, 20.0)
+
+
+def test_the_order_is_certain_where_no_range_reaches_another() -> None:
+    rows = [[value + 0.1 * (number % 4) for number in range(8)] for value in (9.0, 5.0, 3.0, 1.0)]
+    found = measured(rows)
+    assert found.is_order_certain
+    assert found.range_ms(found.layers[1]) == pytest.approx((5.0, 5.15))
+    close = measured([*rows, [2.9 + 0.2 * number for number in range(8)]])
+    assert close.is_order_certain is False
+    assert (close.may_be_first, found.may_be_first) == (1, 1)
+    assert measured([row[:5] for row in rows]).is_order_certain is None
