@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, defs, helper
+from onnx import AttributeProto, TensorProto, defs, helper
 
-from dld_tui.core.conversion.opset_steps import (
-    DOWN,
-    UP,
+from dld_tui.core.conversion.opset_steps.rules import DOWN, UP
+from dld_tui.core.conversion.opset_steps.step import (
     Array,
     Step,
     UnwritableError,
@@ -272,12 +271,18 @@ class _LocalValues(Values):
         """The graph or function."""
         return scope_at(self._known.document, self._place)
 
+    def _home(self, name: str) -> Scope | None:
+        """Return where a value is made: what captures it may never run."""
+        found = None if self.scope is None else self.scope.resolve(name)
+        return self.scope if found is None else found.scope
+
     def value(self, name: str) -> Value:
-        if name in self.made or self.scope is None:
+        scope = self._home(name)
+        if name in self.made or scope is None:
             return super().value(name)
-        found = self._known.shapes.value(self.scope, name)
+        found = self._known.shapes.value(scope, name)
         if found.dims is None:
-            kind = self.scope.value_type(name)
+            kind = scope.value_type(name)
             if kind is not None and kind.dims is not None and not kind.container:
                 from dld_tui.core.shapes.size import size_of
 
@@ -287,7 +292,7 @@ class _LocalValues(Values):
     def array(self, name: str) -> Array | None:
         if name in self.arrays:
             return self.arrays[name]
-        scope = self.scope
+        scope = self._home(name)
         if name in self.made or scope is None:
             return None
         value = self._known.shapes.value(scope, name)
@@ -526,7 +531,7 @@ class _Attempt:
             op_type = text_of(refusal.node.op_type)
             is_there = _schema(op_type, self._version) is not None
             mine = _Origin(op_type, _title(refusal.node), refusal.reason if is_there else None)
-            for node in nodes:
+            for node in _with_inner(nodes):
                 node.name = self._names.new(text_of(node.op_type))
                 origins[node.name] = origins.get(origin, mine)
             places[str(refusal.place)][refusal.index] = nodes
@@ -556,8 +561,31 @@ class _Attempt:
             copy = onnx.NodeProto()
             copy.CopyFrom(node)
             _bind(copy, names, attributes, self._names)
+            if call.op_type == "AffineGrid" and copy.op_type == "Range":
+                nodes += self._scalars(copy)
             nodes += _moved(copy, values, own, at) if own != at else [copy]
         return nodes
+
+    def _scalars(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """Let Range take scalars, which onnx's definition of AffineGrid gives as lists of one.
+
+        ONNX Runtime refuses it where it finds that out.
+        """
+        shape = self._names.new("scalar")
+        empty = helper.make_tensor("", TensorProto.INT64, [0], [])
+        added = [helper.make_node("Constant", [], [shape], value=empty)]
+        for at, name in enumerate(list(map(text_of, node.input))):
+            node.input[at] = self._names.new(name)
+            added.append(helper.make_node("Reshape", [name, shape], [node.input[at]]))
+        return added
+
+
+def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in bodies_of(node):
+            yield from _with_inner(graph.node)
 
 
 def _bind(

@@ -1,0 +1,1 @@
+"""Steps of nodes from version to version of their operators."""

@@ -1,0 +1,245 @@
+"""Resize, Upsample, GridSample and RoiAlign: where samples are placed, and how they are read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dld_tui.core.conversion.opset_steps.step import Array, Step, UnwritableError, int64_array, ints
+from dld_tui.core.shapes.size import number_of
+
+
+def upsample_scales_up(step: Step) -> None:
+    """Write two scales as those of all axes."""
+    height, width = step.take("height_scale", 1.0), step.take("width_scale", 1.0)
+    step.put("scales", [1.0, 1.0, height, width])
+    if step.get("mode", "nearest") == "bilinear":
+        step.put("mode", "linear")
+
+
+def upsample_input_up(step: Step) -> None:
+    """Make the scales an input."""
+    scales = np.array(step.take("scales"), np.float32)
+    step.put_input(1, step.constant(scales))
+
+
+def upsample_input_down(step: Step) -> None:
+    """Make the scales an attribute."""
+    scales = step.need_array(1, "the scales")
+    del step.node.input[1:]
+    step.put("scales", [float(scale) for scale in scales.ravel()])
+
+
+def upsample_to_resize(step: Step) -> None:
+    """Rename it."""
+    step.values.enlarged.add(step.output(0))
+    step.node.op_type = "Resize"
+
+
+def resize_to_upsample(step: Step) -> None:
+    """Rename it where nothing shrinks."""
+    scales = step.array(1)
+    if scales is None or (scales < 1).any():
+        raise UnwritableError("Resize does not exist before opset 10, and Upsample only enlarges")
+    step.node.op_type = "Upsample"
+
+
+def grid_sample_up(step: Step) -> None:
+    """Rename the modes."""
+    mode = step.get("mode", "bilinear")
+    step.put("mode", {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode))
+
+
+def grid_sample_down(step: Step) -> None:
+    """Rename the modes; there were only images."""
+    mode = step.get("mode", "linear")
+    rank = step.rank(0) or step.rank(1)
+    if rank is None:
+        step.need_rank("GridSample before opset 20, which has only images,")
+    if rank != 4:
+        raise UnwritableError(f"GridSample has no input of rank {rank} before opset 20")
+    step.put("mode", {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode))
+
+
+def roi_align_up(step: Step) -> None:
+    """Say where samples were."""
+    step.put("coordinate_transformation_mode", "output_half_pixel")
+
+
+def roi_align_down(step: Step) -> None:
+    """Move regions by half a pixel where they are known, and at least one pixel large."""
+    mode = step.take("coordinate_transformation_mode", "half_pixel")
+    if mode == "output_half_pixel":
+        return
+    regions, scale = step.array(1), step.get("spatial_scale", 1.0)
+    what = f"RoiAlign has no coordinate_transformation_mode {mode} before opset {step.since}"
+    if regions is None:
+        raise UnwritableError(f"{what}, and its regions, which could be moved, are not constant")
+    ends = regions.reshape(-1, 4).astype(np.float64)
+    if ((ends[:, 2:] - ends[:, :2]) * scale < 1).any():
+        raise UnwritableError(f"{what}: regions of less than a pixel become one there")
+    step.put_input(1, step.constant(ends - 0.5 / scale, step.need_dtype(1)))
+
+
+def resize_up(step: Step) -> None:
+    """Resize of opset 10, and Upsample, place their samples in one way only."""
+    step.put("coordinate_transformation_mode", "asymmetric")
+    scales = step.array(1)
+    step.node.input.insert(1, step.constant(np.zeros(0, np.float32)))
+    if step.get("mode", "nearest") != "nearest":
+        return
+    if scales is None and step.output(0) in step.values.enlarged:
+        step.put("nearest_mode", "floor")
+        return
+    if scales is None:
+        raise UnwritableError(
+            "the scales of Resize must be constant: where it shrinks it rounds in another way"
+        )
+    grows, shrinks = scales > 1, scales < 1
+    if grows.any() and shrinks.any():
+        roi, source = step.input(1), step.input(0)
+        smaller = step.constant(np.where(shrinks, scales, 1).astype(np.float32))
+        first = step.add(
+            "Resize", [source, roi, smaller], mode="nearest", nearest_mode="ceil",
+            coordinate_transformation_mode="asymmetric",
+        )  # fmt: skip
+        step.put_input(0, first)
+        step.put_input(2, step.constant(np.where(grows, scales, 1).astype(np.float32)))
+    step.put("nearest_mode", "floor" if grows.any() or not shrinks.any() else "ceil")
+
+
+def resize_down(step: Step) -> None:
+    """Write it without sizes, for the one way to place samples that there was."""
+    scales = _scales(step)
+    if scales is None:
+        raise UnwritableError(
+            "the scales of Resize are not known: before opset 11 it takes no sizes, and rounds by "
+            "whether it shrinks"
+        )
+    mode, coordinates = step.get("mode", "nearest"), step.get(
+        "coordinate_transformation_mode", "half_pixel"
+    )  # fmt: skip
+    rounding = step.get("nearest_mode", "round_prefer_floor")
+    is_whole = bool((scales >= 1).all() and (scales == np.round(scales)).all())
+    if mode == "nearest":
+        is_same = coordinates == "asymmetric" and (
+            (rounding == "floor" and (scales >= 1).all())
+            or (rounding == "ceil" and (scales <= 1).all())
+        )
+        is_same |= is_whole and coordinates == "half_pixel" and rounding.startswith("round_")
+    else:
+        is_same = mode == "linear" and (coordinates == "asymmetric" or bool((scales == 1).all()))
+    if not is_same:
+        raise UnwritableError(
+            f"Resize has no mode {mode} with {coordinates}"
+            f"{f' and {rounding}' if mode == 'nearest' else ''} before opset 11"
+        )
+    for name in (
+        "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
+        "extrapolation_value", "nearest_mode",
+    ):  # fmt: skip
+        step.take(name)
+    source = step.input(0)
+    del step.node.input[:]
+    step.node.input.extend([source, step.constant(scales.astype(np.float32))])
+
+
+def _scales(step: Step) -> Array | None:
+    scales = step.array(2)
+    if scales is not None and scales.size:
+        return scales.astype(np.float64)
+    sizes, shape = step.array(3), step.sizes(0)
+    if sizes is None or shape is None or len(shape) != sizes.size or 0 in shape:
+        return None
+    scales = sizes.ravel() / np.array(shape, np.float64)
+    floored = np.floor(np.float32(scales) * np.array(shape, np.float32))
+    return scales if (floored == sizes.ravel()).all() else None
+
+
+def resize_inputs_up(step: Step) -> None:
+    """Drop empty inputs that were required, and a mode that went."""
+    if step.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
+        if step.get("mode", "nearest") != "nearest" or step.get("nearest_mode") != "floor":
+            raise UnwritableError("Resize has no tf_half_pixel_for_nn from opset 13 on")
+        step.put("coordinate_transformation_mode", "half_pixel")
+        step.put("nearest_mode", "round_prefer_ceil")
+    for at in (1, 2):  # what was required, and empty
+        array = step.array(at)
+        if array is not None and not array.size:
+            step.put_input(at, "")
+
+
+def resize_inputs_down(step: Step) -> None:
+    """Give empty inputs that were required."""
+    for at in (1, 2):
+        if not step.input(at):
+            step.put_input(at, step.constant(np.zeros(0, np.float32)))
+
+
+def resize_axes_down(step: Step) -> None:
+    """Write what some axes have for all."""
+    policy = step.take("keep_aspect_ratio_policy", "stretch")
+    if step.input(3) and policy != "stretch":
+        _keep_ratio(step, policy)
+    if not step.has("axes"):
+        return
+    rank = step.need_rank("Resize of some axes")
+    axes = [axis % rank for axis in step.take("axes")]
+    for at, what in ((1, "regions"), (2, "scales"), (3, "sizes")):
+        if not step.input(at):
+            continue
+        array = step.array(at)
+        if array is None:
+            raise UnwritableError(
+                f"the {what} of Resize must be constant: before opset 18 they are of all axes"
+            )
+        if not array.size:
+            continue
+        if what == "regions":
+            full: Array = np.array([0.0] * rank + [1.0] * rank, array.dtype)
+            full[[*axes, *(axis + rank for axis in axes)]] = array.ravel()
+        elif what == "scales":
+            full = np.ones(rank, np.float32)
+            full[axes] = array.ravel()
+        else:
+            dims = step.dims(step.input(0)) or ()
+            numbers = [number_of(size) for size in dims]
+            if any(numbers[axis] is None for axis in range(rank) if axis not in axes):
+                raise UnwritableError(
+                    "the sizes of Resize are not known: before opset 18 they are of all axes"
+                )
+            full = int64_array(number or 0 for number in numbers)
+            full[axes] = array.ravel()
+        step.put_input(at, step.constant(full))
+
+
+def _keep_ratio(step: Step, policy: str) -> None:
+    """Give the scale that fits the sizes."""
+    sizes, dims = step.array(3), step.dims(step.input(0))
+    rank = None if dims is None else len(dims)
+    axes = [] if rank is None else [axis % rank for axis in step.get("axes") or range(rank)]
+    given = [number_of((dims or ())[axis]) for axis in axes]
+    if sizes is None or not given or any(not number for number in given):
+        raise UnwritableError(
+            f"Resize has no keep_aspect_ratio_policy {policy} before opset 18, and its sizes, which"
+            " would say the scale, are not known"
+        )
+    numbers = np.array(given, np.float64)
+    ratios = sizes.ravel() / numbers
+    scale = ratios.min() if policy == "not_larger" else ratios.max()
+    rounded = np.floor(scale * numbers + 0.5)
+    scales = np.full(len(axes), scale, np.float32)
+    step.put_input(3, "")
+    if (np.floor(np.float32(numbers) * scales) == rounded).all():
+        step.put_input(2, step.constant(scales))
+    elif (scale * numbers == rounded).all():
+        step.put_input(3, step.constant(int64_array(rounded)))
+    else:
+        raise UnwritableError(
+            f"Resize has no keep_aspect_ratio_policy {policy} before opset 18, and no scale makes"
+            f" its sizes: {ints(rounded)}"
+        )
+
+
+def resize_modes_down(step: Step) -> None:
+    """Refuse a mode that came later."""
+    step.refuse_value("coordinate_transformation_mode", ("half_pixel_symmetric",))
