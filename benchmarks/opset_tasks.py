@@ -246,6 +246,8 @@ def outcome_of(
                 case.before[name] = run(case.model, case.feeds)
             except Exception:  # noqa: BLE001 - a runtime may not have its version
                 case.before[name] = None
+    right = [case.outputs, *(before for before in case.before.values() if before is not None)]
+    for name, run in _RUNTIMES.items():
         before = case.before[name]
         outcome, why = "", ""
         try:
@@ -256,7 +258,7 @@ def outcome_of(
                 continue
             outcome, why = "unloadable", f"in {name}: {text[:160]}"
         else:
-            if _agree(after, case.outputs) or (before is not None and _agree(after, before)):
+            if any(_agree(after, one) for one in right):
                 is_judged = True
             elif before is not None:
                 outcome, why = "wrong", f"in {name}"

@@ -88,6 +88,16 @@ def test_in_another_graph(dld: Dld, tmp_path: Path, output: Path) -> None:
     assert [node.op_type for node in load(output).graph.node] == ["Neg"]
 
 
+def test_what_only_a_subgraph_has_is_found_there(dld: Dld, tmp_path: Path, output: Path) -> None:
+    branches = models.write(tmp_path, models.BRANCHES)
+    for ways in (("--outputs", "h"), ("--nodes", "inner")):
+        assert dld("extract", branches, "-o", output, *ways, "--force").status == 0
+        assert [node.op_type for node in load(output).graph.node] == ["Neg"]
+    outcome = dld("extract", branches, "-o", output, "--outputs", "h,e", "--force")
+    assert outcome.status == 2
+    assert "'h' is in 'choose:then_branch'. Name one graph: --scope" in outcome.err
+
+
 def test_unknown_type_is_told(dld: Dld, tmp_path: Path, output: Path) -> None:
     text = COMMAS.replace("Neg(a)", "custom.Thing(a)").replace('"" : 18', '"" : 18, "custom" : 1')
     path = models.write(tmp_path, text)

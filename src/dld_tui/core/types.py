@@ -46,6 +46,9 @@ ProgressCallback: TypeAlias = Callable[[int, int], None]
 CancelCheck: TypeAlias = Callable[[], bool]
 """Returns True when the work should stop; the worker then raises CancelledError."""
 
+FIRST_IR_WITH_IMPORTS = 3
+"""The version of the format in which models began to say which operators they use."""
+
 
 def plain_domain(domain: str) -> str:
     """Return a domain with ``ai.onnx``, which is another name of the default one, as ``""``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from dld_tui.core.text import visible
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import Extraction
+    from dld_tui.core.document.scope import Scope
 
 
 @click.command("extract")
@@ -104,10 +105,12 @@ def _require_one(asked: dict[str, Any]) -> None:
 
 def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
     from dld_tui.core.document.parts import extraction
+    from dld_tui.core.document.scope import Scope
 
     scope = extraction.body_at(document, asked["scope"])
     if asked["nodes"]:
-        refs = _split(asked["nodes"], lambda name: scope.find(name) is not None)
+        refs = _split(document, asked["nodes"], Scope.find)
+        scope = extraction.scope_with(document, scope, refs, Scope.find)
         return extraction.extract_nodes(document, extraction.nodes_at(scope, refs))
     if asked["subgraph"]:
         body = extraction.body_at(document, (*asked["scope"], asked["subgraph"]))
@@ -115,11 +118,11 @@ def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
     if asked["function"]:
         step = f"function {asked['function']}"
         return extraction.extract_body(document, extraction.body_at(document, [step]))
-    names = [
-        _split(asked[side], lambda name: scope.resolve(name) is not None)
-        for side in ("inputs", "outputs")
-    ]
-    return extraction.extract_between(document, scope, *names)
+    inputs, outputs = (
+        _split(document, asked[side], Scope.resolve) for side in ("inputs", "outputs")
+    )
+    scope = extraction.scope_with(document, scope, outputs or inputs, Scope.definition)
+    return extraction.extract_between(document, scope, inputs, outputs)
 
 
 def _extract_context(document: Document, name: str, output: Path, as_json: bool) -> None:
@@ -139,8 +142,15 @@ _MOST_COMMAS = 32
 """Maximum number of parts that may form one name."""
 
 
-def _split(texts: Sequence[str], known: Any) -> list[str]:
-    """Split names at commas; known names may contain commas."""
+def _split(
+    document: Document, texts: Sequence[str], has: Callable[[Scope, str], object]
+) -> list[str]:
+    """Split names at commas; those that some graph has may contain commas."""
+    scopes = list(document.scopes())
+
+    def known(name: str) -> bool:
+        return any(has(scope, name) for scope in scopes)
+
     names: list[str] = []
     for text in texts:
         parts = text.split(",")

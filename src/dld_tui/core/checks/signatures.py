@@ -161,6 +161,8 @@ class Root:
 def import_entries(scope: Scope) -> list[tuple[str, int]]:
     """Return the records of the operator set imports of the main graph or a function."""
     owner = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
+    if not len(owner.opset_import) and owner is scope.document.model:
+        return list(scope.document.opset_imports.items())  # what old files mean
     return [(plain_domain(text_of(e.domain)), int(e.version)) for e in owner.opset_import]
 
 

@@ -41,7 +41,7 @@ from dld_tui.core.operators.inlining import inline_local_functions
 from dld_tui.core.operators.registry import importable_version
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -56,8 +56,6 @@ _OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")
 """Operators that ONNX Runtime has in each version, and writes into models of old ones."""
 _MOST_ROUNDS = 8
 """Definitions within definitions."""
-_FIRST_WITH_IMPORTS = 3
-"""The version of the format in which models began to say which operators they use."""
 _FIRST_WITH_CONSTANTS = 4
 """The version from which initializers that are inputs, too, are no constants."""
 
@@ -100,7 +98,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     if version not in known:
         raise ConversionError(f"opset {version} is not known: choose 1 to {known[-1]}")
     before = _version_of(model.opset_import)
-    if before is None and model.ir_version < _FIRST_WITH_IMPORTS and not len(model.opset_import):
+    if before is None and model.ir_version < FIRST_IR_WITH_IMPORTS and not len(model.opset_import):
         before = 1
     if before is None:
         raise ConversionError("the model imports no ai.onnx operators: there is nothing to convert")
@@ -318,7 +316,6 @@ class _LocalValues(Values):
         return None if kind is None or kind.container else kind.dtype
 
     def type_name(self, name: str) -> str | None:
-        """Return the type of a value as schemas write it."""
         if name in self.made:
             number = dtype_number(self.made[name][1] or "")
             return None if number is None else tensor_type(number)

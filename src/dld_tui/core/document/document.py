@@ -23,7 +23,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.files.text_model import TextFormat
@@ -231,6 +231,8 @@ class Document:
     def opset_imports(self) -> dict[str, int]:
         """Operator set versions by domain, ``""`` being ai.onnx. Untrusted text."""
         imports = {text_of(entry.domain): int(entry.version) for entry in self.model.opset_import}
+        if not imports and 0 < self.model.ir_version < FIRST_IR_WITH_IMPORTS:
+            return {"": 1}  # there was one version
         if "ai.onnx" in imports:
             imports.setdefault("", imports.pop("ai.onnx"))
         return imports

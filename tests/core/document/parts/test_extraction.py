@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.core.checks import check
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.extraction import (
     Extraction,
@@ -247,3 +248,20 @@ def test_old_model_lists_its_initializers_as_inputs(tmp_path: Path) -> None:
     document = Document.open(path)
     found = extract_nodes(document, nodes_at(document.main, ["second"]))
     assert found.document.main.inputs == ("a", "w")
+
+
+def test_what_a_model_uses_without_importing_is_imported() -> None:
+    text = """<ir_version: 3, opset_import: ["" : 7]> g (float[1, 3] x) => (float[1, 3] y)
+        { a = Relu(x) [scale] y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(a) }"""
+    document = Document(models.parse(text))
+    found = extract_nodes(document, nodes_at(document.main, ["scale"]))
+    assert found.document.opset_imports == {"ai.onnx.ml": 1}  # the newest one for that format
+
+
+def test_a_model_from_before_imports_uses_the_first_operators() -> None:
+    model = models.parse("<ir_version: 1> g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    document = Document(model)
+    assert document.opset_imports == {"": 1}
+    assert not [finding for finding in check(document) if finding.level == "error"]
+    found = extract_nodes(document, list(document.main.nodes))
+    assert found.document.opset_imports == {"": 1}

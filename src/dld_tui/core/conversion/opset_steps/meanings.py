@@ -207,13 +207,18 @@ def bitwise_not_down(step: Step) -> None:
 
 def optional_value_down(step: Step) -> None:
     """A tensor or sequence is what it has."""
-    if step.dtype() is not None:
+    if _is_there(step):
         step.become("Identity", [step.input(0)])
+
+
+def _is_there(step: Step) -> bool:
+    kind = step.values.type_name(step.input(0)) if step.input(0) else None
+    return kind is not None and not kind.startswith("optional")
 
 
 def has_value_down(step: Step) -> None:
     """A tensor or sequence is there; what is not given is not."""
-    if step.dtype() is not None or not step.input(0):
+    if _is_there(step) or not step.input(0):
         value = numpy_helper.from_array(np.array(bool(step.input(0))))
         step.become("Constant", [], value=value)
 

@@ -28,16 +28,17 @@ def average_pool(step: Step) -> None:
 
 def average_pool_down(step: Step) -> None:
     """Write dilations as a convolution by 1, divided by how many elements each window has."""
+    is_padded = any(step.get("pads", ())) or step.get("auto_pad", "NOTSET").startswith("SAME")
+    if not is_padded:
+        step.take("count_include_pad")  # there are none, and what ceil_mode adds never counts
     average_pool(step)
     if not _has_dilations(step):
         return
     counts_pads = step.take("count_include_pad", 0)
     weights = _weights(step)
     kernel = step.get("kernel_shape")
-    if not step.get("ceil_mode", 0):
-        step.take("ceil_mode")
     whole_windows_down(step)
-    is_padded = any(step.get("pads", ())) or step.get("auto_pad", "NOTSET").startswith("SAME")
+    is_padded |= any(step.get("pads", ()))  # by ceil_mode
     x, attributes = step.input(0), _taken(step)
     dtype = step.need_dtype()
     if counts_pads or not is_padded:

@@ -110,14 +110,17 @@ def resize_up(step: Step) -> None:
 def resize_down(step: Step) -> None:
     """Write it without sizes, for the one way to place samples that there was."""
     scales = _scales(step)
+    mode, coordinates = step.get("mode", "nearest"), step.get(
+        "coordinate_transformation_mode", "half_pixel"
+    )  # fmt: skip
+    if scales is None and step.input(2) and (mode, coordinates) == ("linear", "asymmetric"):
+        _without_modes(step, step.input(2))  # as it always was, whatever the scales
+        return
     if scales is None:
         raise UnwritableError(
             "the scales of Resize are not known: before opset 11 it takes no sizes, and rounds by "
             "whether it shrinks"
         )
-    mode, coordinates = step.get("mode", "nearest"), step.get(
-        "coordinate_transformation_mode", "half_pixel"
-    )  # fmt: skip
     rounding = step.get("nearest_mode", "round_prefer_floor")
     is_whole = bool((scales >= 1).all() and (scales == np.round(scales)).all())
     if mode == "nearest":
@@ -133,14 +136,21 @@ def resize_down(step: Step) -> None:
             f"Resize has no mode {mode} with {coordinates}"
             f"{f' and {rounding}' if mode == 'nearest' else ''} before opset 11"
         )
+    _without_modes(step, step.constant(scales.astype(np.float32)))
+
+
+def _without_modes(step: Step, scales: str) -> None:
     for name in (
-        "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
-        "extrapolation_value", "nearest_mode",
-    ):  # fmt: skip
+        "coordinate_transformation_mode",
+        "cubic_coeff_a",
+        "exclude_outside",
+        "extrapolation_value",
+        "nearest_mode",
+    ):
         step.take(name)
     source = step.input(0)
     del step.node.input[:]
-    step.node.input.extend([source, step.constant(scales.astype(np.float32))])
+    step.node.input.extend([source, scales])
 
 
 def _scales(step: Step) -> Array | None:
@@ -184,32 +194,29 @@ def resize_axes_down(step: Step) -> None:
         return
     rank = step.need_rank("Resize of some axes")
     axes = [axis % rank for axis in step.take("axes")]
-    for at, what in ((1, "regions"), (2, "scales"), (3, "sizes")):
-        if not step.input(at):
+    for at in (1, 2, 3):  # regions, scales, sizes
+        given = step.array(at)
+        if not step.input(at) or (given is not None and not given.size):
             continue
-        array = step.array(at)
-        if array is None:
-            raise UnwritableError(
-                f"the {what} of Resize must be constant: before opset 18 they are of all axes"
-            )
-        if not array.size:
-            continue
-        if what == "regions":
-            full: Array = np.array([0.0] * rank + [1.0] * rank, array.dtype)
-            full[[*axes, *(axis + rank for axis in axes)]] = array.ravel()
-        elif what == "scales":
-            full = np.ones(rank, np.float32)
-            full[axes] = array.ravel()
-        else:
-            dims = step.dims(step.input(0)) or ()
-            numbers = [number_of(size) for size in dims]
-            if any(numbers[axis] is None for axis in range(rank) if axis not in axes):
-                raise UnwritableError(
-                    "the sizes of Resize are not known: before opset 18 they are of all axes"
-                )
+        places, full = axes, np.ones(rank, np.float32)
+        if at == 1:
+            places = [*axes, *(axis + rank for axis in axes)]
+            full = np.array([0.0] * rank + [1.0] * rank, np.float32)
+        elif at == 3:
+            numbers = [number_of(size) for size in step.dims(step.input(0)) or ()]
+            if any(number is None for number in numbers):
+                given = None
             full = int64_array(number or 0 for number in numbers)
-            full[axes] = array.ravel()
-        step.put_input(at, step.constant(full))
+        dtype = step.dtype(1) if at == 1 else str(full.dtype)
+        if given is not None:
+            full[places] = given.ravel()
+            step.put_input(at, step.constant(full, dtype))
+            continue
+        base = step.add("Shape", [step.input(0)], (rank,), "int64") if at == 3 else step.constant(
+            full, dtype
+        )  # fmt: skip
+        inputs = [base, step.constant(int64_array(places)), step.input(at)]
+        step.put_input(at, step.add("ScatterElements", inputs, (len(full),), dtype, axis=0))
 
 
 def _keep_ratio(step: Step, policy: str) -> None:
@@ -241,5 +248,22 @@ def _keep_ratio(step: Step, policy: str) -> None:
 
 
 def resize_modes_down(step: Step) -> None:
-    """Refuse a mode that came later."""
-    step.refuse_value("coordinate_transformation_mode", ("half_pixel_symmetric",))
+    """Write symmetric samples as half pixels where the sizes of the output are no fractions."""
+    mode = step.get("coordinate_transformation_mode", "half_pixel")
+    if mode != "half_pixel_symmetric":
+        return
+    scales, dims = step.array(2), step.dims(step.input(0))
+    if not step.input(3):
+        axes = step.get("axes") or range(0 if scales is None else scales.size)
+        sizes = [number_of((dims or ())[axis]) for axis in axes] if dims is not None else []
+        if scales is None or not sizes or any(size is None for size in sizes):
+            raise UnwritableError(
+                f"Resize has no {mode} before opset {step.since}, and its scales or sizes are not"
+                " known"
+            )
+        results = np.array(sizes, np.float64) * scales.ravel()
+        if (results != np.floor(results)).any():
+            raise UnwritableError(
+                f"Resize has no {mode} before opset {step.since}, and the scales make a fraction"
+            )
+    step.put("coordinate_transformation_mode", "half_pixel")

@@ -49,6 +49,10 @@ class Values:
         """Return the type of the elements of a value."""
         raise NotImplementedError
 
+    def type_name(self, name: str) -> str | None:
+        """Return the type of a value as schemas write it."""
+        raise NotImplementedError
+
     def is_used(self, name: str) -> bool:
         """Return whether anything reads a value."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ they are never read into memory. Everything that the nodes do not use is left ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,9 @@ from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.operators.registry import importable_version
 from dld_tui.core.text import quoted
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
 
 
 @dataclass
@@ -178,8 +179,14 @@ def _imports(document: ScopeOwner, parts: Parts, functions: Sequence[Scope]) -> 
         proto: Any = function.proto
         domains[text_of(proto.domain)] = None
         domains.update(dict.fromkeys(text_of(entry.domain) for entry in proto.opset_import))
-    names = dict.fromkeys(map(plain_domain, domains))
-    return {domain: known[domain] for domain in names if domain in known}
+    local = {plain_domain(text_of(f.proto.domain)) for f in document.functions}  # type: ignore[union-attr]
+    imports = {}
+    for domain in dict.fromkeys(map(plain_domain, domains)):
+        if domain in known:
+            imports[domain] = known[domain]
+        elif domain not in local:  # runtimes know the set that the model does not import
+            imports[domain] = importable_version(domain, int(document.model.ir_version))
+    return imports
 
 
 def nested(nodes: Iterable[Node]) -> Iterable[Node]:
@@ -347,6 +354,8 @@ def _assembled(
     model.graph.CopyFrom(small.graph)
     model.functions.extend(small.functions)
     model.opset_import.extend(small.opset_import)
+    if 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
+        model.ir_version = FIRST_IR_WITH_IMPORTS
     if len(model.functions):
         model.ir_version = max(model.ir_version, _FIRST_WITH_FUNCTIONS)
     if cut:
@@ -541,6 +550,38 @@ def body_at(document: Document, path: Sequence[str]) -> Scope:
     except EditError:
         wanted = " › ".join(path)
         raise UsageError(f"there is no graph {quoted(wanted)}") from None
+
+
+def scope_with(
+    document: Document, scope: Scope, names: Iterable[str], own: Callable[[Scope, str], object]
+) -> Scope:
+    """Return a scope, or the one subgraph or function in it that has names which it has not.
+
+    Args:
+        document: The model.
+        scope: Where names are looked for first.
+        names: Of nodes or values; those that are nowhere are left to the caller.
+        own: Whether a name is of a scope itself.
+
+    Raises:
+        UsageError: Several have them, or none has all; the message says where they are.
+    """
+    wanted = list(names)
+    missing = [name for name in wanted if not own(scope, name)]
+    depth = len(scope.path)
+    inner = [s for s in document.scopes() if s.path[:depth] == scope.path and s is not scope]
+    homes = {name: [s for s in inner if own(s, name)] for name in missing}
+    homes = {name: found for name, found in homes.items() if found}
+    if not homes:
+        return scope
+    fitting = [s for s in inner if all(own(s, name) for name in wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    name, found = next(iter(homes.items()))
+    places = ", ".join(quoted(_place(one)) for one in found[:3])
+    places += f" and {len(found) - 3} more" if len(found) > 3 else ""
+    steps = " ".join(f"--scope {quoted(step)}" for step in found[0].path[depth:])
+    raise UsageError(f"{quoted(name)} is in {places}", hint=f"Name one graph: {steps}")
 
 
 def _place(scope: Scope) -> str:

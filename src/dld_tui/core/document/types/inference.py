@@ -57,7 +57,7 @@ from dld_tui.core.operators.native import (
     limits_for,
 )
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, plain_domain
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -162,9 +162,14 @@ def _shape_dims(kind: onnx.TypeProto) -> Sequence[onnx.TensorShapeProto.Dimensio
 
 
 def import_known_domains(model: onnx.ModelProto) -> None:
-    """Import the operator sets that a model lacks in their newest version, as ONNX Runtime does."""
+    """Import the operator sets that a model lacks in their newest version, as ONNX Runtime does.
+
+    Where the format has no imports yet there was one version.
+    """
     from dld_tui.core.operators.registry import known_domains, newest_opset
 
+    if not len(model.opset_import) and 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
+        model.opset_import.add(version=1)
     imported = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
     for domain in known_domains() if imported else ():
         if domain not in imported:
