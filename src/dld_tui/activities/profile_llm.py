@@ -9,19 +9,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from collections.abc import Generator as EventsOf
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.roles import writes_in_place
 from dld_tui.core.inputs.settings import InputSettings
-from dld_tui.core.llm.figures import GENERATION, GenerationFigures
+from dld_tui.core.llm.figures import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.text import visible
@@ -29,6 +31,7 @@ from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
+    from dld_tui.backends.machine.capture import GpuCapture
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
@@ -83,9 +86,12 @@ class Request:
         of_model=True,
     )
     iterations: int = param(
-        3,
+        5,
         label="Repeats",
-        help="Timed repetitions of each prompt; the report shows medians.",
+        help=(
+            "Timed repetitions of each prompt, after the warm-up, which ends when times are steady;"
+            " the report shows medians."
+        ),
         minimum=1,
         maximum=10_000,
         spellings=("--iterations",),
@@ -129,7 +135,14 @@ class Request:
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 _MOST = 64
 """Prompts times batches."""
-_WARM_UP_STEPS = 3
+_WARM_UP_STEPS = 8
+"""Tokens of a warm-up without a GPU, where a new length of the context costs nothing."""
+_STEADY = 0.05
+"""The part by which times of two repetitions may differ that are steady."""
+_MOST_WARM_UPS, _WARM_UP_S = 12, 15.0
+"""Repetitions of a warm-up at most, and after how many seconds it ends with the second one."""
+_NEW_SHAPE_PART, _NEW_SHAPE_MS = 0.5, 0.2
+"""What a token of a new length takes more, of a usual one and at least, to be told."""
 _ONLY_ON_GPU = ("Attention", "DecoderMaskedSelfAttention")
 _NO_COUNTER = (
     "The energy of a token is not known: no counter of this machine can be read (RAPL of the"
@@ -201,6 +214,10 @@ class _Run:
             yield Log(f"session options from {CONFIG}: {options}")
         if known is not None:
             yield from self._check_configuration(known)
+        gpu, self._uses_cuda = _gpu_capture(settings), settings.uses_cuda
+        if gpu is not None:
+            gpu.open()
+            self._facts |= gpu.environment
         yield Progress(0, None, stage="Loading the model")
         begin = time.perf_counter()
         session = Session(self._model, settings)
@@ -225,38 +242,45 @@ class _Run:
             "network": self._model.name, "backend": f"ONNX Runtime {version()}",
             "execution_provider": settings.providers[0],
             "device": str(self._facts["cpu"]) if settings.memory == "cpu"
-            else f"{settings.providers[0]} device {request.device_id}",
+            else str(self._facts.get("gpu", f"{settings.providers[0]} device {request.device_id}")),
         }  # fmt: skip
-        meter = self._gpu_meter(settings)
-        kept: tuple[StepFeeds, Timed] | None = None
+        kept: StepFeeds | None = None
         cells = [(batch, prompt) for batch in batches for prompt in prompts]
         try:
             for at, (batch, prompt) in enumerate(cells):
                 feeds = StepFeeds(
                     decoder, batch, prompt, request.seed, self._capacity(decoder, prompt)
                 )
-                runs: list[Timed] = []
-                self._joules = _Joules(meter)
                 stage = f"Batch {batch}, prompt {prompt:,}"
                 yield Progress(at, len(cells), "pairs", stage)
-                yield from self._repeat(generator, feeds, (batch, prompt), 1, stage, short=True)
+                warm = yield from self._warmed_up(generator, feeds, (batch, prompt), stage)
+                runs: list[Timed] = []
+                self._joules = _Joules(None if gpu is None else gpu.energy_mj)
                 begin_ns = time.time_ns()
                 yield from self._repeat(
-                    generator, feeds, (batch, prompt), request.iterations, stage, into=runs
+                    generator, feeds, (batch, prompt), request.iterations, stage, runs, self._joules
                 )
-                figures = _figures(batch, prompt, runs, peak_memory(), self._joules)
+                memory = peak_memory(), None if gpu is None else gpu.memory()
+                figures = _figures(batch, prompt, runs, memory, self._joules, warm)
                 self._figures.append(figures)
                 yield Metric("token", figures.token_ms, "ms")
+                if not figures.is_steady:
+                    yield Log(f"{stage}: {figures.warm_up_text}")
                 if batch == batches[0]:
                     board.measured((begin_ns, time.time_ns()), figures.token_ms / 1000)
                     used = self._joules.of_steps(figures.tokens * request.iterations)
                     if used is None and (by_board := board.energy()) is not None:
                         per_token = by_board.energy_per_inference_j / batch
                         self._figures[-1] = replace(figures, energy_per_token_j=per_token)
-                    kept = feeds, runs[-1]
+                    kept = feeds
                     steps = [ms for repeat in runs for ms in repeat.step_ms]
             assert kept is not None
-            feeds = kept[0]
+            feeds, sizes = kept, (batches[0], prompts[-1])
+            by_sharing: GenerationFigures | None = None
+            if request.shared_buffer == "auto" and not shared and _may_share(decoder):
+                sharing = Generator(self._model, session, decoder, shared=True)
+                by_sharing = yield from self._shared_figures(sharing, feeds, sizes)
+                del sharing
             del session, generator
             with contextlib.ExitStack() as stack:
                 writer = ReportWriter.create(
@@ -267,6 +291,17 @@ class _Run:
                 writer.add_latencies(steps)
                 writer.set_fact("load_ms", load_ms)
                 writer.set_fact(GENERATION, self._figures)
+                if by_sharing is not None:
+                    writer.set_fact(SHARED_BUFFER, by_sharing)
+                if gpu is not None:
+                    gpu.write_notes(writer)
+                used_bytes = self._figures[-1].gpu_memory_bytes
+                if used_bytes is not None:
+                    writer.set_fact("gpu_memory_bytes", used_bytes)
+                for figures in self._figures:
+                    kind = NoteKind.INFO if figures.is_steady else NoteKind.WARNING
+                    where = f"Batch {figures.batch}, prompt {figures.prompt:,}"
+                    writer.note(f"{where}: {figures.warm_up_text}.", kind)
                 inputs = [guess.facts for guess in feeds.later.inputs]
                 writer.set_fact(INPUTS, inputs)
                 peak = peak_memory()
@@ -284,8 +319,9 @@ class _Run:
                         prefill, **about, model=identity, settings=recorded,
                         environment=self._facts,
                     )  # fmt: skip
-                    yield from self._layers(decoder, settings, shared, feeds,
-                                            (batches[0], prompts[-1]), (other, writer))  # fmt: skip
+                    yield from self._layers(
+                        decoder, settings, shared, feeds, sizes, (other, writer)
+                    )
                     other.set_fact(INPUTS, [guess.facts for guess in feeds.first.inputs])
                     other.finish()
                 for name, value in (encode(used) or {}).items():
@@ -296,6 +332,8 @@ class _Run:
                 written_path = writer.finish()
         finally:
             board.close()
+            if gpu is not None:
+                gpu.close()
         yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
@@ -311,17 +349,6 @@ class _Run:
             threads=request.threads,
             config=session.parse_pairs(request.session_config, "--session-config"),
         )
-
-    def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:
-        """Return a reader of the millijoules of the GPU that computes, if there is one."""
-        from dld_tui.backends.machine.nvml import Nvml
-
-        if not settings.uses_cuda:
-            return None
-        try:
-            return Nvml(settings.device_id).energy_mj
-        except UnavailableError:
-            return None
 
     def _check_configuration(self, config: GenaiConfig) -> Iterator[Event]:
         """Report errors of the configuration: other programs would run something else."""
@@ -421,26 +448,62 @@ class _Run:
         sizes: tuple[int, int],
         count: int,
         stage: str,
-        *,
-        short: bool = False,
-        into: list[Timed] | None = None,
+        into: list[Timed],
+        joules: _Joules | None = None,
+        tokens: int | None = None,
     ) -> Iterator[Event]:
-        tokens = self._request.decode
-        if short:
-            tokens = min(tokens, _WARM_UP_STEPS)
+        """Run a prompt and its tokens so many times, and keep the times."""
+        tokens = self._request.decode if tokens is None else tokens
         for number in range(count):
             timed = None
             reported_at = time.monotonic()
             for timed in generator.run(feeds, *sizes, tokens):
-                if into is not None and not timed.step_ms:
-                    self._joules.begin()
+                if joules is not None and not timed.step_ms:
+                    joules.begin()
                 if time.monotonic() - reported_at > 0.5:
                     reported_at = time.monotonic()
                     done = len(timed.step_ms) + number * tokens
                     yield Progress(done, count * tokens, "tokens", stage)
-            if into is not None and timed is not None:
-                self._joules.end()
+            if timed is not None:
+                if joules is not None:
+                    joules.end()
                 into.append(timed)
+
+    def _warmed_up(
+        self, generator: Generator, feeds: StepFeeds, sizes: tuple[int, int], stage: str
+    ) -> EventsOf[Event, None, list[Timed]]:
+        """Repeat until times are steady, and return the repetitions.
+
+        On a GPU all tokens are made: the first time that a kernel meets a length of the context, it
+        may have to be planned.
+        """
+        tokens = self._request.decode
+        if not self._uses_cuda:
+            tokens = min(tokens, _WARM_UP_STEPS)
+        runs: list[Timed] = []
+        end = time.monotonic() + _WARM_UP_S
+        while len(runs) < _MOST_WARM_UPS and (len(runs) < 2 or time.monotonic() < end):
+            yield from self._repeat(
+                generator, feeds, sizes, 1, f"{stage}: warming up", runs, tokens=tokens
+            )
+            if _change(runs) <= _STEADY:
+                break
+        return runs
+
+    def _shared_figures(
+        self, generator: Generator, feeds: StepFeeds, sizes: tuple[int, int]
+    ) -> EventsOf[Event, None, GenerationFigures | None]:
+        """Measure the same with past and present in one buffer; None where that cannot be run."""
+        stage = "Trying a shared KV cache"
+        runs: list[Timed] = []
+        try:
+            warm = yield from self._warmed_up(generator, feeds, sizes, stage)
+            count = self._request.iterations
+            yield from self._repeat(generator, feeds, sizes, count, stage, runs)
+        except ActivityError as error:  # nobody asked for it
+            yield Log(f"a shared KV cache cannot be run: {error.message}")
+            return None
+        return _figures(*sizes, runs, (None, None), _Joules(None), warm)
 
     def _layers(
         self,
@@ -451,39 +514,117 @@ class _Run:
         sizes: tuple[int, int],
         writers: tuple[ReportWriter, ReportWriter],
     ) -> Iterator[Event]:
-        """Measure the layers of prefill and of decode, each in a separate session."""
+        """Measure the layers of prefill and of decode, each in separate sessions.
+
+        As for other models: on a GPU, kernels are recorded at true speed, and those of a profiled
+        session say which layers launched them. Both sessions have met each length of the context
+        before, so that what a new one costs is in no layer.
+        """
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks
-        from dld_tui.backends.onnxruntime.profiling import OPTIMIZED, profiled_session
-        from dld_tui.core.codec import encode
-        from dld_tui.core.document.document import Document
-        from dld_tui.core.report.formats.import_ort import add_ort_profile
+        from dld_tui.backends.onnxruntime.profiling import (
+            OPTIMIZED,
+            LayerProfile,
+            profiled_session,
+            write_layers,
+        )
+        from dld_tui.backends.onnxruntime.session import Session
+        from dld_tui.core.report.gpu_kernels import TimedPass
 
         peaks = machine_peaks(self._facts, settings)
-        passes = self._request.layer_passes
         for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
-            yield Progress(0, None, stage=f"Measuring the layers of {phase}")
-            with temporary_folder("layers") as folder:
+            stage = f"Measuring the layers of {phase}"
+            yield Progress(0, None, stage=stage)
+            with contextlib.ExitStack() as stack:
+                gpu, zero_ns = _gpu_capture(settings), None
+                spans: list[tuple[int, int]] = []
+                if gpu is not None:
+                    stack.callback(gpu.close)
+                    session = Session(self._model, settings)
+                    generator = Generator(self._model, session, decoder, shared=shared)
+                    yield from self._passes(generator, feeds, sizes, phase, stage, [])
+                    if gpu.start_trace():
+                        zero_ns = time.time_ns()
+                        yield from self._passes(generator, feeds, sizes, phase, stage, spans)
+                        gpu.stop_trace()
+                    del session, generator
+                folder = stack.enter_context(temporary_folder("layers"))
                 session = profiled_session(self._model, settings, folder)
                 generator = Generator(self._model, session, decoder, shared=shared)
-                # The first pass of each is slower: it is left out.
-                is_first = phase == "prefill"
-                tokens = 0 if is_first else min(passes, self._request.decode - 1) + 1
-                for _ in range(1 + passes if is_first else 1):
-                    for _ in generator.run(feeds, *sizes, tokens, prefill=is_first):
-                        yield Progress(0, None, stage=f"Measuring the layers of {phase}")
-                profile = session.end_profiling()
+                warm: list[tuple[int, int]] = []
+                if gpu is not None:
+                    yield from self._passes(generator, feeds, sizes, phase, stage, warm)
+                    gpu.start_trace(calls=True)
+                last: list[tuple[int, int]] = []
+                yield from self._passes(generator, feeds, sizes, phase, stage, last)
+                if gpu is not None:
+                    gpu.stop_trace()
+                origin_ns = session.profiling_start_ns()
+                recorded = LayerProfile(
+                    session.end_profiling(), folder / OPTIMIZED, origin_ns, len(warm)
+                )
                 del session, generator
-                with contextlib.ExitStack() as stack:
-                    optimized = None
-                    if (folder / OPTIMIZED).exists():
-                        opened = Document.open(folder / OPTIMIZED)
-                        optimized = stack.enter_context(contextlib.closing(opened))
-                    writer.set_fact("roofs", encode(peaks))
-                    add_ort_profile(
-                        writer, profile, self._document, optimized,
-                        warm_up=1, peaks=peaks,
-                    )  # fmt: skip
+                if gpu is not None and zero_ns is not None:
+                    first = len(warm) + len(last)
+                    passes = [TimedPass(at, *span) for at, span in enumerate(spans[1:], first)]
+                    gpu.write_passes(writer, zero_ns, passes, counters=False)
+                write_layers(
+                    writer, recorded, self._document, settings, peaks, gpu=gpu, zero_ns=zero_ns
+                )
+                if gpu is not None:
+                    gpu.write_notes(writer)
+
+    def _passes(
+        self,
+        generator: Generator,
+        feeds: StepFeeds,
+        sizes: tuple[int, int],
+        phase: str,
+        stage: str,
+        spans: list[tuple[int, int]],
+    ) -> Iterator[Event]:
+        """Run the passes of a phase and one more, the first, which is slower; keep their times."""
+        passes = self._request.layer_passes
+        is_prefill = phase == "prefill"
+        tokens = 0 if is_prefill else min(passes, self._request.decode - 1) + 1
+        for _ in range(1 + passes if is_prefill else 1):
+            timed = None
+            for after in generator.run(feeds, *sizes, tokens, prefill=is_prefill):
+                timed = after
+                yield Progress(0, None, stage=stage)
+            if timed is not None:
+                spans += timed.runs_ns
+
+
+def _gpu_capture(settings: SessionSettings) -> GpuCapture | None:
+    """Return what records the GPU that computes, if there is one."""
+    from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
+
+    return GpuCapture(GpuPlan(device=settings.device_id)) if settings.uses_cuda else None
+
+
+def _change(runs: list[Timed]) -> float:
+    """Return by what part the times of the last two repetitions differ; infinite of one."""
+    if len(runs) < 2:
+        return inf
+    pairs = [
+        [run.first_token_ms for run in runs[-2:]],
+        [median(run.step_ms) for run in runs[-2:] if run.step_ms],
+    ]
+    return max(abs(one / other - 1) for one, other in (pair for pair in pairs if len(pair) == 2))
+
+
+def _new_shape_ms(runs: list[Timed]) -> float | None:
+    """Return what a token takes more where its length of the context is new; None if nothing.
+
+    Args:
+        runs: The same prompt and tokens, the first time first.
+    """
+    first, last = runs[0].step_ms[1:], runs[-1].step_ms[1:]  # the first step has costs of its own
+    if len(runs) < 2 or len(last) < 2:
+        return None
+    more = median(one - other for one, other in zip(first, last, strict=True))
+    return more if more > max(_NEW_SHAPE_PART * median(last), _NEW_SHAPE_MS) else None
 
 
 class _Joules:
@@ -520,10 +661,16 @@ class _Joules:
 
 
 def _figures(
-    batch: int, prompt: int, runs: list[Timed], peak_memory: int | None, joules: _Joules
+    batch: int,
+    prompt: int,
+    runs: list[Timed],
+    memory: tuple[int | None, int | None],
+    joules: _Joules,
+    warm: list[Timed],
 ) -> GenerationFigures:
     used = joules.of_steps(sum(len(repeat.step_ms) for repeat in runs))
     steps = zip(*(repeat.step_ms for repeat in runs), strict=True)
+    change = _change(warm)
     return GenerationFigures(
         batch,
         prompt,
@@ -533,9 +680,19 @@ def _figures(
         median(repeat.decode_ms for repeat in runs),
         tuple(round(median(step), 6) for step in steps),
         runs[0].kv_bytes,
-        peak_memory,
+        memory[0],
         None if used is None else used.energy_per_inference_j / batch,
+        gpu_memory_bytes=memory[1],
+        warm_ups=len(warm),
+        warm_up_change=change if change < inf else None,
+        is_steady=change <= _STEADY,
+        new_shape_ms=_new_shape_ms(warm),
+        repeats_ms=tuple(round(repeat.decode_ms, 6) for repeat in runs),
     )
+
+
+def _may_share(decoder: Decoder) -> bool:
+    return bool(decoder.shareable) and not _crash_of_sharing(decoder)
 
 
 _BEAM_WIDTH = 8

@@ -470,7 +470,7 @@ class GpuCapture:
     """
 
     def __init__(self, plan: GpuPlan, board: Jetson | None = None, nvml: Any = None) -> None:
-        self.environment: dict[str, JSON] = {}
+        self.environment: Facts = {}
         """What does not change, for the report."""
         self.notes: list[Note] = []
         """Notes for the report, written by :meth:`write_notes`."""
@@ -639,13 +639,19 @@ class GpuCapture:
             self._no_timeline = _with_hint(error)
 
     def write_passes(
-        self, writer: ReportWriter, origin_ns: int, passes: Sequence[TimedPass]
+        self,
+        writer: ReportWriter,
+        origin_ns: int,
+        passes: Sequence[TimedPass],
+        *,
+        counters: bool = True,
     ) -> None:
         """Write the passes at true speed with their work, still without layers, and the counters.
 
         Args:
             origin_ns: The zero of its clock.
             passes: The passes timed while the trace was on.
+            counters: Whether counters were to be sampled.
         """
         self._passes = list(passes)
         for pass_ in passes:
@@ -655,7 +661,8 @@ class GpuCapture:
         if False in self._logs:
             for index, events in join_passes(self._logs[False], passes, None).events.items():
                 writer.add_gpu_events(index, events)
-        self.write_counters(writer, origin_ns)
+        if counters:
+            self.write_counters(writer, origin_ns)
         writer.flush()
 
     def write_layers(

@@ -42,6 +42,8 @@ class Timed:
     logits: AnyArray | None = None
     """Of the last step, of the last token: [batch, vocabulary]; None where they cannot be read."""
     kv_bytes: int = 0
+    runs_ns: list[tuple[int, int]] = field(default_factory=list)
+    """Start and end of each run of the model, in nanoseconds of the Unix epoch."""
 
 
 class Generator:
@@ -99,7 +101,7 @@ class Generator:
                     for values in ready:
                         steps.feed(values)
                         start = clock()
-                        steps.run()
+                        _run(steps, timed)
                         timed.prefill_ms += (clock() - start) / 1e6
                     chosen = self._choose(steps, timed, feeds)
                     timed.first_token_ms = (clock() - begin) / 1e6
@@ -116,7 +118,7 @@ class Generator:
                     if chosen is not None:
                         feeds.put_tokens(ahead[number % _AHEAD], chosen)
                     steps.feed(ready[number % _AHEAD])
-                    steps.run()
+                    _run(steps, timed)
                     chosen = self._choose(steps, timed, feeds)
                     took = (clock() - begin) / 1e6
                     timed.step_ms.append(took)
@@ -173,6 +175,12 @@ class Generator:
             chosen = chosen % max(1, feeds.vocabulary)
         timed.tokens.append(chosen)
         return chosen
+
+
+def _run(steps: _ArraySteps | _BoundSteps, timed: Timed) -> None:
+    begin_ns = time.time_ns()
+    steps.run()
+    timed.runs_ns.append((begin_ns, time.time_ns()))
 
 
 class _ArraySteps:

@@ -172,6 +172,68 @@ def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Se
         return Session(model, plain)
 
 
+@dataclass(frozen=True)
+class LayerProfile:
+    """What a session of :func:`profiled_session` left."""
+
+    profile: Path
+    optimized: Path
+    """The optimized model; it need not be there."""
+    origin_ns: int
+    """When the profile began, in nanoseconds of the Unix epoch."""
+    warm_up: int = 0
+    """The first passes, during which no work of a GPU was recorded."""
+
+
+def write_layers(
+    writer: ReportWriter,
+    recorded: LayerProfile,
+    document: Document,
+    settings: SessionSettings,
+    peaks: Mapping[str, Peaks],
+    *,
+    gpu: GpuCapture | None = None,
+    zero_ns: int | None = None,
+) -> None:
+    """Write the layers of a profile, with the work on a GPU that they launched.
+
+    The pass after the warm-up counts in no figure, either.
+
+    Args:
+        writer: An open report.
+        recorded: The profile.
+        document: The model.
+        settings: Of the session.
+        peaks: What the devices can do at most, by execution provider.
+        gpu: What has recorded the GPU, with the calls of these passes; None without a GPU.
+        zero_ns: The zero of the report's clock; None where it is that of the profile.
+    """
+    spans: list[PassSpan] = []
+
+    def observe(profiled: ProfilePass, layers: Mapping[int, int]) -> None:
+        if profiled.index < recorded.warm_up:
+            return
+        rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in profiled.events]
+        spans.append(PassSpan(profiled.index, profiled.start_us, profiled.duration_us, rows))
+
+    writer.set_fact("roofs", encode(peaks))
+    with contextlib.ExitStack() as stack:
+        optimized = None
+        if recorded.optimized.exists():
+            opened = Document.open(recorded.optimized)
+            optimized = stack.enter_context(contextlib.closing(opened))
+        summary = add_ort_profile(
+            writer, recorded.profile, document, optimized, warm_up=recorded.warm_up + 1,
+            start_us=0.0 if zero_ns is None else (recorded.origin_ns - zero_ns) / 1000,
+            on_pass=observe if gpu is not None else None, peaks=peaks,
+        )  # fmt: skip
+    for note in fallback_notes(summary.kernels, settings.providers[0]):
+        writer.note(note.text, note.kind)
+    if gpu is not None:
+        unordered = _UNORDERED if settings.parallel else ""
+        gpu.write_layers(writer, recorded.origin_ns, spans, unordered)
+
+
 class ProfilingRun:
     """A run in stages. Iterate over :meth:`events` once.
 
@@ -550,40 +612,13 @@ class ProfilingRun:
         return max(1, sum(len(scope.nodes) for scope in self._document.scopes()))
 
     def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
-        spans: list[PassSpan] = []
-
-        def observe(profiled: ProfilePass, layers: Mapping[int, int]) -> None:
-            rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in profiled.events]
-            spans.append(PassSpan(profiled.index, profiled.start_us, profiled.duration_us, rows))
-
-        with contextlib.ExitStack() as stack:
-            document = None
-            if optimized.exists():
-                document = stack.enter_context(contextlib.closing(Document.open(optimized)))
-            peaks = self._peaks()
-            summary = add_ort_profile(
-                self._report,
-                profile,
-                self._document,
-                document,
-                warm_up=1,
-                start_us=0.0 if self._origin_ns is None else (origin_ns - self._origin_ns) / 1000,
-                on_pass=observe if self._gpu is not None else None,
-                peaks=peaks,
-            )
-        for note in fallback_notes(summary.kernels, self._plan.session.providers[0]):
-            self._report.note(note.text, note.kind)
-        if self._gpu is not None:
-            unordered = _UNORDERED if self._plan.session.parallel else ""
-            self._gpu.write_layers(self._report, origin_ns, spans, unordered)
-            if self._origin_ns is None:
-                self._gpu.write_counters(self._report, origin_ns)
-
-    def _peaks(self) -> dict[str, Peaks]:
-        """Return what the devices can do at most, by execution provider."""
-        peaks = machine_peaks(self._environment, self._plan.session)
-        self._report.set_fact("roofs", encode(peaks))
-        return peaks
+        write_layers(
+            self._report, LayerProfile(profile, optimized, origin_ns), self._document,
+            self._plan.session, machine_peaks(self._environment, self._plan.session),
+            gpu=self._gpu, zero_ns=self._origin_ns,
+        )  # fmt: skip
+        if self._gpu is not None and self._origin_ns is None:
+            self._gpu.write_counters(self._report, origin_ns)
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimized model with its weights, by a separate session."""

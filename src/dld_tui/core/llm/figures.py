@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 GENERATION = "generation"
 """The fact of a report that has the figures."""
+SHARED_BUFFER = "generation_shared"
+"""The fact that has those of the same with past and present in one buffer, if that was tried."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,42 @@ class GenerationFigures:
     """The most memory that the process had in use until then."""
     energy_per_token_j: float | None = None
     """Of the counters that the machine keeps, in the time of the steps, idle power included."""
+    gpu_memory_bytes: int | None = None
+    """The memory of the GPU that the process used then."""
+    warm_ups: int | None = None
+    """Repetitions before those that count; None if unknown."""
+    warm_up_change: float | None = None
+    """The part by which times of the last two of them differed."""
+    is_steady: bool = True
+    """Whether that is little."""
+    new_shape_ms: float | None = None
+    """What a token takes more the first time that its length of the context is met; None where that
+    is not measurable. It is in no other figure."""
+    repeats_ms: tuple[float, ...] = ()
+    """`decode_ms` of each repetition."""
+
+    @property
+    def rate_text(self) -> str:
+        """The tokens a second as people read them."""
+        speed = self.tokens_per_s or 0.0
+        return f"{speed:,.{0 if speed >= 100 else 1}f}"
+
+    @property
+    def headline(self) -> str:
+        """The two figures that matter most: time to first token, and tokens a second."""
+        first = fmt.milliseconds(self.first_token_ms)
+        return f"{first} ms to the first token, {self.rate_text} tokens/s"
+
+    @property
+    def warm_up_text(self) -> str:
+        """What the warm-up was, for people."""
+        if self.warm_ups is None or self.warm_up_change is None:
+            return "warm-up unknown"
+        runs = fmt.plural(self.warm_ups, "repetition")
+        changed = f"{100 * self.warm_up_change:.0f} %"
+        if self.is_steady:
+            return f"warmed up until times were steady ({runs}, the last changed by {changed})"
+        return f"times were not steady after {runs} of warm-up: they still changed by {changed}"
 
     @property
     def token_ms(self) -> float:
@@ -89,12 +127,32 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
     ),
     Column("kv_bytes", "KV cache", lambda row: row.kv_bytes, BYTES),
     Column("peak_memory_bytes", "peak memory", lambda row: row.peak_memory_bytes, BYTES),
+    Column("gpu_memory_bytes", "GPU memory", lambda row: row.gpu_memory_bytes, BYTES),
+    Column(
+        "new_shape_ms",
+        "new length",
+        lambda row: row.new_shape_ms,
+        MS,
+        help="What a token takes more the first time that its length of the context is met.",
+    ),
 )
 
 
 def generation_table(figures: Sequence[GenerationFigures]) -> Table[GenerationFigures]:
     """Return a row for each batch and prompt."""
     return Table(COLUMNS, list(figures), name="generation", title="Prefill and decode")
+
+
+def big_numbers(figures: Sequence[GenerationFigures]) -> list[tuple[str, str]]:
+    """Return time to first token and tokens a second of the first row as (value, title)."""
+    return [
+        pair
+        for one in figures[:1]
+        for pair in (
+            (fmt.milliseconds(one.first_token_ms), "to the first token, ms"),
+            (one.rate_text, "tokens/s"),
+        )
+    ]
 
 
 def generation_of(report: Report) -> list[GenerationFigures]:
@@ -132,6 +190,8 @@ def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
             for row in figures
         ],
         "ttft_ms": figures[0].first_token_ms,
+        "tokens_s": figures[0].tokens_per_s,
+        "new_shape_ms": figures[0].new_shape_ms,
         "kv_bytes": figures[0].kv_bytes,
     }  # fmt: skip
 
@@ -146,14 +206,16 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
         return
     first = figures[0]
     speed = first.tokens_per_s or 0.0
-    rate = f"{speed:,.{0 if speed >= 100 else 1}f} tokens a second"
+    uneven = ""
     if first.token_ms and speed * first.token_ms < _UNEVEN * 1000 * first.batch:
-        rate += ", as some took longer"  # the time is a median, and the rate of all tokens
+        uneven = ", some longer"  # the time is a median, and the rate of all tokens
     yield (
-        f"The first token of a prompt of {first.prompt:,} comes after"
-        f" {fmt.milliseconds(first.first_token_ms)} ms, each further one after"
-        f" {fmt.milliseconds(first.token_ms)} ms ({rate})."
+        f"{first.headline} (prompt {first.prompt:,}, batch {first.batch:,}:"
+        f" {fmt.milliseconds(first.token_ms)} ms a token{uneven})."
     )
+    if first.new_shape_ms is not None:
+        cost = fmt.milliseconds(first.new_shape_ms)
+        yield f"Each new length of the context costs {cost} ms once, which is in no other figure."
     longest = max((f for f in figures if f.batch == first.batch), key=lambda f: f.prompt)
     if longest.prompt > first.prompt and first.token_ms:
         times = longest.token_ms / first.token_ms
@@ -162,3 +224,52 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     if largest.batch > first.batch and first.tokens_per_s and largest.tokens_per_s:
         times = largest.tokens_per_s / first.tokens_per_s
         yield f"A batch of {largest.batch} makes {times:.1f}× as many tokens a second."
+
+
+@dataclass(frozen=True)
+class SharingGain:
+    """What one buffer for past and present brings, as measured in the same run."""
+
+    plain: GenerationFigures
+    shared: GenerationFigures
+
+    @property
+    def factor(self) -> float:
+        """The speedup of the tokens after the first."""
+        return self.plain.decode_ms / self.shared.decode_ms
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether every repetition was faster, or a new length of the context costs no more."""
+        faster = max(self.shared.repeats_ms) < min(self.plain.repeats_ms)
+        saves = self.plain.new_shape_ms is not None and self.shared.new_shape_ms is None
+        return (faster and self.factor >= _WORTH) or saves
+
+    @property
+    def text(self) -> str:
+        """What was measured, for people."""
+        rates = (self.plain.tokens_per_s or 0.0, self.shared.tokens_per_s or 0.0)
+        parts = [f"measured {rates[0]:,.3g} → {rates[1]:,.3g} tokens/s, {self.factor:.2f}×"]
+        if self.plain.new_shape_ms is not None and self.shared.new_shape_ms is None:
+            cost = fmt.milliseconds(self.plain.new_shape_ms)
+            parts.append(f"and each new length of the context costs no {cost} ms any more")
+        return " ".join(parts)
+
+
+_WORTH = 1.03
+
+
+def sharing_gain(report: Report) -> SharingGain | None:
+    """Return what a shared buffer would certainly bring; None if nothing, or if it is unknown."""
+    try:
+        shared: GenerationFigures = decode(GenerationFigures, report.facts.get(SHARED_BUFFER))
+    except ActivityError:
+        return None
+    plain = [
+        one for one in generation_of(report)
+        if (one.batch, one.prompt, one.tokens) == (shared.batch, shared.prompt, shared.tokens)
+    ]  # fmt: skip
+    if not plain or not plain[0].repeats_ms or not shared.repeats_ms or shared.decode_ms <= 0:
+        return None
+    gain = SharingGain(plain[0], shared)
+    return gain if gain.is_certain else None

@@ -17,7 +17,7 @@ from dld_tui.core.cost.roofline import is_above_roof, limiter, measured_ms, per_
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
-from dld_tui.core.llm.figures import generation_of, llm_json
+from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
@@ -260,9 +260,9 @@ def report_page(report: Report) -> str:
 
 def _tiles(report: Report) -> str:
     latency = report.latency
-    figures = []
+    figures = [Tile(title, value) for value, title in big_numbers(generation_of(report))]
     if latency is not None:
-        figures = [
+        figures += [
             Tile("median latency, ms", fmt.milliseconds(latency.median)),
             Tile("p90, ms", fmt.milliseconds(latency.p90)),
             Tile("p99, ms", fmt.milliseconds(latency.p99)),

@@ -9,8 +9,8 @@ import io
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.llm.figures import generation_of, generation_story
+from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
@@ -126,6 +126,8 @@ class Step:
     """The largest speedup: that of a pass in which these layers take no time."""
     layers: tuple[int, ...] = ()
     """Indices of the layers concerned; none if it is about the run."""
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    """Settings of the same activity that make the change."""
 
     @property
     def gain_percent(self) -> tuple[float, float] | None:
@@ -171,13 +173,15 @@ def step_command(report: Report, step: Step) -> str:
 def trial_command(report: Report, step: Step) -> str:
     """Return the command that measures whether a step helps. Fit for a terminal."""
     model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
-    if not step.changes and (again := _same_command(report)):
+    if not step.changes and not step.settings and (again := _same_command(report)):
         return again
     activity, values = request_of(report, step, Path())
     words = ["dld", *activity.split("_"), model]
     if step.changes:
         words += ["--only", ",".join(step.changes)]
-    for name in ("provider", "shape", "inputs", "device_id"):
+    for name, setting in step.settings.items():
+        words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(setting)))]
+    for name in ("prompt", "decode", "batch", "provider", "shape", "inputs", "device_id"):
         value = values.get(name)
         for item in value if isinstance(value, list) else [value]:
             if item not in (None, "", 0, "CPU"):
@@ -242,6 +246,9 @@ def advice_json(report: Report) -> list[JSON]:
 
 def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, JSON]]:
     """Return the activity and its settings that try a step and say whether it helped."""
+    if generation_of(report):
+        values = {name: report.settings[name] for name in _OF_DECODERS if name in report.settings}
+        return "profile_llm", {**values, "model": str(model), **step.settings}
     if not step.changes:
         values = {name: value for name, value in report.settings.items() if name != "output"}
         is_engine = program_of(report.backend) is Program.TENSORRT
@@ -252,6 +259,13 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
     values = {"model": str(model), "only": [*step.changes], "provider": provider or "CPU"}
     values |= {name: known[name] for name in ("shape", "inputs", "device_id") if known.get(name)}
     return "tune", values
+
+
+_OF_DECODERS = (
+    "prompt", "decode", "batch", "iterations", "provider", "shared_buffer", "threads", "device_id",
+    "provider_option", "session_config", "seed",
+)  # fmt: skip
+"""Settings that the next measurement of a decoder keeps."""
 
 
 def next_steps(report: Report) -> list[Step]:
@@ -265,8 +279,19 @@ def next_steps(report: Report) -> list[Step]:
         if isinstance(others, float) and others > BUSY_THREADS:
             busy = f"; other programs kept {others:.1f} threads busy"
         steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{busy}"))
+    if generation_of(report):  # what makes one pass faster is not tried by generating tokens
+        return [*_decoder_steps(report), *steps]
     on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
     return [*steps, *(_gpu_steps(report) if on_gpu else []), *_layer_steps(report, on_gpu)]
+
+
+def _decoder_steps(report: Report) -> list[Step]:
+    """Return what helps a decoder, by what was measured in the same run."""
+    gain = sharing_gain(report)
+    if gain is None:
+        return []
+    settings: dict[str, JSON] = {"shared_buffer": "on"}
+    return [Step("One buffer for past and present KV cache", gain.text, settings=settings)]
 
 
 def _gpu_steps(report: Report) -> list[Step]:

@@ -189,13 +189,26 @@ def median_block(latency: LatencySummary | None) -> Block:
     return block([*figure.lines, [(f"of {latency.source}", "warn")]])
 
 
+def decoder_blocks(figures: GenerationFigures) -> list[Block]:
+    """Return the two figures of a decoder, each three lines high."""
+    of = f"prompt {figures.prompt:,}, batch {figures.batch:,}"
+    each = f"{fmt.milliseconds(figures.token_ms)} ms each"
+    return [
+        figure_block(figures.first_token_ms, "to the first token", of),
+        _big_block(figures.rate_text, "tokens/s", "after it", each),
+    ]
+
+
 def figure_block(value: float, title: str, note: str) -> Block:
     """Return the figure people came for, in milliseconds, with what it is at its right."""
-    text = f"{value:,.{digits(value)}f}"
-    big = big_digits(text) if glyphs.current().name == "unicode" else None
-    side: list[Line] = [[("ms", "accent strong")], [(title, "strong")], [(note, "dim")]]
+    return _big_block(f"{value:,.{digits(value)}f}", "ms", title, note)
+
+
+def _big_block(text: str, unit: str, title: str, note: str) -> Block:
+    big = big_digits(text.replace(",", "")) if glyphs.current().name == "unicode" else None
+    side: list[Line] = [[(unit, "accent strong")], [(title, "strong")], [(note, "dim")]]
     if big is None:
-        return block([[(f"{text} ms", "accent strong"), (f" {title}", "strong")], side[2]])
+        return block([[(f"{text} {unit}", "accent strong"), (f" {title}", "strong")], side[2]])
     return block([[(row + "  ", "accent strong"), *side[at]] for at, row in enumerate(big)])
 
 
@@ -392,7 +405,9 @@ def summary_lines(
 ) -> list[Line]:
     """Return the whole summary for `width` cells; `gpu` is of the median pass."""
     lines = [*head(report, width), [], *story_lines(story, width)]
-    figures = _some(median_block(report.latency), stats_block(report.latency))
+    made = generation_of(report)
+    first = decoder_blocks(made[0]) if made else [median_block(report.latency)]
+    figures = _some(*first, stats_block(report.latency))
     median = report.latency.median if report.latency is not None else None
     shape, about = distribution_block(report.latencies, median), coverage(report, width)
     busy = gpu_facts(report, gpu, width)
