@@ -64,6 +64,7 @@ def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
     return fake
 
 
+@pytest.mark.slow
 def test_steps_on_the_cpu(tmp_path: Path) -> None:
     report = tmp_path / "selftest.json"
     result = tried(backend="cpu", output=report)

@@ -101,6 +101,7 @@ def test_a_repair_that_its_limit_ended_goes_on(tmp_path: Path) -> None:
     assert without_times(again) == without_times(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 8])
 def test_a_repair_of_a_quantization_that_was_killed(tmp_path: Path, count: int) -> None:
     name, (model, folder) = "dld_tui.activities.convert.quantize", detector(tmp_path)

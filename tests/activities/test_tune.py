@@ -127,6 +127,7 @@ def use_times(
     monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
 
 
+@pytest.mark.slow
 def test_the_fastest_is_found_confirmed_written_and_explained(
     tmp_path: Path, fast: dict[str, float]
 ) -> None:
@@ -185,6 +186,7 @@ unfused (float[1, 8] x) => (float[1, 8] y)
 """
 
 
+@pytest.mark.slow
 def test_rewrite_rules_are_tried_only_if_they_are_asked_for(
     tmp_path: Path, fast: dict[str, float]
 ) -> None:
@@ -227,6 +229,7 @@ def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
     assert [Path(one).exists() for one in result.reports] == [True, True]
 
 
+@pytest.mark.slow
 def test_what_was_found_outlives_a_result_that_cannot_be_written(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,6 +519,7 @@ def test_only_so_many_candidates_are_loaded_as_can_race(
         assert tuning._problems == {setups[3].key: no_time("before it was measured")}
 
 
+@pytest.mark.slow
 def test_a_pass_that_does_not_end_ends_the_race_and_not_the_result(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -554,6 +558,7 @@ def test_a_confirmation_that_does_not_fit_claims_nothing(
     assert "Closest: 1 thread, 2.00× in its race" in "\n".join(result_lines(result))
 
 
+@pytest.mark.slow
 def test_a_slow_model_is_converted_in_a_process_that_can_be_stopped(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -706,6 +711,7 @@ def test_a_change_that_is_not_there_is_refused(tmp_path: Path) -> None:
         tuned(write(tmp_path, DEEP, "deep.onnx"), only=("faster",))
 
 
+@pytest.mark.slow
 def test_items_of_a_batch_are_timed_and_compared_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
     return written.decode().split("\r\n")
 
 
+@pytest.mark.slow
 def test_the_built_in_model_at_two_optimisation_levels(dld: Dld, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     from dld_tui.core.document.samples import write_demo_models

@@ -27,6 +27,7 @@ _ON_THE_WAY = {"If", "Loop", "Scan", "SequenceMap"}
 """Operators with subgraphs, which are evaluated."""
 
 
+@pytest.mark.slow
 def test_what_is_claimed_is_what_comes_out(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     count = unknown = 0
@@ -176,6 +177,7 @@ def test_each_kernel_of_onnx_runtime_has_a_rule_or_a_reason() -> None:
     assert kernels - _told("com.microsoft") == set()
 
 
+@pytest.mark.slow
 def test_inference_of_onnx_says_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     wrong: list[object] = []
