@@ -73,6 +73,7 @@ def asks(app: DldApp, *questions: str) -> bool:
     return is_seen and any(question in flat_text(app) for question in questions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activity", WRITERS)
 async def test_a_file_that_exists_is_asked_about(
     activity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

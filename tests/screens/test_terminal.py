@@ -188,6 +188,7 @@ _BROKEN = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edited", "said", "status"),
     [

@@ -23,6 +23,7 @@ def _bytes(text: str) -> bytes:
     return models.parse(text).SerializeToString()
 
 
+@pytest.mark.slow
 def test_a_search_an_edit_and_enter_once_too_often(programs: Programs) -> None:
     outcome = compare(programs, _bytes(models.CHAIN), "/add<enter>d<enter><enter>", ahead=True)
     assert not outcome.fault

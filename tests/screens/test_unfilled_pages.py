@@ -173,6 +173,7 @@ def entries(page: Page) -> list[Entry]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*OVER, *TABS])
 async def test_commands_of_a_page_that_is_not_filled(name: str, folder: Path) -> None:
     async with opened(folder / "model.onnx") as session:
