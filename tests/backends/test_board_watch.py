@@ -18,7 +18,8 @@ from dld_tui.backends.machine.board_watch import (
     total_rails,
 )
 from dld_tui.backends.machine.jetson import Jetson
-from dld_tui.core.compare.comparison import doubts, fairness_warnings, subject_of
+from dld_tui.core.compare.comparison import subject_of
+from dld_tui.core.compare.conditions import doubts, fairness_warnings
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Log, Metric
 from dld_tui.core.report.measured_facts import measured_facts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.compare.comparison import (
+from dld_tui.core.compare.conditions import (
     differences,
     doubts,
     fairness_warnings,

@@ -74,7 +74,8 @@ def test_types_go_by_the_same_names_everywhere() -> None:
 def test_speed_up(engines: Comparison) -> None:
     assert [engines.speed_up(index) for index in range(3)] == pytest.approx([1.0, 2.0, 4.0])
     assert engines.speed_up_source == "all layers"
-    assert "Speedup of C over A: 4.00× (all layers)." in engines.explanation()
+    assert "C has a speedup of 4.00× (all layers; not certain" in "\n".join(engines.explanation())
+    assert engines.speed_up_bounds(2) is None
 
 
 def test_inserted_layers(engines: Comparison) -> None:

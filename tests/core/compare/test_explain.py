@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
+
 from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.export import compare_table, comparison_json
 from dld_tui.core.compare.records import Subject
 from tests.support.compared import noisy, subject, timed
 
@@ -119,3 +123,65 @@ def test_three_reports_are_explained_one_by_one() -> None:
     found = Comparison([plain(), plain(2.0, 9), plain(3.0, 19)]).explanation()
     starts = [line for line in found if " takes " in line]
     assert [line[0] for line in starts] == ["B", "C"]
+
+
+def test_a_machine_four_times_slower_is_one_finding() -> None:
+    """And a row that does not follow it is another: here it takes twelve times as long."""
+    factors = [3.5 + 0.1 * at for at in range(15)] + [12.0]
+    base = [timed(f"x{at}", noisy(1.0, at), [f"x{at}"]) for at in range(16)]
+    slow = [timed(f"x{at}", noisy(factor, 50 + at), [f"x{at}"])
+            for at, factor in enumerate(factors)]  # fmt: skip
+    comparison = Comparison([subject(*base), subject(*slow)])
+    text = "\n".join(comparison.explanation())
+    assert re.search(
+        r"All but 1 of 16 rows take 3\.[45]\d?× to [45][.\d]*× the time of A in B", text
+    )
+    assert "is of the machine" in text
+    told = "1 of 16 rows changed by more than noise and otherwise than by the common factor"
+    assert told in text
+    assert "The largest row that does not follow it:" in text
+    found = {row.key for row in comparison.rows() if comparison.is_change(row, 1)}
+    assert found == {"x15"}
+    document: Any = comparison_json(comparison)
+    assert [row["follows_factor"][1] for row in document["rows"]].count(True) == 15
+    assert document["common_factors"][1]["ratio"] == pytest.approx(4.2, rel=0.03)
+    table = compare_table(comparison, "layer", comparison.rows(), "text")
+    notes = [column.shown_text(row) for column in table.columns if column.key == "remark"
+             for row in table.rows]  # fmt: skip
+    assert sorted(notes) == ["", *["common"] * 15]
+
+
+def test_a_setting_may_be_the_common_cause() -> None:
+    def run(factor: float, threads: int) -> Subject:
+        rows = [timed(f"x{at}", noisy(factor, at), [f"x{at}"]) for at in range(9)]
+        return subject(*rows, settings={"threads": threads}, model={"sha256": "0"})
+
+    assert "or of what differs (threads)" in lines(run(1.0, 8), run(5.0, 1))
+    assert "common factor" not in lines(run(1.0, 8), run(1.01, 1))
+
+
+def test_no_difference_is_told_without_a_word_on_its_certainty() -> None:
+    """A plain oracle over drawn reports: where samples are alike, no sentence claims more."""
+    claims = re.compile(r"[-+]\d+\.\d+ ms|\d\.\d+×|faster|slower|speedup")
+    hedges = ("noise", "not certain", "only in", "Only in", "cannot be told")
+    for seed in range(20):
+        rows = [timed(f"x{at}", noisy(1.0 + at, 100 * seed + at), [f"x{at}"], precision="fp16")
+                for at in range(4)]  # fmt: skip
+        again = [timed(f"x{at}", noisy(1.0 + at, 100 * seed + 50 + at), [f"x{at}"],
+                       precision="fp32") for at in range(4)]  # fmt: skip
+        pair = [subject(*own, latencies=noisy(10.0, seed * 7 + at))
+                for at, own in enumerate((rows, again))]  # fmt: skip
+        told = Comparison(pair).explanation()
+        if any(cell.noise is False for row in Comparison(pair).rows() for cell in row.cells):
+            continue  # a false alarm of the 5 %
+        for line in told:
+            assert not claims.search(line) or any(word in line for word in hedges), line
+
+
+def test_a_busy_machine_makes_no_difference_certain() -> None:
+    busy = {"cpu_threads": 2, "other_busy_threads": 1.7}
+    assert "not certain, since the machine was busy while B was measured" in lines(
+        plain(), subject(timed("conv", noisy(3.0, 9), ["c"]), latencies=noisy(3.5, 4),
+                         model={"sha256": "0"}, environment=busy),
+    )  # fmt: skip
+    assert "busy" not in lines(plain(), plain(1.5, 10))

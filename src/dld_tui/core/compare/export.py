@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import Comparison, precision_answers
+from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, counts_text
+from dld_tui.core.compare.explanation import precision_answers
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.records import Cell, Comparable, Difference, Row, label
 from dld_tui.core.compare.rows import half_width, margin, ratio_text, signed
@@ -21,13 +23,16 @@ from dld_tui.core.tables.table import BAR, FLAG, MS, NOTE, PERCENT, RATIO, Colum
 from dld_tui.core.types import JSON
 
 
-def row_note(row: Row, target: int, base: int, *, counted: bool = False) -> str:
+def row_note(
+    row: Row, target: int, base: int, *, counted: bool = False, follows: bool | None = None
+) -> str:
     """Return a short note on a row.
 
     Args:
         target: The report whose difference is shown.
         base: The report that it is compared with.
         counted: Include the numbers of layers unless it is one of each.
+        follows: It changed as nearly all rows did; None where these have nothing in common.
     """
     state = row.state(target, base)
     if state:
@@ -36,6 +41,8 @@ def row_note(row: Row, target: int, base: int, *, counted: bool = False) -> str:
     if row.cells[target].delta_ms is not None and row.cells[target].noise is not False:
         unknown = "shared" if row.estimate else "?"
         words.append("noise" if row.cells[target].noise else unknown)
+    if follows:
+        words = ["common"]
     counts = [len(row.cells[index].layers) for index in (base, target)]
     if counted and counts != [1, 1]:
         words.append(f"{counts[0]}>{counts[1]}")
@@ -81,8 +88,11 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
 
     def style(row: Row) -> str:
         cell = row.cells[target]
-        is_sure = cell.noise is False or bool(row.state(target, base))
-        return delta_style(cell) if is_sure else "dim"
+        return delta_style(cell) if comparison.is_change(row, target) else "dim"
+
+    def note(row: Row) -> str:
+        follows = comparison.follows(row, target)
+        return row_note(row, target, base, counted=by == "layer", follows=follows)
 
     def time(at: int) -> Callable[[Row], str]:
         return lambda row: (
@@ -127,7 +137,7 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         *(column for at in others for column in difference(at)),
         Column("bar", "", lambda row: abs(row.cells[target].delta_ms or 0.0), BAR, 12,
                align="left", priority=4, sortable=False, style=style),
-        Column("remark", "", lambda row: row_note(row, target, base, counted=by == "layer"), NOTE,
+        Column("remark", "", note, NOTE,
                11, sortable=False, style=style),
         Column("match", "match", lambda row: row.match, NOTE),
         Column("estimate", "estimate", lambda row: row.estimate, FLAG),
@@ -283,6 +293,8 @@ def comparison_json(
         "rows_total": len(comparison.rows(by)),
         "speed_ups": [comparison.speed_up(index) for index in range(len(comparison.subjects))],
         "speed_up_source": comparison.speed_up_source or None,
+        "speed_up_bounds": [_bounds(comparison, at) for at in range(len(comparison.subjects))],
+        "common_factors": [_factor(comparison, at) for at in range(len(comparison.subjects))],
         "mismatches": [_mismatch(mismatch, comparison) for mismatch in comparison.mismatches],
         "precisions": [
             {
@@ -334,6 +346,10 @@ def _row(row: Row, comparison: Comparison) -> JSON:
         "deltas_ms": [cell.delta_ms for cell in row.cells],
         "ratios": [cell.ratio for cell in row.cells],
         "noises": [_noise(cell) for cell in row.cells],
+        "follows_factor": [
+            None if at == comparison.base else comparison.follows(row, at)
+            for at in range(len(row.cells))
+        ],
         "match": row.match,
         "estimate": row.estimate,
         "layers": [
@@ -341,6 +357,18 @@ def _row(row: Row, comparison: Comparison) -> JSON:
             for subject, cell in zip(comparison.subjects, row.cells, strict=True)
         ],
     }
+
+
+def _bounds(comparison: Comparison, index: int) -> JSON:
+    bounds = None if index == comparison.base else comparison.speed_up_bounds(index)
+    return None if bounds is None else [end if math.isfinite(end) else None for end in bounds]
+
+
+def _factor(comparison: Comparison, index: int) -> JSON:
+    factor = None if index == comparison.base else comparison.common_factor(index)
+    if factor is None:
+        return None
+    return {"ratio": factor.ratio, "low": factor.low, "high": factor.high, "rows": factor.rows}
 
 
 def _mismatch(mismatch: Mismatch, comparison: Comparison) -> JSON:

@@ -229,7 +229,7 @@ def _rows(sides: Sequence[MeasuredLayers], drafts: Sequence[_Draft], base: int) 
         [Side.of(side, draft.parts[index]) for draft in drafts] for index, side in enumerate(sides)
     ]
     cells = [
-        column_cells(columns[index], columns[base], index == base, _step(sides, index, base))
+        column_cells(columns[index], columns[base], index == base, step_of(sides, index, base))
         for index in range(len(sides))
     ]
     names: dict[str, int] = {}
@@ -257,7 +257,8 @@ def _judged(cells: Sequence[Cell], part: Sequence[Part], base: int) -> list[Cell
     ]
 
 
-def _step(sides: Sequence[MeasuredLayers], index: int, base: int) -> float:
+def step_of(sides: Sequence[MeasuredLayers], index: int, base: int) -> float:
+    """Return the resolution of the clocks of two reports, in milliseconds."""
     return max(sides[index].resolution_ms, sides[base].resolution_ms)
 
 
@@ -369,6 +370,13 @@ def margin(cell: Cell) -> str:
     """Return what :func:`half_width` does as text; empty without."""
     half = half_width(cell)
     return "" if half is None else fmt.milliseconds(half)
+
+
+def certainty(cell: Cell) -> str:
+    """Return what to add to a difference that may be noise; empty where it is more."""
+    if cell.noise is None:
+        return ", not certain"
+    return ", within noise" if cell.noise else ""
 
 
 def verdict(cell: Cell) -> str:

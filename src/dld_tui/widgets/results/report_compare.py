@@ -209,11 +209,8 @@ class ComparePane(TablePane):
         comparison = self.comparison
         if comparison is None:
             return False
-        cell = row.cells[comparison.target]
-        if self.sure_only:
-            alone = row.state(comparison.target, comparison.base)
-            if not alone and (cell.noise is not False or cell.delta_ms is None):
-                return False
+        if self.sure_only and not comparison.is_change(row, comparison.target):
+            return False
         if self.group is not None and not self._in_group(row):
             return False
         name = f"{row.title} {row.key}".lower()
