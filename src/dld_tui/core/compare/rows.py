@@ -70,9 +70,8 @@ class MeasuredLayers:
         """
         own = subject.times
         resolution = 0.0 if own is None else resolution_of(own)
-        medians = [layer.time_ms for layer in subject.layers]
         if not gpu or subject.gpu_times is None:
-            return cls(subject.layers, own, medians, False, resolution)
+            return cls(subject.layers, own, _medians(subject.layers, own), False, resolution)
         kernels = subject.gpu_times
         # The GPU and the processor may have been measured in passes of their own: as many of each.
         passes = kernels.shape[1] if own is None else min(kernels.shape[1], own.shape[1])
@@ -80,8 +79,7 @@ class MeasuredLayers:
         for layer in subject.layers:
             if layer.gpu_time_ms is not None or runs_on_gpu(layer):
                 times[layer.index] = kernels[layer.index, :passes]
-                medians[layer.index] = layer.gpu_time_ms
-        return cls(subject.layers, times, medians, True, resolution)
+        return cls(subject.layers, times, _medians(subject.layers, times), True, resolution)
 
     def ran(self, index: int) -> bool:
         """Return whether a layer has a time."""
@@ -112,6 +110,18 @@ class MeasuredLayers:
             (self.medians[index] or 0.0) * share
             for index, share in zip(part.layers, part.shares, strict=True)
         )
+
+
+def _medians(layers: Sequence[Layer], times: FloatArray | None) -> list[float | None]:
+    """Return what the layers take on the base of comparisons, whose intervals are of medians."""
+    if times is None:
+        return [layer.time_ms for layer in layers]
+    medians: list[float | None] = []
+    for layer in layers:
+        own = times[layer.index]
+        ran = np.sort(own[~np.isnan(own)])
+        medians.append(median_of(ran) if ran.size else None)
+    return medians
 
 
 def runs_on_gpu(layer: Layer) -> bool:
