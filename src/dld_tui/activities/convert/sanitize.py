@@ -195,13 +195,21 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def put_back_inputs(original: Document, result: Document) -> None:
-    """Put back inputs that nothing reads: simplifiers drop them, and callers give them."""
+    """Put back inputs that nothing reads: simplifiers drop them, and callers give them.
+
+    Weights that are no inputs any more, as an old version of the format wants them, need a newer
+    one.
+    """
     import onnx
 
-    from dld_tui.core.document.transactions import Splice
+    from dld_tui.core.document.edits.imports import ensure_ir
+    from dld_tui.core.document.scope import INITIALIZERS_APART
+    from dld_tui.core.document.transactions import Splice, Transaction
     from dld_tui.core.files.proto_fields import text_of
 
     main, kept = result.main, 0
+    if any(name not in main.inputs for name in main.named("initializer")):
+        ensure_ir(Transaction("sanitize", {}), result, INITIALIZERS_APART)
     for record in original.main.records.get("input", ()):
         name = text_of(record.name)
         if name not in main.inputs:

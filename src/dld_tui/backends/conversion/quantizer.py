@@ -46,6 +46,7 @@ from dld_tui.core.conversion.quantization_plan import UNNAMED, Point, Quantizati
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.imports import ensure_ir
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -452,7 +453,7 @@ def _make_valid(result: Document) -> None:
     The library puts nodes after those that use their outputs in subgraphs, and adds initializers
     that are no inputs, as required before version 4 of the format.
     """
-    result.model.ir_version = max(result.model.ir_version, _SINCE_IR)
+    ensure_ir(Transaction("quantize", {}), result, _SINCE_IR)
     order = topological_order(result.main)
     if order is not None and order != [*result.main.nodes]:
         Splice(result.main, "node", 0, [*result.main.nodes], order).do()

@@ -25,6 +25,7 @@ from dld_tui.core.conversion.opset_steps.step import (
     Values,
     widen,
 )
+from dld_tui.core.document.edits.imports import constant_inputs
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
 from dld_tui.core.document.types.value_types import (
     dtype_number,
@@ -56,8 +57,6 @@ _OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")
 """Operators that ONNX Runtime has in each version, and writes into models of old ones."""
 _MOST_ROUNDS = 8
 """Definitions within definitions."""
-_FIRST_WITH_CONSTANTS = 4
-"""The version from which initializers that are inputs, too, are no constants."""
 
 
 class ConversionError(ActivityError):
@@ -168,10 +167,11 @@ def _raise_ir_version(model: onnx.ModelProto, version: int) -> None:
     """Raise the version of the format; weights stay constants."""
     if model.ir_version >= version:
         return
-    if model.ir_version < _FIRST_WITH_CONSTANTS <= version:
-        weights = {tensor.name for tensor in model.graph.initializer}
-        weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-        set_items(model.graph.input, [i for i in model.graph.input if i.name not in weights])
+    inputs, weights = model.graph.input, {tensor.name for tensor in model.graph.initializer}
+    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    names = (info.name for info in inputs)
+    gone = constant_inputs(int(model.ir_version), version, names, weights)
+    set_items(inputs, [info for place, info in enumerate(inputs) if place not in gone])
     model.ir_version = version
 
 

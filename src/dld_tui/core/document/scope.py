@@ -27,8 +27,8 @@ GRAPH_LISTS = (
     "sparse_initializer",
 )
 FUNCTION_LISTS = ("node", "value_info")
-_FIRST_WITH_DEFAULTS = 4
-"""The IR version from which on an initializer that is also an input is only its default."""
+INITIALIZERS_APART = 4
+"""The IR version from which on an initializer need not be an input, and is the default of one."""
 _FEW_CONTROL_FLOW = 16
 _FEW_USERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
@@ -202,7 +202,7 @@ class Scope:
         Before IR version 4 all initializers of the main graph are inputs, and constants all the
         same.
         """
-        is_main = self.kind == "graph" and self.document.model.ir_version >= _FIRST_WITH_DEFAULTS
+        is_main = self.kind == "graph" and self.document.model.ir_version >= INITIALIZERS_APART
         return is_main and name in self.named("initializer") and name in self.named("input")
 
     def children(self) -> list[Scope]:

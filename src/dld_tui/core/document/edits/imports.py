@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.locations import nested_nodes
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.scope import Scope, ScopeOwner
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
-from dld_tui.core.document.transactions import SetList, SetText, Transaction, copies
+from dld_tui.core.document.transactions import SetList, SetText, Splice, Transaction, copies
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
@@ -178,11 +179,37 @@ def import_messages(imports: dict[str, int]) -> list[onnx.OperatorSetIdProto]:
 
 
 def ensure_ir(transaction: Transaction, document: ScopeOwner, version: int) -> None:
-    """Raise the model's IR version to one that has what an edit adds."""
-    model = document.model
-    if model.ir_version < version:
-        old = model.ir_version if model.HasField("ir_version") else None
-        transaction.do(SetText(document.main, "model", None, model, "ir_version", old, version))
+    """Raise the model's IR version to one that has what an edit or a conversion adds.
+
+    Weights stay constants (:func:`constant_inputs`).
+    """
+    model, main = document.model, document.main
+    if model.ir_version >= version:
+        return
+    weights = {name for kind in ("initializer", "sparse_initializer") for name in main.named(kind)}
+    for place in constant_inputs(int(model.ir_version), version, main.inputs, weights)[::-1]:
+        transaction.do(Splice(main, "input", place, [main.records["input"][place]], []))
+    old = model.ir_version if model.HasField("ir_version") else None
+    transaction.do(SetText(main, "model", None, model, "ir_version", old, version))
+
+
+def constant_inputs(
+    before: int, after: int, inputs: Iterable[str], weights: Container[str]
+) -> list[int]:
+    """Return the places of the inputs that a model loses when its IR version is raised.
+
+    Before version 4 every initializer had to be an input, and was a constant all the same. From
+    then on it would be the default of an input, of which runtimes fold and fuse nothing.
+
+    Args:
+        before: The IR version; 0 if the model has none.
+        after: The new IR version.
+        inputs: Those of the main graph.
+        weights: Its initializers.
+    """
+    if not before < INITIALIZERS_APART <= after:
+        return []
+    return [place for place, name in enumerate(inputs) if name in weights]
 
 
 def _holder(scope: Scope) -> tuple[Scope, str, Any]:

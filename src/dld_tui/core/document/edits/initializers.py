@@ -19,7 +19,7 @@ from dld_tui.core.document.edits.tensors import (
     require_readable,
     without_values,
 )
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.errors import EditError, InputError, UsageError
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 _LISTS = ("initializer", "sparse_initializer")
-INITIALIZERS_APART = 4
-"""The first IR version in which an initializer need not be a graph input."""
 
 
 @edit

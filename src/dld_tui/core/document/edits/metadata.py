@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document import metadata
-from dld_tui.core.document.edits.imports import import_messages
+from dld_tui.core.document.edits.imports import ensure_ir, import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.metadata import (
     MOST,
@@ -50,7 +50,9 @@ def set_model_field(
     model = document.model
     old = getattr(model, field) if model.HasField(field) else None
     old = text_of(old) if isinstance(old, bytes) else old
-    if old != value:
+    if field == "ir_version" and isinstance(value, int) and model.ir_version < value:
+        ensure_ir(transaction, document, value)
+    elif old != value:
         transaction.do(SetText(document.main, "model", None, model, field, old, value))
     return f"set {field}"
 

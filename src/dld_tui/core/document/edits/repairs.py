@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.imports import ensure_known_import
-from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import delete_from, free_node_name, remove_records
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings, subject
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import node_proto, permutation
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
 from dld_tui.core.document.transactions import SetAttribute, SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import live_nodes, topological_order

@@ -20,7 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope, ScopeOwner
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import feeding, inputs_and_outputs, scope_of
 from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
@@ -221,8 +221,6 @@ def called_functions(document: ScopeOwner, nodes: Iterable[Node]) -> list[Scope]
     return [function for function in document.functions if function in functions]
 
 
-_NO_INITIALIZERS_APART = 4
-"""The first IR version in which an initializer need not be a graph input."""
 _FIRST_WITH_FUNCTIONS = 8
 _MOST_CALLS = 20
 """Functions that are followed outwards from one to the next that calls it."""
@@ -413,11 +411,12 @@ def _set_terminals(
     for name in inputs:
         graph.input.append(_terminal(scope, name, call))
     for home, list_name, name in parts.initializers:
-        stored_input = home.named("input").first(name) if name not in inputs else None
-        if stored_input is not None:
-            graph.input.append(stored_input)
-        elif model.ir_version < _NO_INITIALIZERS_APART and list_name == "initializer":
-            graph.input.append(typed_record(home, name))
+        if name in inputs:
+            continue
+        is_input = home.is_default(name)  # else an input of an old format is a constant
+        is_input |= model.ir_version < INITIALIZERS_APART and list_name == "initializer"
+        if is_input:
+            graph.input.append(home.named("input").first(name) or typed_record(home, name))
     for name in outputs:
         graph.output.append(_terminal(scope, name, call))
 

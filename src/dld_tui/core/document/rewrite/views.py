@@ -32,8 +32,6 @@ from dld_tui.core.shapes.following import Following
 from dld_tui.core.shapes.size import Size
 from dld_tui.core.shapes.value import Dims, Value
 
-_INITIALIZERS_APART = 4
-"""The first IR version in which an initializer need not be a graph input."""
 _MOST_FOLLOWED = 16
 """Nodes along a path through those that make a value, of which its type is worked out."""
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
@@ -84,10 +82,7 @@ def constant_of(definition: Definition | None, name: str) -> Tensor | Any:
         return None
     scope = definition.scope
     if definition.kind == "initializer":
-        own_input = name in scope.named("input")
-        if own_input and scope.document.model.ir_version >= _INITIALIZERS_APART:
-            return None
-        return scope.initializer(name)
+        return None if scope.is_default(name) else scope.initializer(name)
     node = definition.node
     if node is None or node.op_type != "Constant" or node.domain or len(node.proto.attribute) != 1:
         return None
