@@ -13,6 +13,7 @@ from dld_tui.activities.convert.sanitize import put_back_inputs
 from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.parts.extraction import extract_nodes
+from dld_tui.core.types import JSON
 from tests.core.document.rewrite.rewriting import saved
 from tests.support.models import parse
 
@@ -27,7 +28,7 @@ g (float[1, 1, 3, 3] x, float[1, 1, 1, 1] w, float[1] s) => (float[1, 1, 3, 3] y
 """
 
 
-def by_edit(edit: str, **arguments: object) -> Callable[[], onnx.ModelProto]:
+def by_edit(edit: str, **arguments: JSON) -> Callable[[], onnx.ModelProto]:
     def made() -> onnx.ModelProto:
         document = Document(parse(OLD))
         document.apply(edit, **arguments)

@@ -659,12 +659,22 @@ class _Plan:
         if op_type == "Reshape" and not domain:
             self._require_sizes(inputs)
         if schema is not None:
+            self._require_inputs(schema, inputs)
             self._require_types(op_type, schema, inputs)
             to = next((item.i for item in proto.attribute if item.name == "to"), 0)
             for at, name in enumerate(outputs):
                 dtype = made_dtype(schema, at, inputs, self._dtype, to if op_type == "Cast" else 0)
                 self._dtypes[name] = dtype
         return proto
+
+    def _require_inputs(self, schema: OperatorSchema, inputs: Sequence[str]) -> None:
+        """Refuse an operator that takes other inputs in this version than in the rule's."""
+        most = len(inputs) if schema.max_inputs is None else schema.max_inputs
+        needed = [at for at, one in enumerate(schema.inputs) if one.option == "single"]
+        is_complete = all(at < len(inputs) and inputs[at] for at in needed)
+        if not is_complete or not schema.min_inputs <= len(inputs) <= most:
+            version = versions_by_domain(self._home).get(schema.domain)
+            raise RewriteRefusal(f"{schema.name} takes other inputs in opset {version}")
 
     def _require_types(self, op_type: str, schema: OperatorSchema, inputs: Sequence[str]) -> None:
         """Refuse an operator that does not take the element types that it would get."""
