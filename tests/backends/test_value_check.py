@@ -523,3 +523,17 @@ def test_without_onnxruntime_a_conversion_is_not_written(
         list(opset.run(opset.Request(path, output, to=18)))
     assert "--no-verify" in str(caught.value.hint)
     assert not output.exists()
+
+
+def test_given_inputs_verify_what_no_guess_can_run(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[2, 4] x, int64[1] i) => (float[1, 4] y) <int64[1] far = {-8}> {
+        j = Add(i, far)
+        y = Gather(x, j)
+    }"""
+    path, data = models.write(tmp_path, text), tmp_path / "data"
+    assert "--inputs DIR" in convert(path)["notes"][0]
+    data.mkdir()
+    np.save(data / "x.npy", np.ones((2, 4), np.float32))
+    np.save(data / "i.npy", np.array([8]))
+    assert convert(path, inputs=data)["values"]["is_good"]

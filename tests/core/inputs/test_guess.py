@@ -41,3 +41,37 @@ def test_the_same_node_lacks_memory_twice(
     with pytest.raises(ActivityError, match=message):
         first_that_runs(guesses, 0, run)
     assert tried == tries
+
+
+_LOOP = """<ir_version: 9, opset_import: ["" : 17]>
+g (float[2, 8] x, int64 n, bool c) => (float[k, 8] y) {
+    y = Loop(n, c) <body = b (int64 i, bool d) => (bool e, float[8] r) {
+        e = Identity(d)
+        r = Gather(x, i)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("most", [4, 2, 0])
+def test_counts_are_found_by_trial_down_to_0(tmp_path: Path, most: int) -> None:
+    document = Document.open(models.write(tmp_path, _LOOP))
+
+    def run(values: Mapping[str, Any]) -> int:
+        if values["n"] > most:
+            raise ActivityError("it goes too far")
+        return int(values["n"])
+
+    guess, count = first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
+    assert count == most
+    assert [one.fill.low for one in guess.inputs if one.name == "n"] == [most]
+
+
+def test_values_can_be_given_where_no_guess_runs(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, _LOOP))
+
+    def run(_: Mapping[str, Any]) -> None:
+        raise ActivityError("no")
+
+    with pytest.raises(ActivityError) as caught:
+        first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
+    assert "--inputs DIR" in str(caught.value.hint)

@@ -101,6 +101,7 @@ from dld_tui.core.inputs.guess import (
     candidate_guesses,
     first_that_runs,
     guess_inputs,
+    input_specs,
     specs_for,
 )
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
@@ -131,6 +132,7 @@ def verify(
     hint: str | None = None,
     *,
     is_for_runtime: bool = True,
+    feed: Mapping[str, Any] | None = None,
 ) -> Generator[Event, None, list[Note]]:
     """Load and run a converted model; return what could not be found out.
 
@@ -143,6 +145,7 @@ def verify(
         shapes: Of inputs, ``NAME:1x3x224x224``; what is open is guessed.
         hint: What can be done when it fails.
         is_for_runtime: ONNX Runtime is what will run it, with default options.
+        feed: Inputs; guessed ones by default.
 
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
@@ -152,7 +155,9 @@ def verify(
     """
     stage = "Running the result with ONNX Runtime"
     try:
-        why, guess = yield from with_loading_progress(stage, lambda: _run(result, title, shapes))
+        why, guess = yield from with_loading_progress(
+            stage, lambda: _run(result, title, shapes, feed=feed)
+        )
     except (UsageError, TimeLimitError):
         raise
     except UnavailableError as error:
@@ -162,11 +167,13 @@ def verify(
         _release(error)
         try:
             yield from with_loading_progress(
-                "Trying the original", lambda: _run(original, title, shapes)
+                "Trying the original", lambda: _run(original, title, shapes, feed=feed)
             )
         except DldError as before:
             _release(before)
             text = f"not verified, as the original cannot be run either: {with_node(before, title)}"
+            if before.hint and feed is None:
+                text += f". {before.hint}"
             return [Note(NoteKind.UNVERIFIED, text)]
         named = None if ": " in (error.where or "") else _misdeclared(result)
         raise ActivityError(
@@ -181,13 +188,17 @@ def verify(
         return [Note(NoteKind.NOT_RUN, f"loaded but not run: {why}")]
     if is_for_runtime:
         yield from with_loading_progress(
-            stage, lambda: _require_default(original, result, title, shapes)
+            stage, lambda: _require_default(original, result, title, shapes, feed)
         )
     return []
 
 
 def _require_default(
-    original: Document, result: Document, title: Path, shapes: Sequence[str]
+    original: Document,
+    result: Document,
+    title: Path,
+    shapes: Sequence[str],
+    feed: Mapping[str, Any] | None,
 ) -> None:
     """Refuse a result that runs as it is written, but not with default options.
 
@@ -200,7 +211,7 @@ def _require_default(
 
     def error_of(document: Document, changes: Mapping[str, Any]) -> DldError | None:
         try:
-            _run(document, title, shapes, replace(default_settings(document), **changes))
+            _run(document, title, shapes, replace(default_settings(document), **changes), feed)
         except TimeLimitError:
             return None
         except DldError as error:
@@ -245,7 +256,11 @@ def _misdeclared(result: Document) -> str | None:
 
 
 def _run(
-    document: Document, title: Path, shapes: Sequence[str], settings: SessionSettings | None = None
+    document: Document,
+    title: Path,
+    shapes: Sequence[str],
+    settings: SessionSettings | None = None,
+    feed: Mapping[str, Any] | None = None,
 ) -> tuple[str, Guess | None]:
     """Load and run a model; return why it was not run, if so, and with which inputs it was.
 
@@ -265,6 +280,9 @@ def _run(
             if any(spec.container for spec in session.inputs):
                 return "an input is not a tensor", None
             specs = specs_for(session.inputs, document)
+            if feed is not None:
+                session.run_unread(session.feed(_given(session, feed)))
+                return "", None
             guesses = candidate_guesses(
                 specs, document, parse_shapes(shapes, [spec.name for spec in specs])
             )
@@ -1016,6 +1034,10 @@ class Verifier:
                 )
                 notes.append(Note(NoteKind.INFO, text))
             original, shape = self._original, self._asked.shape
+            feed: Mapping[str, Any] | None = None
+            if self._asked.inputs is not None:
+                first = set_folders(self._asked.inputs)[0]
+                feed = load_input_sets(first, input_specs(original))[0].values
             begin = perf_counter()
             try:
                 notes += yield from verify(
@@ -1025,6 +1047,7 @@ class Verifier:
                     shape,
                     self._hint,
                     is_for_runtime=self._criteria.is_for_runtime,
+                    feed=feed,
                 )
             except TimeLimitError as error:
                 why = with_node(error, self._output)

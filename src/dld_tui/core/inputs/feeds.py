@@ -215,8 +215,8 @@ def input_feeds(
         shapes: Shapes of the inputs, as ``NAME:1x3``; others are guessed.
         seeds: One for each set that is made.
         document: The model, if there is one: its graph constrains the shapes.
-        run: Runs the model with a set. Where sizes are guessed, the first guess counts that it
-            takes; without, the best one.
+        run: Runs the model with a set. Where sizes or counts are guessed, the first guess counts
+            that it takes; without, the best one.
 
     Raises:
         UsageError: Shapes are given for data of a folder, or do not fit.
@@ -232,7 +232,8 @@ def input_feeds(
     )
     guess = next(guesses)
     wanted = [*seeds]
-    if run is not None and guess.guessed and wanted:
+    is_certain = not guess.guessed and not any(item.is_count for item in guess.inputs)
+    if run is not None and not is_certain and wanted:
         guess, _ = first_that_runs(_again(guess, guesses), wanted[0], run)
     return Feeds([guess.values(seed) for seed in wanted], guess)
 

@@ -148,6 +148,19 @@ class InputGuess:
         return any(reason.is_guess for reason in self.reasons)
 
     @property
+    def is_count(self) -> bool:
+        """Whether it is a single guessed integer that may be how many there are of something."""
+        is_one = "int" in self.dtype and math.prod(self.shape) == 1 and not self.container
+        return is_one and self.fill.kind == "constant" and self.fill.low > 0
+
+    def at_most(self, most: int) -> InputGuess:
+        """Return a guess in which a number that counts something is not larger."""
+        if not self.is_count or self.fill.low <= most:
+            return self
+        reason = f"{self.fill.reason}, found by trial"
+        return replace(self, fill=replace(self.fill, low=float(most), reason=reason))
+
+    @property
     def follows(self) -> bool:
         """Whether its free dimensions follow from shapes given for other inputs."""
         return not self.is_guessed and _FOLLOWS in self.reasons
@@ -225,6 +238,17 @@ class Guess:
         return [
             other for other in self.inputs if other is not item and {*other.free} & {*item.free}
         ]
+
+    def with_fewer(self) -> Iterator[Guess]:
+        """Yield guesses with smaller numbers where a number alone says how many, down to 0.
+
+        Trip counts, k of TopK and lengths are such numbers: what suits them depends on others.
+        """
+        counts = [item.fill.low for item in self.inputs if item.is_count]
+        most = int(max(counts, default=0))
+        while most:
+            most //= 2
+            yield Guess(tuple(item.at_most(most) for item in self.inputs))
 
     @property
     def options(self) -> list[str]:
@@ -327,6 +351,8 @@ def first_that_runs(
 ) -> tuple[Guess, T]:
     """Return the first guess that a model can be run with, and the result of the run.
 
+    Where none of the shapes can be run, smaller counts are tried with the best of them.
+
     Args:
         guesses: The best one first.
         seed: Of the values.
@@ -340,7 +366,7 @@ def first_that_runs(
     tried: list[Guess] = []
     first: ActivityError | None = None
     lacking: set[str | None] = set()
-    for guess in guesses:
+    for guess in _then_fewer(guesses):
         values = guess.values(seed)
         try:
             return guess, run(values)
@@ -365,7 +391,18 @@ def first_that_runs(
         )
         options = " ".join(f"--shape {option}" for option in best.options[:4])
         first.hint = f"Tried {shapes}. Give the shapes, as {options}, or values with --inputs DIR"
+    elif best.inputs:
+        first.hint = f"{f'{first.hint}. ' if first.hint else ''}Give the values with --inputs DIR"
     raise first
+
+
+def _then_fewer(guesses: Iterable[Guess]) -> Iterator[Guess]:
+    best: Guess | None = None
+    for guess in guesses:
+        best = best or guess
+        yield guess
+    if best is not None:
+        yield from best.with_fewer()
 
 
 # --- the free sizes of inputs ---------------------------------------------------------------------
