@@ -143,6 +143,8 @@ _MOST_WARM_UPS, _WARM_UP_S = 12, 15.0
 """Repetitions of a warm-up at most, and after how many seconds it ends with the second one."""
 _NEW_SHAPE_PART, _NEW_SHAPE_MS = 0.5, 0.2
 """What a token of a new length takes more, of a usual one and at least, to be told."""
+_CACHES = 4
+"""How often a cache is in memory at most: past and present, of both sessions."""
 _ONLY_ON_GPU = ("Attention", "DecoderMaskedSelfAttention")
 _NO_COUNTER = (
     "The energy of a token is not known: no counter of this machine can be read (RAPL of the"
@@ -170,6 +172,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: It is no decoder, or ONNX Runtime cannot run it.
     """
+    from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.folder import find_decoder
     from dld_tui.core.machine.environment import environment
@@ -183,13 +186,21 @@ def run(request: Request) -> Iterator[Event]:
     model, config = find_decoder(request.model)
     with contextlib.closing(Document.open(model)) as document:
         measured = _Run(request, model, document, facts)
-        yield from measured.events(prompts, batches, config)
+        if measured.is_on_cpu:
+            limit_trials(document)
+        with naming(document):
+            yield from measured.events(prompts, batches, config)
 
 
 class _Run:
     def __init__(self, request: Request, model: Path, document: Document, facts: Facts) -> None:
         self._request, self._model, self._document, self._facts = request, model, document, facts
         self._figures: list[GenerationFigures] = []
+
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether nothing but the CPU provider is used."""
+        return self._settings().providers == ("CPU",)
 
     def events(self, prompts: list[int], batches: list[int], config: object) -> Iterator[Event]:
         from dld_tui.backends.machine.board_watch import BoardWatch
@@ -375,12 +386,15 @@ class _Run:
         self, decoder: Decoder, batch: int, prompt: int, settings: SessionSettings
     ) -> Iterator[Event]:
         """Say what the largest run needs, and refuse what this machine cannot hold."""
+        from dld_tui.backends.onnxruntime.limits import limit_trials
         from dld_tui.core import fmt
         from dld_tui.core.llm.budget import run_bytes
 
         capacity = self._capacity(decoder, prompt)
         needed = run_bytes(decoder, batch, prompt, capacity - prompt)
         yield Log(f"weights, cache and logits take at least {fmt.size(needed)}")
+        if self.is_on_cpu:
+            limit_trials(self._document, more=_CACHES * needed)
         memory = self._facts.get("memory_bytes")
         if settings.memory == "cpu" and isinstance(memory, int) and needed > memory:
             raise UsageError(

@@ -202,6 +202,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime, the provider, TensorRT or a GPU is missing.
         ActivityError: The model itself cannot be run, or the limit of trials was too low.
     """
+    from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.core.document.document import Document
 
     request.require()
@@ -212,6 +213,9 @@ def run(request: Request) -> Iterator[Event]:
             library = _library(request)
         yield Progress(0, None, stage="Reading the model")
         document = stack.enter_context(contextlib.closing(Document.open(request.model)))
+        if library is None and _settings(request).providers == ("CPU",):
+            limit_trials(document, shapes=request.shape)
+        stack.enter_context(naming(document))
         if request.precision == "int8":
             trials = yield from _quantization_trials(request, document, stack)
         else:

@@ -131,6 +131,8 @@ _MOST_NODES = 500
 _SETS = 3
 _HELD_BYTES = 2 << 30
 """Weights of sessions that are held at once; with more, sessions are made for each turn."""
+_HELD_MODELS = 30
+"""More sessions than race at once."""
 
 
 @dataclass(frozen=True)
@@ -345,15 +347,15 @@ class _Tuning:
 
     def events(self) -> Iterator[Event]:
         """Tune, and write what was found."""
+        from dld_tui.backends.onnxruntime.limits import limit_trials, naming
         from dld_tui.core.compare.gate import LEAST_RUNS
 
-        try:
-            with self._limited():
-                self._make_inputs()
-        except TimeLimitError:
-            self._is_whole = False
-            took = "run" if self._first is not None else "loaded"
-            self._problems[self._base.key] = no_time(f"before the original model was {took}")
+        if self._settings(self._base).providers == ("CPU",):
+            held = 2 * min(_HELD_BYTES, _HELD_MODELS * self._weight_bytes)
+            limit_trials(self._document, shapes=self._request.shape, more=held)
+        with naming(self._document):
+            in_time = self._inputs_in_time()
+        if not in_time:
             yield from self._finished(self._base)
             return
         usable = self._usable()
@@ -578,6 +580,18 @@ class _Tuning:
 
     def _settings(self, setup: Setup) -> Any:
         return replace(self._profile_request(setup).session_settings(), quiet=True)
+
+    def _inputs_in_time(self) -> bool:
+        """Load and run the original model; return whether there was time for it."""
+        try:
+            with self._limited():
+                self._make_inputs()
+        except TimeLimitError:
+            self._is_whole = False
+            took = "run" if self._first is not None else "loaded"
+            self._problems[self._base.key] = no_time(f"before the original model was {took}")
+            return False
+        return True
 
     def _make_inputs(self) -> None:
         from dld_tui.backends.onnxruntime.session import Session

@@ -552,6 +552,11 @@ def limit_memory(most: int) -> None:
         _limit_data(most)
 
 
+def has_memory_limit() -> bool:
+    """Return whether the memory of this process is limited."""
+    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+
+
 def _limit_data(memory: int) -> None:
     """Limit what this process may write to, beyond what it has."""
     with contextlib.suppress(OSError, ValueError, IndexError):

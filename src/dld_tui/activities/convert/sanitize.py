@@ -157,13 +157,14 @@ def run(request: Request) -> Iterator[Event]:
         verifier = stack.enter_context(
             Verifier(request, document, request.output, criteria, most_bytes=_LARGE)
         )
+        why = ""
         if request.by == BEST and _weight_bytes(document) > _LARGE and _SPARING in libraries:
             libraries = [_SPARING]
             text = f"by {_SPARING} only: the others load all weights, and these are large"
             notes.append(Note(NoteKind.INFO, text))
         elif why := (yield from verifier.prepare()):
             notes.append(Note(NoteKind.UNVERIFIED, f"not verified: {why}"))
-        search = _Search(request, document, verifier, stack)
+        search = _Search(request, document, verifier, stack, is_runnable=not why)
         endless = left_out(document)
         if not endless:
             yield from search.run(libraries)
@@ -251,6 +252,8 @@ class _Search:
     original: Document
     verifier: Verifier
     stack: contextlib.ExitStack
+    is_runnable: bool
+    """Whether the original can be run, as far as that is known."""
     best: Document | None = None
     steps: list[str] = field(default_factory=list)
     """The simplifiers of the best result, in order."""
@@ -269,7 +272,7 @@ class _Search:
 
         size = len(skeleton_bytes(self.original))
         self.limit_s = trial_limits(size, _weight_bytes(self.original)).seconds
-        self.left_s = 2 * self.limit_s
+        self.left_s = (1 + self.is_runnable) * self.limit_s
         for name in libraries:
             yield from self._try(name, self.original, [])
         done: set[tuple[str, int]] = (

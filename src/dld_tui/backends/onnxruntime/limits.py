@@ -11,21 +11,35 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from dld_tui.backends.onnxruntime.runtime import FATAL, RAISE_LIMITS, load
 from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core import fmt
-from dld_tui.core.child import Limits, is_child, limit_memory, says_no_memory
+from dld_tui.core.child import (
+    CrashError,
+    LimitError,
+    Limits,
+    RefusedError,
+    compute,
+    is_child,
+    limit_memory,
+    says_no_memory,
+)
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
+    from dld_tui.core.cost.forecast import Excess
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.inputs.shapes import Shape
 
 _T = TypeVar("_T")
 
@@ -186,11 +200,29 @@ def within_limit(call: Callable[[], _T]) -> _T:
     return future.result()
 
 
-_trials: list[Limits] = []
-"""What each session may take that this process creates, and each single run; the last counts."""
+@dataclass(frozen=True)
+class _Trials:
+    """How trials are limited in this process."""
+
+    limits: Limits
+    """Of each session that is created, and of each single run."""
+    shapes: Mapping[str, Shape]
+    """Of inputs, as far as they are given."""
+    known: WeakKeyDictionary[Document, Excess | None] = field(default_factory=WeakKeyDictionary)
+    """Whether models go beyond them."""
+
+    def text(self, what: str) -> str:
+        """Return what to say of ``time`` or ``memory`` that is over its limit."""
+        limits = self.limits
+        most = fmt.duration(limits.seconds) if what == "time" else fmt.size(limits.memory)
+        return f"it takes over {most}"
 
 
-def limit_trials(*documents: Document, shapes: Sequence[str] = ()) -> None:
+_trials: list[_Trials] = []
+"""The last counts."""
+
+
+def limit_trials(*documents: Document, shapes: Sequence[str] = (), more: int = 0) -> None:
     """Limit the memory of this process, and the time of each session and of each single run.
 
     For a worker that tries out models on a CPU: a model of 2 kB can stand for a run that never
@@ -199,6 +231,7 @@ def limit_trials(*documents: Document, shapes: Sequence[str] = ()) -> None:
     Args:
         documents: The models.
         shapes: Of inputs, ``NAME:1x3``.
+        more: Bytes that are needed besides what one trial takes.
 
     Raises:
         UsageError: A shape is malformed.
@@ -209,18 +242,20 @@ def limit_trials(*documents: Document, shapes: Sequence[str] = ()) -> None:
 
     if not is_child():
         return
+    given: dict[str, Shape] = {}
+    for document in documents:
+        given |= parse_shapes(shapes, document.main.inputs)
     limits = trial_limits(
         sum(len(skeleton_bytes(document)) for document in documents),
         sum(summarise(document).weight_bytes for document in documents),
-        sum(_input_bytes(document, shapes) for document in documents),
+        sum(_input_bytes(document, given) for document in documents),
     )
-    limit_memory(limits.memory)
-    _trials[:] = [limits]
+    limit_memory(limits.memory + more)
+    _trials[:] = [_Trials(limits, given)]
 
 
-def _input_bytes(document: Document, shapes: Sequence[str]) -> int:
+def _input_bytes(document: Document, given: Mapping[str, Shape]) -> int:
     """Return the size of inputs; unknown dimensions count as 1."""
-    given = parse_shapes(shapes, document.main.inputs)
     total = 0
     for name in document.main.inputs:
         known = document.main.value_type(name)
@@ -234,15 +269,21 @@ _NO_NAME = re.compile(r"(?P<file>.*: )a node \((?P<op>\w+)\)", re.DOTALL)
 
 @contextlib.contextmanager
 def naming(document: Document | None) -> Generator[None]:
-    """Name the node in an error of a session, if it has no name in the model.
+    """Name the node in an error of what is loaded and run inside, if it has no name in the model.
+
+    A model that certainly goes beyond the limits of trials is not loaded at all, and one that may
+    do so is loaded and run in a fork before: what it computes there ends with the fork.
 
     Args:
         document: The model; None if there is none, as of an engine.
 
     Raises:
         ActivityError: What was raised inside.
+        TimeLimitError: It takes more time than a trial may.
     """
     try:
+        if document is not None and _trials:
+            _require_within(document, _trials[-1])
         yield
     except ActivityError as error:
         if error.where is None and document is not None and document.path is not None:
@@ -256,10 +297,85 @@ def naming(document: Document | None) -> Generator[None]:
                 if not node.name
             ]
             if len(nameless) == 1:
-                error.where = f"{match['file']}node {visible(nameless[0].ref)} ({match['op']})"
+                error.where = f"{match['file']}node {_node_text(nameless[0])}"
         elif document is not None and _trials and _lacks_node(error):
             _find_node(document, error)
         raise
+
+
+def _node_text(node: Node) -> str:
+    return f"{visible(node.ref)} ({visible(node.op_type)})"
+
+
+def _require_within(document: Document, trials: _Trials) -> None:
+    """Refuse a model that goes beyond the limits of trials, before this process tries it.
+
+    Raises:
+        ActivityError: It does.
+    """
+    if document not in trials.known:
+        trials.known[document] = _excess(document, trials)
+    excess = trials.known[document]
+    if excess is None:
+        return
+    kind = TimeLimitError if excess.what == "time" else ActivityError
+    raise kind(excess.text, where=_place(document.path, excess.node), hint=RAISE_LIMITS)
+
+
+def _place(path: Path | str | None, node: Node | None) -> str | None:
+    parts = [path, None if node is None else f"node {_node_text(node)}"]
+    return ": ".join(str(part) for part in parts if part is not None) or None
+
+
+def _excess(document: Document, trials: _Trials) -> Excess | None:
+    """Return what of a model goes beyond the limits of trials."""
+    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+
+    forecast = Forecast(document, trials.shapes)
+    excess = forecast.beyond(trials.limits)
+    if excess is None:
+        likely = forecast.beyond(trials.limits, TYPICAL)
+        if likely is not None and (what := _limit_of_fork(document, trials)):
+            return replace(likely, what=what, text=trials.text(what))
+    return excess
+
+
+def _limit_of_fork(document: Document, trials: _Trials) -> str:
+    """Load and run a model in a fork; return which limit it exceeds, empty if none."""
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
+
+    def tried() -> bytes:
+        try:
+            session = Session(view, SessionSettings(quiet=True))
+            guesses = candidate_guesses(
+                specs_for(session.inputs, document), document, dict(trials.shapes)
+            )
+            first_that_runs(guesses, 0, lambda feed: session.run_unread(session.feed(feed)))
+        except TimeLimitError:
+            return b"time"
+        except DldError as error:
+            return b"memory" if says_no_memory(f"{error.message} {error.details}") else b""
+        return b""
+
+    view = external_view(
+        skeleton_bytes(document), document.blobs, external=document.external, loadable=True
+    )
+    limits = trials.limits
+    try:
+        return compute(tried, replace(limits, seconds=_FORK * limits.seconds)).decode()
+    except LimitError as error:
+        return error.what
+    except (CrashError, RefusedError, OSError):  # another one tells
+        return ""
+    finally:
+        discard_view(view)
+
+
+_FORK = 20
+"""How much more processor time than a trial the fork of one may take: it limits itself."""
 
 
 def _lacks_node(error: ActivityError) -> bool:
@@ -267,22 +383,26 @@ def _lacks_node(error: ActivityError) -> bool:
     exceeds = isinstance(error, TimeLimitError) or says_no_memory(
         f"{error.message} {error.details}"
     )
-    return exceeds and ": node " not in (error.where or "")
+    return exceeds and ": node " not in f": {error.where}"
 
 
-_SEARCH = 3.0
+_SEARCH = 2.0
 """How much more time than a trial the search for a node may take."""
 
 
 def _find_node(document: Document, error: ActivityError) -> None:
     """Say in an error at which node a trial went beyond its limits, if it is found soon."""
     from dld_tui.backends.onnxruntime.verdict import node_at_limit
+    from dld_tui.core.cost.forecast import TYPICAL, Forecast
 
+    limits = _trials[-1].limits
     with contextlib.suppress(DldError, OSError):
-        node = node_at_limit(document, _SEARCH * _trials[-1].seconds)
+        likely = Forecast(document, _trials[-1].shapes).beyond(limits, TYPICAL)
+        node = likely.node if likely is not None else None
+        if node is None:
+            node = node_at_limit(document, _SEARCH * limits.seconds)
         if node is not None:
-            where = f"node {visible(node.ref)} ({visible(node.op_type)})"
-            error.where = f"{error.where}: {where}" if error.where else where
+            error.where = _place(error.where, node)
 
 
 def with_node(error: DldError, title: Path) -> str:
@@ -299,7 +419,7 @@ def trial() -> Generator[None]:
     if not _trials or _limits:
         yield
         return
-    seconds = _trials[-1].seconds
+    seconds = _trials[-1].limits.seconds
     with _limited(_TimeLimit(time.monotonic() + seconds, seconds)):
         yield
 

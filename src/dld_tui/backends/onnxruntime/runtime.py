@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.child import has_memory_limit
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -192,7 +193,7 @@ def errors_of(model: Path, doing: str) -> Generator[None]:
     except DldError:
         raise
     except MemoryError as error:  # at a limit, or in Python code that copies values
-        hint = f"It needs more memory than there is, or than its limit. {RAISE_LIMITS}"
+        hint = _memory_hint()
         raise ActivityError("out of memory", where=str(model), hint=hint) from error
     # The seam: its errors share no base class, and some are plain RuntimeError or ValueError.
     except Exception as error:
@@ -261,9 +262,15 @@ def _short(text: str, limit: int = 300) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+def _memory_hint() -> str:
+    """Return what to do where no more memory was got: at a limit of this process, if it has one."""
+    text = "It needs more memory than there is"
+    return f"{text}, or than its limit. {RAISE_LIMITS}" if has_memory_limit() else text
+
+
 def _hint(text: str) -> str | None:
     if any(sign in text for sign in _NO_MEMORY):
-        return f"It needs more memory than there is, or than its limit. {RAISE_LIMITS}"
+        return _memory_hint()
     if any(sign in text for sign in _GPU_FAULTS):
         return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
     if any(sign in text for sign in _UNKNOWN_OPERATOR):

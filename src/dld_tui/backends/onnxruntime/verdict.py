@@ -17,7 +17,7 @@ import re
 import time
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,8 @@ from dld_tui.core.child import (
     compute,
     says_no_memory,
 )
+from dld_tui.core.cost.forecast import TYPICAL, Forecast
+from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import (
     Labels,
     Place,
@@ -71,7 +73,6 @@ from dld_tui.core.operators.native import MOST_NODES, call_size, expansion, tria
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.inputs.shapes import AnyArray, InputSpec
@@ -221,6 +222,7 @@ class _Asking:
         self.part = view.with_name(f"{view.name}.part")
         self._model = onnx.ModelProto.FromString(view.read_bytes())
         self._weight_bytes = external_bytes(self._model)
+        self._trial = trial_limits(view.stat().st_size, self._weight_bytes)
         self.reason = ""
         """Why there is no answer, if so."""
         self.has_loaded: bool | None = None
@@ -296,8 +298,9 @@ class _Asking:
     def _attempt(self, path: Path, rule: str, limit_s: float) -> Generator[float, None, _End]:
         """Load a model, and run it if asked, in a fork."""
         yield time.monotonic() - self._began
-        trial = trial_limits(self._view.stat().st_size, self._weight_bytes)
-        limit_s = max(min(limit_s, trial.seconds, self._end - time.monotonic()), 0.1)
+        if path is self._view and (excess := self._forecast.beyond(self._trial)) is not None:
+            return _End(ended=f"not tried, as {excess.text}", rule=LIMIT)
+        limit_s = max(min(limit_s, self._trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
         try:
@@ -330,12 +333,26 @@ class _Asking:
                 return named
             if not _is_of_a_node(end.fault.text):
                 return None
+        if end.rule == LIMIT and (place := self._likely_place()) is not None:
+            return place
         index = yield from self._bisected(end, LOAD)
         if index is None:
             return None
         node = self._model.graph.node[index]
         text = end.fault.text if end.fault is not None else ""
         return self._inner_node(node, text) or self._place(index)
+
+    @cached_property
+    def _forecast(self) -> Forecast:
+        with contextlib.closing(Document.open(self._view)) as document:
+            return Forecast(document)
+
+    def _likely_place(self) -> tuple[Place, int] | None:
+        """Return the node with which the model goes beyond the limits, by its shapes."""
+        excess = self._forecast.beyond(self._trial, TYPICAL)
+        if excess is None or excess.node is None:
+            return None
+        return self._labels.place_in(excess.node.name)
 
     def _place(self, index: int) -> tuple[Place, int] | None:
         return self._labels.place_in(text_of(self._model.graph.node[index].name))
@@ -540,7 +557,6 @@ def _run_fault(path: Path) -> Fault | None:
     Raises:
         ActivityError: No inputs can be guessed.
     """
-    from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import candidate_guesses, shape_text, specs_for
 
     session = Session(path, SessionSettings(providers=tuple(asked_providers()), quiet=True))

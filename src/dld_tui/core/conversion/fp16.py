@@ -53,6 +53,7 @@ from dld_tui.core.document.types.inference import TypeSource
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
+from dld_tui.core.operators.categories import SIZE_OPERATORS
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
 from dld_tui.core.text import visible
@@ -426,7 +427,6 @@ def _declare_half(
     transaction.replace(scope, side, record, changed)
 
 
-_SIZES = ("Shape", "Size")
 _FILLS = ("ConstantOfShape", "Expand", "Tile", "OneHot", "EyeLike", "RandomNormal",
           "RandomUniform")  # fmt: skip
 """Operators that make data out of sizes."""
@@ -591,7 +591,7 @@ def _size_arithmetic(scope: Scope) -> set[Node]:
     nodes: set[Node] = set()
     for node in scope.nodes:
         inputs = [name for name in node.inputs if name]
-        is_size = node.op_type in _SIZES or (
+        is_size = node.op_type in SIZE_OPERATORS or (
             node.op_type not in _FILLS
             and not node.children
             and any(name in values for name in inputs)
@@ -599,7 +599,7 @@ def _size_arithmetic(scope: Scope) -> set[Node]:
         )
         if is_size:
             values.update(name for name in node.outputs if name)
-            if node.op_type not in _SIZES:
+            if node.op_type not in SIZE_OPERATORS:
                 nodes.add(node)
     return nodes
 

@@ -122,6 +122,8 @@ _CONTRIB_HINTS = (
 )
 """Parts of names that tell the category of the other contrib operators, first match first."""
 
+SIZE_OPERATORS = frozenset({"Shape", "Size"})
+"""Operators that look at the shape of their input only."""
 RANDOM_OPERATORS = frozenset({
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",

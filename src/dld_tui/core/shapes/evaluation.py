@@ -100,6 +100,8 @@ class Evaluation:
         """The branch that an If takes; None where that is not known, or differs between visits."""
         self.frames: dict[Scope, list[Frame]] = {}
         """What is known in each scope; of a function one frame a call."""
+        self.trips: dict[Node, Size] = {}
+        """How often the body of a Loop or Scan runs, at the last visit, if nothing ends it."""
         self._left = MOST_NODES
         self._versions: dict[Scope, dict[str, int]] = {}
         self._named = named
@@ -256,6 +258,8 @@ class Evaluation:
         body = node.children["body"][0]
         begins = _truth(inputs[1]) if node.inputs[1] else True
         most = _only(inputs[0]) if node.inputs[0] else None
+        trips = 0 if begins is False else most if begins and _runs_on(body) else None
+        self.trips[node] = UNKNOWN if trips is None else trips
         state = self.demands.state()
         carried = [Value(value.dims, is_sequence=value.is_sequence) for value in inputs[2:]]
         is_steady = not any(value.is_sequence for value in carried)
@@ -265,9 +269,8 @@ class Evaluation:
             if all(_same_knowledge(*pair) for pair in zip(carried, joined, strict=True)):
                 break
             carried, is_steady = joined, False
-        trips = most if begins and _runs_on(body) else None
         if begins is False:
-            trips, is_steady = 0, True
+            is_steady = True
             carried = list(inputs[2:])
         if trips is None or not is_steady:
             self.demands.reset(state)
@@ -322,6 +325,7 @@ class Evaluation:
                 self.demands.equal(length, dims[at], "all inputs of a scan are equally long")
                 dims = (*dims[:at], *dims[at + 1 :])
             slices.append(Value(dims))
+        self.trips[node] = length
         carried = [Value(None if v.dims is None else v.dims[outer:]) for v in states]
         while True:
             results = self._body(frame, body, depth, [*carried, *slices])
