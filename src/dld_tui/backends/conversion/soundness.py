@@ -18,7 +18,7 @@ from typing import Any
 
 import onnx
 
-from dld_tui.backends.onnxruntime.limits import time_limit
+from dld_tui.backends.onnxruntime.limits import excess_of, time_limit
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.backends.onnxruntime.tensors import has_many_nodes, spared
 from dld_tui.backends.onnxruntime.verdict import (
@@ -216,6 +216,8 @@ def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFindin
         document: The document.
         changes: Of the default settings.
     """
+    if excess_of(document) is not None:
+        return [], False
     view = external_view(
         skeleton_bytes(document), document.blobs, external=document.external, loadable=True
     )

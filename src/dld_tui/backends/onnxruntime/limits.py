@@ -282,8 +282,9 @@ def naming(document: Document | None) -> Generator[None]:
         TimeLimitError: It takes more time than a trial may.
     """
     try:
-        if document is not None and _trials:
-            _require_within(document, _trials[-1])
+        if document is not None and (excess := excess_of(document)) is not None:
+            kind = TimeLimitError if excess.what == "time" else ActivityError
+            raise kind(excess.text, where=_place(document.path, excess.node), hint=RAISE_LIMITS)
         yield
     except ActivityError as error:
         if error.where is None and document is not None and document.path is not None:
@@ -307,19 +308,14 @@ def _node_text(node: Node) -> str:
     return f"{visible(node.ref)} ({visible(node.op_type)})"
 
 
-def _require_within(document: Document, trials: _Trials) -> None:
-    """Refuse a model that goes beyond the limits of trials, before this process tries it.
-
-    Raises:
-        ActivityError: It does.
-    """
+def excess_of(document: Document) -> Excess | None:
+    """Return what of a model goes beyond the limits of trials; None also where there are none."""
+    if not _trials:
+        return None
+    trials = _trials[-1]
     if document not in trials.known:
         trials.known[document] = _excess(document, trials)
-    excess = trials.known[document]
-    if excess is None:
-        return
-    kind = TimeLimitError if excess.what == "time" else ActivityError
-    raise kind(excess.text, where=_place(document.path, excess.node), hint=RAISE_LIMITS)
+    return trials.known[document]
 
 
 def _place(path: Path | str | None, node: Node | None) -> str | None:

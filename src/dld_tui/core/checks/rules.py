@@ -79,6 +79,11 @@ def check_size(document: Document) -> Iterator[Finding | None]:
     if count > MOST_PARTS:
         yield make_finding("too-many-parts", f"The model imports {count:,} operator sets")
     for scope in document.scopes():
+        for name in ("value_info", "initializer"):
+            count = len(scope.records.get(name, ()))
+            if count > MOST_PARTS + _PARTS_A_NODE * len(scope.nodes):
+                text = f"There are {count:,} entries of {name} for {len(scope.nodes):,} nodes"
+                yield make_finding("too-many-parts", text, scope)
         for at, node in enumerate(scope.nodes):
             if crowd := crowd_of(node.proto):
                 text = f"{name_of(node.op_type)} has {crowd}, more than programs go through"
@@ -88,6 +93,8 @@ def check_size(document: Document) -> Iterator[Finding | None]:
 
 
 _SIZE_SLICE = 1000
+_PARTS_A_NODE = 100
+"""More values than nodes have, as a rule."""
 
 
 def _check_versions(document: Document, root: Root) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.columns import ModelParts, NodeBytes, NodeParts
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import crowd_of_model, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
@@ -138,6 +138,8 @@ class Document:
                 raise CorruptFileError(f"not an ONNX protobuf: {error}", where=str(path)) from None
             if not model.HasField("graph"):
                 raise InputError("Model has no graph", where=str(path))
+            if crowd := crowd_of_model(model):
+                raise InputError(f"has {crowd}, more than programs go through", where=str(path))
             external = ExternalFiles(path, allow_linked=allow_linked_data)
             with collector_paused():
                 document = cls(
@@ -152,7 +154,9 @@ class Document:
                 )
             document.text = text
             return document
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, InputError) and not (error.where or "").startswith(str(path)):
+                error.where = f"{path}: {error.where}"
             source.close()
             raise
 

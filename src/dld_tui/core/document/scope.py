@@ -13,9 +13,11 @@ from dld_tui.core.document.node import Node, NodeTexts, attribute_type, unread_n
 from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import ValueType, value_type_of
+from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes, NodeParts
-from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.files.proto_fields import MOST_PARTS, text_of, texts_of
+from dld_tui.core.text import visible
 
 GRAPH_LISTS = (
     "node",
@@ -299,8 +301,17 @@ class Scope:
                 self.adopt(node, attr)
 
     def adopt(self, node: Node, attr: onnx.AttributeProto) -> None:
-        """Make the scopes of a graph attribute that has just become part of `node`."""
+        """Make the scopes of a graph attribute that has just become part of `node`.
+
+        Raises:
+            InputError: It has more graphs than programs go through.
+        """
         graphs: list[tuple[onnx.GraphProto, int | None]] = []
+        if len(attr.graphs) > MOST_PARTS:
+            raise InputError(
+                f"has {len(attr.graphs):,} graphs in an attribute, more than programs go through",
+                where=f"{visible(node.op_type)} {visible(node.name)}",
+            )
         if attr.type == _GRAPHS or len(attr.graphs):
             graphs += ((graph, index) for index, graph in enumerate(attr.graphs))
         elif attr.HasField("g"):

@@ -64,7 +64,20 @@ def read_varint(
 
 
 MOST_PARTS: Final = 100_000
-"""Attributes, inputs, outputs, or numbers in a list, that programs go through in a node."""
+"""Attributes, inputs, outputs, or numbers in a list, that programs go through in a node; inputs,
+outputs and functions of a model."""
+
+
+def crowd_of_model(model: Any) -> str:
+    """Return what a ModelProto has too many of, such as ``1,000,000 functions``, or nothing."""
+    for parts, what in (
+        (model.functions, "local functions"),
+        (model.graph.input, "graph inputs"),
+        (model.graph.output, "graph outputs"),
+    ):
+        if len(parts) > MOST_PARTS:
+            return f"{len(parts):,} {what}"
+    return ""
 
 
 def crowd_of(node: Any) -> str:
