@@ -102,7 +102,7 @@ def run(request: Request) -> Iterator[Event]:
                 )
             measured = replace(measured, without_reuse=unshared.in_use)
         except ActivityError as error:
-            why = with_node(error, request.model)
+            why = with_node(error)
     yield Finished(
         replace(
             plan,

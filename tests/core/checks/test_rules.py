@@ -16,6 +16,7 @@ from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
 from dld_tui.core.child import RefusedError
 from dld_tui.core.document import Document
+from dld_tui.core.errors import InputError
 from dld_tui.core.operators.native import infer_shapes
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
@@ -470,6 +471,33 @@ def test_too_many_operator_sets(tmp_path: Path) -> None:
     assert "100,002 operator sets" in finding.message
     with pytest.raises(RefusedError, match="operator sets"):
         infer_shapes(model)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "text"),
+    [("functions", "local functions"), ("input", "graph inputs"), ("output", "graph outputs"),
+     ("graphs", "graphs in an attribute")],
+)  # fmt: skip
+def test_what_no_program_goes_through_is_not_opened(tmp_path: Path, crowd: str, text: str) -> None:
+    model = models.parse(models.CHAIN)
+    holder: onnx.ModelProto | onnx.GraphProto | onnx.AttributeProto
+    holder = model if crowd == "functions" else model.graph
+    if crowd == "graphs":
+        holder = model.graph.node[0].attribute.add(name="g", type=onnx.AttributeProto.GRAPHS)
+    parts = getattr(holder, crowd)
+    for number in range(_MANY):
+        parts.add(name=f"p{number}")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match=f"m.onnx: .*{text}"):
+        Document.open(tmp_path / "m.onnx")
+
+
+def test_more_entries_than_nodes_can_use(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    for number in range(_MANY + 1000):
+        model.graph.value_info.add(name=f"v{number}")
+    (finding,) = check(opened(tmp_path, model))
+    assert finding.rule == "too-many-parts"
 
 
 def test_long_lists_of_constants_and_tree_ensembles_are_usual(tmp_path: Path) -> None:

@@ -109,8 +109,9 @@ def test_bodies_count_as_often_as_they_run(tmp_path: Path) -> None:
         # A branch that may not be taken, a loop that may end at once, and what only has its shape
         # read: none of them is certain to run.
         "(float[] y) <int64[1] s = {1099511627776}, float[1] v = {1}> { r = ReduceSum (x)"
-        " b = Cast <to = 9> (r) z = If (b) <then_branch = t () => (float[m] a) { a = Expand (v, s) }"
-        ", else_branch = e () => (float[m] a2) { a2 = Identity (v) }> y = ReduceSum (z) }",
+        " b = Cast <to = 9> (r) z = If (b) <then_branch = t () => (float[m] a)"
+        " { a = Expand (v, s) }, else_branch = e () => (float[m] a2) { a2 = Identity (v) }>"
+        " y = ReduceSum (z) }",
         "(float[2,3] y) <int64 n = {4611686018427387904}> { r = ReduceSum (x) c = Cast <to = 9> (r)"
         " y = Loop (n, c, x) <body: graph = b (int64 i, bool ci, float[2,3] st) => (bool co,"
         " float[2,3] so) { co = Identity (ci) so = Relu (st) }> }",

@@ -171,7 +171,7 @@ def verify(
             )
         except DldError as before:
             _release(before)
-            text = f"not verified, as the original cannot be run either: {with_node(before, title)}"
+            text = f"not verified, as the original cannot be run either: {with_node(before)}"
             if before.hint and feed is None:
                 text += f". {before.hint}"
             return [Note(NoteKind.UNVERIFIED, text)]
@@ -223,7 +223,7 @@ def _require_default(
     if error is None or error_of(original, {}) is not None:
         return
     around = way_round(lambda changes: error_of(result, changes) is None)
-    raise with_choice(refusal(with_node(error, title), around))
+    raise with_choice(refusal(with_node(error), around))
 
 
 def _release(error: DldError) -> None:
@@ -1050,7 +1050,7 @@ class Verifier:
                     feed=feed,
                 )
             except TimeLimitError as error:
-                why = with_node(error, self._output)
+                why = with_node(error)
                 notes.append(Note(NoteKind.NOT_RUN, f"loaded but not run: {why}"))
                 self._check = f"the result was not run: {why}"
             if any(note.kind is NoteKind.UNVERIFIED for note in notes):
@@ -1085,8 +1085,7 @@ class Verifier:
                 lambda: ValueCheck(self._original, question, self._criteria),
             )
         except (ActivityError, UnavailableError) as error:
-            title = self._original.path or Path("model")
-            return f"the original cannot be run: {with_node(error, title)}"
+            return f"the original cannot be run: {with_node(error)}"
         self._stack.callback(check.close)
         return check
 
@@ -1117,7 +1116,7 @@ class Verifier:
                 both = yield from with_loading_progress(_MEASURING, passes)
                 times = yield from _alternating(both)
             except DldError as error:
-                yield Log(f"Latencies not measured: {with_node(error, self._output)}")
+                yield Log(f"Latencies not measured: {with_node(error)}")
                 return None
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first

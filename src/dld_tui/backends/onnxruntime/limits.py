@@ -401,12 +401,13 @@ def _find_node(document: Document, error: ActivityError) -> None:
             error.where = _place(error.where, node)
 
 
-def with_node(error: DldError, title: Path) -> str:
+_NODE = re.compile(r"(?:^|: )((?:a )?node .*)", re.DOTALL)
+
+
+def with_node(error: DldError) -> str:
     """Return the message of an error of a session, with the node that it is about."""
-    where = error.where or ""
-    for file in (str(title), "model"):  # a copy without a path
-        where = where.removeprefix(f"{file}: ")
-    return f"{where}: {error.message}" if where.startswith(("node ", "a node ")) else error.message
+    match = _NODE.search(error.where or "")
+    return f"{match[1]}: {error.message}" if match else error.message
 
 
 @contextlib.contextmanager

@@ -253,7 +253,7 @@ class _Asking:
                     self.reason = end.ended
                 break  # else it is about what is left of the model, and not about the model
             findings.append(self._finding(end, place))
-            if place is None or not self._take_away(place):
+            if place is None or end.rule == LIMIT or not self._take_away(place):
                 break
             self.part.write_bytes(self._model.SerializeToString())
             end = yield from self._attempt(self.part, LOAD, _PROBE_S)
@@ -298,8 +298,12 @@ class _Asking:
     def _attempt(self, path: Path, rule: str, limit_s: float) -> Generator[float, None, _End]:
         """Load a model, and run it if asked, in a fork."""
         yield time.monotonic() - self._began
-        if path is self._view and (excess := self._forecast.beyond(self._trial)) is not None:
-            return _End(ended=f"not tried, as {excess.text}", rule=LIMIT)
+        if rule == RUN and path is self._view:
+            excess = self._forecast.beyond(self._trial)
+            if excess is not None:
+                node = "" if excess.node is None else f"node {excess.node.name}: "
+                told = self._labels.located(f"not tried: {node}{excess.text}", None)
+                return _End(ended=told.message, rule=LIMIT)
         limit_s = max(min(limit_s, self._trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
@@ -348,8 +352,11 @@ class _Asking:
             return Forecast(document)
 
     def _likely_place(self) -> tuple[Place, int] | None:
-        """Return the node with which the model goes beyond the limits, by its shapes."""
-        excess = self._forecast.beyond(self._trial, TYPICAL)
+        """Return the node with which loading goes beyond the limits, by shapes."""
+        forecast, limits = self._forecast, self._trial
+        excess = forecast.beyond(limits, loading=True) or forecast.beyond(
+            limits, TYPICAL, loading=True
+        )
         if excess is None or excess.node is None:
             return None
         return self._labels.place_in(excess.node.name)

@@ -164,7 +164,7 @@ def infer(copy: Document, path: Path | None, extra_types: TypeSource | None = No
     except DldError as error:
         return [error.message]  # the types that the file declares may be enough
     store_types(copy, inferred)
-    return [remark.message for remark in remarks]
+    return [remark.told_of(copy) for remark in remarks]
 
 
 def relink(transaction: Transaction, node: Node, side: str, old: str, new: str) -> None:

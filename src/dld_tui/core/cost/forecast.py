@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.cost.operators import operator, work
 from dld_tui.core.document.traversal import sources
-from dld_tui.core.operators.categories import SIZE_OPERATORS
+from dld_tui.core.operators.categories import RANDOM_OPERATORS, SIZE_OPERATORS
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.evaluation import Evaluation, Frame
 from dld_tui.core.shapes.following import dims_of_type
@@ -61,6 +61,8 @@ class Need(NamedTuple):
     elements: int
     """Of its results, in all runs of it."""
     runs: int
+    is_constant: bool
+    """It follows from constants alone: a runtime computes it while it loads the model."""
 
     def seconds(self, rates: Rates) -> float:
         """Return how long it takes."""
@@ -96,6 +98,8 @@ class Forecast(Evaluation):
         self._marks: dict[Node, int] = {}
         """How many needs there were before a node with subgraphs."""
         self._needed: dict[Scope, set[Node]] = {}
+        self._constant: set[tuple[Scope, str]] = set()
+        """Results that follow from constants alone."""
         given, main = shapes or {}, document.main
         inputs = {
             name: Value(given.get(name) or dims_of_type(main.value_type(name)))
@@ -104,13 +108,23 @@ class Forecast(Evaluation):
         self._inputs = {name: self._bytes(main, name, value) for name, value in inputs.items()}
         super().__init__(document, inputs)
 
-    def beyond(self, limits: Limits, rates: Rates = FASTEST) -> Excess | None:
-        """Return what goes beyond limits first; None where nothing is known to."""
+    def beyond(
+        self, limits: Limits, rates: Rates = FASTEST, *, loading: bool = False
+    ) -> Excess | None:
+        """Return what goes beyond limits first; None where nothing is known to.
+
+        Args:
+            limits: The limits.
+            rates: How fast the machine is.
+            loading: Look at what is computed without a run only.
+        """
         for name, size in self._inputs.items():
-            if size > limits.memory:
+            if size > limits.memory and not loading:
                 return Excess(None, "memory", f"input {visible(name)} takes {fmt.size(size)}")
         seconds = 0.0
         for need in self.needs:
+            if loading and not need.is_constant:
+                continue
             if need.bytes > limits.memory:
                 return Excess(need.node, "memory", f"it takes over {fmt.size(limits.memory)}")
             seconds += need.seconds(rates)
@@ -122,6 +136,14 @@ class Forecast(Evaluation):
         if node.children:
             self._marks[node] = len(self.needs)
         results = super()._result(frame, node, inputs, depth)
+        if not node.children and node.op_type not in RANDOM_OPERATORS:
+            scope = frame.scope
+            if all(
+                (scope, name) in self._constant or scope.initializer(name) is not None
+                for name in node.inputs
+                if name
+            ):
+                self._constant.update((scope, name) for name in node.outputs)
         if self._times and node in self._needed_in(frame.scope):
             self._note(frame, node, inputs, results)
         return results
@@ -162,6 +184,7 @@ class Forecast(Evaluation):
                 macs * self._times,
                 made * self._times,
                 self._times,
+                (frame.scope, node.outputs[0]) in self._constant if node.outputs else False,
             )
         )
 

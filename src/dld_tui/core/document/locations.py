@@ -158,6 +158,13 @@ class LocatedMessage:
     is_of_declared_shape: bool = False
     """It is about a declared shape that differs from the inferred one."""
 
+    def told_of(self, document: Document) -> str:
+        """Return the message with the node of a document in front of it."""
+        scope = None if self.place is None else scope_at(document, self.place)
+        if scope is None or self.index is None:
+            return self.message
+        return f"{visible(scope.nodes[self.index].ref)}: {self.message}"
+
 
 def label_number(name: str) -> int | None:
     """Return the number of a label: nodes of the main graph are counted first; None of a name."""

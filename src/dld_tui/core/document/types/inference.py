@@ -56,7 +56,6 @@ from dld_tui.core.operators.native import (
     infer_shapes,
     limits_for,
 )
-from dld_tui.core.text import visible
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
 if TYPE_CHECKING:
@@ -711,12 +710,7 @@ def left_out(document: Document) -> str:
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     if document.path is not None:
         inline_small_data(model, document.path)
-    for remark in infer(model).held.values():
-        scope = None if remark.place is None else scope_at(document, remark.place)
-        if scope is None or remark.index is None:
-            return remark.message
-        return f"{visible(scope.nodes[remark.index].ref)}: {remark.message}"
-    return ""
+    return next((remark.told_of(document) for remark in infer(model).held.values()), "")
 
 
 def store_types(document: Document, inferred: onnx.ModelProto) -> None:
