@@ -2,12 +2,14 @@
 
 Usage: ``python scripts/gpu_check.py [MODEL] [-o REPORT] [--shape NAME:DIMS] [--more]``
        ``python scripts/gpu_check.py --suite [--folder FOLDER]``
+       ``python scripts/gpu_check.py --figures [--folder FOLDER] [--part decoders|bounds]``
 
 Without a model, ResNet-50 with random weights at batch 8 is exported by PyTorch and torchvision.
 ``--suite`` does the same with four models of different kinds, and one of them as a CUDA graph, each
-in a process of its own, and prints one table. Prints the figures for docs/verified.md, one check a
-line, and exits with 1 when one fails. Needs dld-tui with the extra ``gpu``; run from a checkout
-with ``PYTHONPATH=src``.
+in a process of its own, and prints one table. ``--figures`` checks decoders against a plain loop
+and advice against tuning (``scripts/gpu_figures.py``), in less than eight minutes. Prints the
+figures for docs/verified.md, one check a line, and exits with 1 when one fails. Needs dld-tui with
+the extra ``gpu``; run from a checkout with ``PYTHONPATH=src``.
 """
 
 from __future__ import annotations
@@ -403,7 +405,15 @@ def main() -> int:
     parser.add_argument(
         "--more", action="store_true", help="also IO binding and the other sources of counters"
     )
+    parser.add_argument("--figures", action="store_true", help="check decoders and advice")
+    parser.add_argument("--part", default="all", help="of --figures: decoders or bounds")
     options = parser.parse_args()
+    if options.figures:
+        words = ["--part", options.part]
+        if options.folder:
+            words += ["--folder", str(options.folder.absolute())]
+        command = [sys.executable, "-m", "scripts.gpu_figures", *words]
+        return subprocess.run(command, cwd=Path(__file__).parents[1], check=False).returncode
     if options.suite or options.of_suite:
         with tempfile.TemporaryDirectory() as temporary:
             kept = options.folder or Path(temporary)
