@@ -103,6 +103,15 @@ class ComparisonSettings:
         empty="the same",
         means=providers.provider_note,
     )
+    provider_option: tuple[str, ...] = param(
+        (),
+        label="Provider options",
+        help="KEY=VALUE option of the other provider, or NAME.KEY=VALUE of another. use_tf32=0 lets"
+        " CUDA compute in float32.",
+        spellings=("--provider-option", "--provider-options"),
+        metavar="KEY=VALUE",
+        of_model=False,
+    )
     optimization: str = param(
         "usual",
         label="Optimisation",
@@ -182,6 +191,7 @@ class Request(EngineSettings, ComparisonSettings):
             ("--provider", mine, self.provider != "CPU"),
             ("--optimization", mine, self.optimization != "usual"),
             ("--against-provider", theirs, self.against_provider != ""),
+            ("--provider-option", theirs, self.provider_option != ()),
             ("--against-optimization", theirs, self.against_optimization != "same"),
         )
         for option, backend, is_given in set_fields:
@@ -363,9 +373,11 @@ class _Plan:
         provider = request.against_provider or request.provider
         return (
             # Of two engines, the second one gets the requested precisions.
-            self._build_settings(plain=theirs) if mine else _session(request.provider, level),
+            self._build_settings(plain=theirs) if mine
+            else _session(request.provider, level, provider, request.provider_option),
             self._build_settings() if theirs
-            else _session(provider, level if other_level == "same" else other_level),
+            else _session(provider, level if other_level == "same" else other_level,
+                          provider, request.provider_option),
         )  # fmt: skip
 
     def _build_settings(self, *, plain: bool = False) -> BuildSettings:
@@ -403,11 +415,22 @@ def _limit(*sides: Side, shapes: Sequence[str]) -> None:
         limit_trials(*(side.document for side in on_cpu), shapes=shapes)
 
 
-def _session(provider: str, level: str) -> SessionSettings:
-    from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+def _session(provider: str, level: str, other: str, options: Sequence[str]) -> SessionSettings:
+    """Return the settings of one run.
 
-    return SessionSettings((find_provider(provider),), optimization_level=level, quiet=True)
+    Args:
+        provider: That runs it.
+        level: Of its optimisation.
+        other: The provider that options without a name are for.
+        options: Of providers, as ``--provider-option`` takes them.
+    """
+    from dld_tui.backends.onnxruntime.runtime import find_provider
+    from dld_tui.backends.onnxruntime.session import SessionSettings, options_by_provider
+
+    own = find_provider(provider)
+    by_provider = options_by_provider(options, (find_provider(other), own))
+    mine = {own: by_provider[own]} if own in by_provider else {}
+    return SessionSettings((own,), mine, optimization_level=level, quiet=True)
 
 
 def _feeds(request: Request, comparison: Comparison) -> Feeds:
@@ -429,6 +452,14 @@ def _remarks(request: Request, *sides: Side) -> Iterator[str]:
     on_cpu = [side for side in sessions if side.provider == "CPU"]
     if request.round == "none" and any(side.is_loose for side in on_cpu):
         yield _CPU_HALVES
+    in_tf32 = dict.fromkeys(side.provider for side in sessions if side.may_use_tf32)
+    for provider in in_tf32:
+        fix = f"; --provider-option {provider}.use_tf32=0 computes in float32"
+        yield (
+            f"{provider} computes convolutions and products of float32 in TF32, with 10 bits of"
+            f" precision, on GPUs from Ampere on: the default tolerance is {_LOOSE:g}"
+            f"{fix if provider == 'CUDA' else ''}"
+        )
     if request.tensors and any(s.settings.optimization_level != "disabled" for s in sessions):
         yield ("an optimized graph computes inner tensors only for this comparison, where it would"
                " fuse their nodes otherwise")  # fmt: skip

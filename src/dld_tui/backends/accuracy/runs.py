@@ -138,8 +138,14 @@ class ModelSide:
 
     @property
     def is_loose(self) -> bool:
-        """Whether the model is in 16 bits."""
-        return has_halves(self.document)
+        """Whether the model is in 16 bits, or a GPU may compute with as few digits."""
+        return self.may_use_tf32 or has_halves(self.document)
+
+    @property
+    def may_use_tf32(self) -> bool:
+        """Whether the provider computes products of float32 in TF32, as CUDA does by default."""
+        options = self.settings.provider_options.get(self.provider, {})
+        return self.settings.uses_cuda and options.get("use_tf32") != "0"
 
     @property
     def provider(self) -> str:

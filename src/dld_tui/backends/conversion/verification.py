@@ -1016,6 +1016,7 @@ class Verifier:
             "random" if self._folder is None else "files",
             len(check.feeds.sets) if check is not None else 0,
             [] if check is None else [*check.remarks],
+            tolerance=self._criteria.tolerance.text,
         )  # fmt: skip
         return VerificationSummary(values, latency)
 

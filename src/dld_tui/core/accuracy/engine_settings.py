@@ -184,7 +184,9 @@ def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) ->
     elif mine == TENSORRT:
         disabled |= dict.fromkeys(("provider", "optimization"), _ORT_ONLY)
     if theirs == TENSORRT:
-        disabled |= dict.fromkeys(("against_provider", "against_optimization"), _ORT_ONLY)
+        disabled |= dict.fromkeys(
+            ("against_provider", "against_optimization", "provider_option"), _ORT_ONLY
+        )
     if engines[0]:
         disabled |= {"backend": _RUN_BY, "tensors": "an engine has outputs only"}
     if engines[1]:

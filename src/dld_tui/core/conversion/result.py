@@ -124,6 +124,8 @@ class ComparedValues:
     guess: list[str] = field(default_factory=list)
     """The guessed shapes of inputs. Untrusted text."""
     skipped: str = ""
+    tolerance: str = ""
+    """Of the elements, as ``dld accuracy`` writes it."""
 
     @property
     def is_wrong(self) -> bool:
@@ -472,11 +474,18 @@ def _near(values: ComparedValues) -> Iterator[str]:
         return
     name, worst = max(values.outputs.items(), key=lambda item: item[1].noise)
     fed = "random inputs" if values.inputs == "random" else "the inputs"
-    agreement = f"the outputs agree with the original's on {fed}"
-    if worst.noise > _NOISY:  # small values may be below the tolerance of an element
+    outside = sum(error.outside or 0 for error in values.outputs.values())
+    tolerance = f" ({values.tolerance})" if values.tolerance else ""
+    agreement = f"all outputs are within the tolerance{tolerance} on {fed}"
+    if outside:
         agreement = (
-            f"the outputs are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
+            f"{fmt.plural(outside, 'element')} of outputs {'is' if outside == 1 else 'are'} outside"
+            f" of the tolerance{tolerance} on {fed}"
         )
+    if worst.noise > _NOISY:  # small values may be below the tolerance of an element
+        agreement += f", with noise of {worst.noise:.0%}"
+    elif outside:
+        agreement += ", with little noise on the whole"
     yield f"{agreement}; largest error: {_output(name, worst)}"
 
 
