@@ -38,6 +38,8 @@ class Command:
     returns an exit status."""
     rewrite: Any = None
     """Function (or reference) that translates arguments of other tools."""
+    printing: Any = None
+    """Function (or reference) that returns click options whose values `show` takes by name."""
     click: Any = None
     """Complete click command (or reference), if the settings alone are not enough."""
     help: str = ""
@@ -115,6 +117,9 @@ def _own(id: str, title: str, help: str, *, package: str = "", **about: Any) -> 
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 
 
+_PRINTING = "dld_tui.cli.reports.report:printing_options"
+
+
 def _convert(name: str, summary: str, show: str = "show_conversion", **about: Any) -> Command:
     return Command(("convert", name), summary, f"dld_tui.cli.jobs.results:{show}", **about)
 
@@ -131,6 +136,7 @@ ACTIVITIES: tuple[Activity, ...] = (
             ("profile", "onnxruntime"),
             "Profile with ONNX Runtime.",
             "dld_tui.cli.jobs.results:show_onnxruntime",
+            printing=_PRINTING,
         ),
         synonyms=("benchmark", "latency", "measure", "ort"),
         page_command="model.profile",
@@ -201,6 +207,7 @@ ACTIVITIES: tuple[Activity, ...] = (
             "Profile with TensorRT.",
             "dld_tui.cli.jobs.results:show_tensorrt",
             _TRTEXEC,
+            printing=_PRINTING,
         ),
         reasons=_LIBRARY,
         synonyms=("benchmark", "latency", "measure", "trtexec"),

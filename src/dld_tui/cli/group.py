@@ -100,7 +100,24 @@ class LazyGroup(click.Group):
 
 
 class ActivityGroup(LazyGroup):
-    """The commands of activities that have two words, the name of the group first."""
+    """The commands of activities that have two words, the name of the group first.
+
+    Args:
+        usual: The command that a path without one means.
+        about: The arguments of :class:`LazyGroup`.
+    """
+
+    def __init__(self, usual: str = "", **about: Any) -> None:
+        super().__init__(**about)
+        self._usual = usual
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or the usual one for a path."""
+        if self._usual and args[0] not in self.table and is_path(args[0]):
+            return self._usual, self.get_command(ctx, self._usual), args
+        return super().resolve_command(ctx, args)
 
     def rows(self) -> tuple[CommandInfo, ...]:
         """Return the commands, including those of packages that were installed meanwhile."""
@@ -113,12 +130,16 @@ class ActivityGroup(LazyGroup):
         )
 
 
-def _activity_group(name: str, help: str) -> ActivityGroup:
-    return ActivityGroup(name=name, help=help, no_args_is_help=False)
+def _activity_group(name: str, help: str, usual: str = "") -> ActivityGroup:
+    return ActivityGroup(usual, name=name, help=help, no_args_is_help=False)
 
 
 convert = _activity_group("convert", "Convert a model.")
-profile = _activity_group("profile", "Measure the latency of a model and its layers.")
+profile = _activity_group(
+    "profile",
+    "Measure the latency of a model and its layers: dld profile MODEL uses ONNX Runtime.",
+    usual="onnxruntime",
+)
 run = _activity_group("run", "Run an activity of another package.")
 
 

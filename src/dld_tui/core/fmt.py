@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 UNKNOWN = "–"
@@ -54,6 +55,15 @@ def size(value: int | None) -> str:
 def milliseconds(value: float | None, *, digits: int = 3) -> str:
     """Return a time in milliseconds without its unit, with `digits` decimals."""
     return UNKNOWN if value is None else f"{value:,.{digits}f}"
+
+
+def three_digits(value: float | None) -> str:
+    """Return a figure in three significant digits, e.g. ``0.0123``, ``4.56``, ``1,235``."""
+    if value is None:
+        return UNKNOWN
+    if not value or abs(value) >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.{max(2 - math.floor(math.log10(abs(value) * 1.0005)), 0)}f}"
 
 
 def joules(value: float | None) -> str:

@@ -156,16 +156,18 @@ def command_of(activity_id: str) -> click.Command:
 def activity_command(activity: Activity) -> click.Command:
     """Return a command with an option for each setting of an imported activity."""
     about = activity.command or activities.Command((activity.id,))
+    printing: list[click.Parameter] = resolve(about.printing)() if about.printing else []
 
     def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
+        printed = {option.name: values.pop(str(option.name)) for option in printing}
         request = request_from(activity.request, values)
         validate(request)
         if len(target) > 1:
             several: Callable[[Sequence[Path], bool], int] = resolve(about.several)
             return several(run_on_all(activity.id, request, target, force), as_json)
         require_free(written_files(request), force)
-        show: Callable[[Any, bool], int | None] = resolve(about.show)
-        return show(run_activity(activity.id, request, *target), as_json)
+        show: Callable[..., int | None] = resolve(about.show)
+        return show(run_activity(activity.id, request, *target), as_json, **printed)
 
     return RewritingCommand(
         about.words[-1],
@@ -173,6 +175,7 @@ def activity_command(activity: Activity) -> click.Command:
         callback=callback,
         params=[
             *parameters_of(activity.request),
+            *printing,
             *shared_options(several=_reports(activity.request)),
         ],
         help=about.help or activity.help,

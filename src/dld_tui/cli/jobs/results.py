@@ -17,7 +17,7 @@ from dld_tui.activities.refit_engine import Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
-from dld_tui.cli.reports.report import print_report, print_tuning
+from dld_tui.cli.reports.report import Printed, print_report, print_tuning
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics import (
     TacticReport,
@@ -52,6 +52,7 @@ from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines
 from dld_tui.core.params import written_files
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
+from dld_tui.core.report.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
@@ -131,11 +132,11 @@ _PHASES = (("h2d", "copy to GPU"), ("compute", "compute"), ("d2h", "copy back"),
 
 
 def percentile_line(summary: LatencyFigures | None) -> str:
-    """Return the requested percentiles, e.g. ``p50 1.234  p99 2.000 ms``; may be empty."""
-    if summary is None or not summary.percentiles_ms:
-        return ""
-    figures = [f"p{name} {milliseconds(ms)}" for name, ms in summary.percentiles_ms.items()]
-    return f"{'  '.join(figures)} ms"
+    """Return percentiles that the report does not have, e.g. ``p50 1.234  p99.9 2.000 ms``."""
+    known = {} if summary is None else summary.percentiles_ms
+    usual = {f"{percent:g}" for percent in PERCENTILES}
+    figures = [f"p{name} {milliseconds(ms)}" for name, ms in known.items() if name not in usual]
+    return f"{'  '.join(figures)} ms" if figures else ""
 
 
 def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
@@ -148,10 +149,12 @@ def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
     return f"{'  '.join(parts)} ms" if parts else ""
 
 
-def show_onnxruntime(result: OrtResult, as_json: bool) -> None:
-    """Print the report and the path of the saved model."""
+def show_onnxruntime(result: OrtResult, as_json: bool, **printed: Any) -> None:
+    """Print the report, percentiles that were asked for, and the path of the saved model."""
+    print_report(result.report, as_json=as_json, printed=Printed(**printed))
     latency = percentile_line(result.summary)
-    print_report(result.report, as_json=as_json, latency=latency)
+    if latency and not as_json:
+        write(f"Latency: {latency}")
     if result.optimized_model is not None and not as_json:
         write(f"Optimised model: {visible(str(result.optimized_model))}")
 
@@ -171,13 +174,14 @@ def show_llm(result: LlmResult, as_json: bool) -> None:
         write(f"Prefill layers: {visible(str(result.prefill_report))}")
 
 
-def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:
+def show_tensorrt(result: TensorRTResult, as_json: bool, **printed: Any) -> None:
     """Print the report and the paths of saved files."""
-    lines = (percentile_line(result.summary), phases_line(result.phases_ms))
-    latency = "   ".join(line for line in lines if line)
-    print_report(result.report, as_json=as_json, latency=latency)
+    print_report(result.report, as_json=as_json, printed=Printed(**printed))
     if as_json:
         return
+    lines = (percentile_line(result.summary), phases_line(result.phases_ms))
+    if latency := "   ".join(line for line in lines if line):
+        write(f"Latency: {latency}")
     if result.engine is not None:
         write(f"Engine: {visible(str(result.engine))}")
     for path in result.saved:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,7 @@ from dld_tui.core.report.export import (
     write_html,
     write_parquet,
 )
+from dld_tui.core.report.first_lines import text_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
@@ -30,6 +32,29 @@ from dld_tui.core.report.story import next_steps, step_command, trial_command
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What of a report is printed below its first lines."""
+
+    top: int = 20
+    all_layers: bool = False
+    notes: bool = False
+
+
+def printing_options() -> list[click.Parameter]:
+    """Return the options of `Printed`."""
+    return [
+        click.Option(
+            ["--top"], type=click.IntRange(min=0), default=20, show_default=True, metavar="N",
+            help="Number of layers to print.",
+        ),
+        click.Option(["--all", "all_layers"], is_flag=True, help="Print all layers."),
+        click.Option(
+            ["--notes"], is_flag=True, help="Print everything that was measured, and all advice."
+        ),
+    ]  # fmt: skip
 
 
 @click.command("report")
@@ -67,8 +92,9 @@ def command(
     parquet: Path | None,
     force: bool,
     as_json: bool,
+    **printed: Any,
 ) -> None:
-    """Print a profile report: latency, advice and the time of each layer.
+    """Print a profile report: the answer in ten lines, then the slowest layers.
 
     REPORT is a .dldprof file, a profile of ONNX Runtime, layer times or inference times of trtexec
     (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export of Nsight Systems.
@@ -81,7 +107,10 @@ def command(
             text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
             write_text(csv, text)
         _export(opened, html, trace, parquet, force)
-        _print(opened, by, as_json)
+        _print(opened, by, as_json, Printed(**printed))
+
+
+command.params += printing_options()
 
 
 def _export(
@@ -112,14 +141,14 @@ def print_tuning(result: TuneResult) -> None:
         write(line)
 
 
-def print_report(path: Path, *, as_json: bool = False, latency: str = "") -> None:
-    """Print a report as text, with a line of latency figures above it, or as JSON.
+def print_report(path: Path, *, as_json: bool = False, printed: Printed | None = None) -> None:
+    """Print a report as text or JSON.
 
     Raises:
         InputError: The file is not a report that can be read.
     """
     with _opened(path) as report:
-        _print(report, None, as_json, latency)
+        _print(report, None, as_json, printed or Printed())
 
 
 def _opened(path: Path) -> Report:
@@ -127,14 +156,26 @@ def _opened(path: Path) -> Report:
         return open_report(path, reporter.bytes_read)
 
 
-def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> None:
+def _print(report: Report, by: str | None, as_json: bool, printed: Printed) -> None:
     if as_json:
         write_json(report_json(report, by))
         return
-    for line in header_lines(report):
-        write(visible(line))
-    if latency:
-        write(f"latency  {latency}")
+    for line in text_lines(report):
+        write(line)
+    write()
+    if printed.notes:
+        _write_notes(report)
+    if by is None or by == "layer":
+        _write_layers(report, printed)
+    else:
+        _write_groups(report, by)
+
+
+def _write_notes(report: Report) -> None:
+    for text in input_lines(report):
+        write(f"input    {visible(text)}")
+    for fact in measured_facts(report):
+        write(f"{fact.name:<8} {fact.text}")
     write()
     for line in triage(report):
         write(line)
@@ -147,27 +188,19 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
             for line in dict.fromkeys((step_command(report, step), trial_command(report, step))):
                 write(f"    {line}")
         write()
-    if by is None or by == "layer":
-        _write_layers(report)
-    else:
-        _write_groups(report, by)
 
 
-def header_lines(report: Report) -> Iterator[str]:
-    """Yield path, network, backend, device and inputs of a report. Untrusted text."""
-    yield f"report   {report.path}"
-    yield f"network  {report.network or fmt.UNKNOWN}"
-    yield f"backend  {report.backend or fmt.UNKNOWN}, {report.execution_provider or fmt.UNKNOWN}"
-    yield f"device   {report.device or fmt.UNKNOWN}"
-    for line in input_lines(report):
-        yield f"input    {line}"
-    for fact in measured_facts(report):
-        yield f"{fact.name:<8} {fact.text}"
-
-
-def _write_layers(report: Report) -> None:
-    table = layer_table(report.layers, "report text", wording=report.wording)
-    write_table(costliest_first(table))
+def _write_layers(report: Report, printed: Printed) -> None:
+    table = costliest_first(layer_table(report.layers, "report text", wording=report.wording))
+    count = len(report.layers) if printed.all_layers else printed.top
+    if count:
+        write_table(replace(table, rows=table.rows[:count]))
+    left = len(report.layers) - count
+    more = [f"{fmt.plural(left, f'more {report.wording.row}')}: --all"] if left > 0 else []
+    more += [] if printed.notes else ["all that was measured, and all advice: --notes"]
+    if more:
+        write()
+        write("   ".join(more))
 
 
 def _write_groups(report: Report, by: str) -> None:

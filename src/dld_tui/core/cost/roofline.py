@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from dld_tui.core import fmt
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
     PRODUCTS,
@@ -21,7 +21,7 @@ from dld_tui.core.cost.operators import (
     work,
 )
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.report.groups import ELEMENT_BITS, is_launched
+from dld_tui.core.report.groups import ELEMENT_BITS, HOST, is_launched
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
 from dld_tui.core.shapes.value import Value
@@ -37,16 +37,18 @@ if TYPE_CHECKING:
 
 FLOPS, MOVED = "flops", "moved_bytes"
 """The details of a layer with these figures of one run."""
-Limiter: TypeAlias = Literal["compute", "memory", "launch"]
+Limiter: TypeAlias = Literal["compute", "memory", "launch", "overhead"]
+_ROOFS = ("compute", "memory")
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
 PEAK = "peak"
 """The type whose peak a layer is compared with, such as ``int8`` or ``tf32``."""
 _QUANTIZES_FIRST = frozenset({"DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 """Products that read floats and multiply integers."""
 _INT8_LEVEL = 4
-_ABOVE = 1.1
-_SHOWN_ABOVE = 1.005
-"""A layer is said to be above its roof where its rounded percentage is more than 100."""
+_ABOVE = 1.05
+"""A figure above this part of a roof is none: the roof is too low."""
+_NEAR = 0.1
+"""A layer that reaches less of both its roofs is limited by neither."""
 _LAUNCHES = 8
 """A layer that takes less than this many empty layers, and twice its least time, is limited by its
 launch."""
@@ -128,33 +130,63 @@ def roof_percent(layer: Layer) -> float | None:
     Also None for a layer that is faster: then the measured roof is too low.
     """
     ms = measured_ms(layer)
-    if layer.roof_ms is None or ms is None or layer.roof_ms > _ABOVE * ms:
+    if layer.roof_ms is None or ms is None or is_above_roof(layer):
         return None
     return 100 * layer.roof_ms / ms
 
 
 def limiter(layer: Layer) -> Limiter | None:
-    """Return what limits a layer; None where it is not known."""
+    """Return what limits a layer; None where it is not known.
+
+    One that is far below both roofs is limited by neither, but by overhead: of its kernel, of
+    threads, of how it reads its data.
+    """
     ms, roof_ms = measured_ms(layer), layer.roof_ms
-    if ms is None or roof_ms is None:
+    if ms is None or roof_ms is None or is_above_roof(layer):
         return None
     if roof_ms < ms / 2 and ms < _LAUNCHES * (layer.launch_ms or 0.0):
         return "launch"
+    if roof_ms < _NEAR * ms:
+        return "overhead"
     return "compute" if layer.bound == "compute" else "memory"
+
+
+def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return layers with roofs that are no lower than what layers on the CPU reached.
+
+    Its peaks are measured, maybe while other programs ran: a layer that was faster measured them
+    better. What it computes counts for layers of the same type, what it moves for those that move
+    no more, as a cache may have held it.
+    """
+    known = [
+        (layer, ms)
+        for layer in layers
+        if layer.provider == HOST and layer.roof_ms and (ms := measured_ms(layer))
+    ]
+    rates: dict[object, float] = {}
+    for layer, ms in known:
+        kind = layer.details.get(PEAK)
+        rates[kind] = max(rates.get(kind, 0.0), (layer.flops or 0.0) / ms)
+    higher: dict[int, float] = {}
+    bandwidth = 0.0
+    for layer, ms in sorted(known, key=lambda one: -(one[0].moved_bytes or 0.0)):
+        bandwidth = max(bandwidth, (layer.moved_bytes or 0.0) / ms)
+        reached, work = (rates[layer.details.get(PEAK)], layer.flops or 0.0)
+        if layer.bound != "compute":
+            reached, work = bandwidth, layer.moved_bytes or 0.0
+        if reached and work / reached < (layer.roof_ms or 0.0):
+            higher[layer.index] = work / reached
+    return tuple(
+        replace(layer, details={**layer.details, ROOF_MS: higher[layer.index]})
+        if layer.index in higher
+        else layer
+        for layer in layers
+    )
 
 
 def main_layers(layers: Sequence[Layer]) -> Sequence[Layer]:
     """Return the layers of the device that computes a model: those on a GPU, if any are."""
     return [layer for layer in layers if is_launched(layer)] or layers
-
-
-_HIGHER = " (above its roof)"
-
-
-def _of_roof(spent: float, least: float) -> str:
-    if least > _ABOVE * spent:
-        return _HIGHER
-    return f" (at {100 * least / spent:.0f} % of the roof)"
 
 
 def roofline_text(layers: Sequence[Layer]) -> str:
@@ -175,25 +207,19 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         return ""
     parts = [
         f"{word} {100 * by[word][0] / whole:.0f} %"
-        + ("" if word == "launch" else _of_roof(*by[word]))
-        for word in ("compute", "memory", "launch") if word in by
+        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the roof)" if word in _ROOFS else "")
+        for word in sorted(by, key=lambda word: -by[word][0])
     ]  # fmt: skip
     text = ", ".join(parts)
     if covered < 0.9995 * whole:  # by layers whose limit is known
         text += f"; {100 * covered / whole:.1f} % of the time is covered"
-    above = sum(ms > 0 and is_above_roof(layer) for layer, ms in times)
-    if above:
-        text += (
-            f"; {fmt.plural(above, 'layer')} above the roof, which was measured on a busy machine"
-            " or without a cache that held the data"
-        )
     return text
 
 
 def is_above_roof(layer: Layer) -> bool:
-    """Return whether a layer is faster than its roof allows."""
+    """Return whether a layer is faster than its roof allows: then it is not its roof."""
     ms, least = measured_ms(layer), layer.roof_ms
-    return ms is not None and least is not None and least > _SHOWN_ABOVE * ms
+    return ms is not None and least is not None and least > _ABOVE * ms
 
 
 def node_kind(op_type: str, node: Node | None) -> NodeKind:

@@ -18,6 +18,7 @@ from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json
+from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
@@ -55,7 +56,7 @@ from dld_tui.core.report.measured_facts import (
 from dld_tui.core.report.records import Counter, GpuEvent, Group, Layer, PassEvent
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
-from dld_tui.core.report.story import advice_json
+from dld_tui.core.report.story import advice_json, next_steps, step_command
 from dld_tui.core.report.triage import coverage_lines, notes_of
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
@@ -223,6 +224,8 @@ def report_page(report: Report) -> str:
         " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
     )
     sections = [
+        Section("answer", "In short", facts((ln.label, ln.text) for ln in first_lines(report))),
+        Section("advice", "What may help", paragraphs([*_advice(report)])),
         Section(
             "look",
             "What to look at",
@@ -256,6 +259,13 @@ def report_page(report: Report) -> str:
         Section("model", "Model", facts(_flat(report.model))),
     ]
     return page(report.network or report.path.name, subtitle, _tiles(report), sections)
+
+
+def _advice(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield the advice and its commands as lines of a list."""
+    for step in next_steps(report):
+        yield step.line, "info"
+        yield step_command(report, step), "inner"
 
 
 def _tiles(report: Report) -> str:
@@ -481,7 +491,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "layers_total_ms": report.measurement.total_ms,
         "covered_percent": report.measurement.covered_percent,
         "between_layers_percent": report.measurement.between_percent,
-        "order_certain": report.measurement.is_order_certain,
+        "order_certain": report.is_order_certain,
         "joined_percent": report.joined_percent,
         "inputs": [report_input.to_json() for report_input in report_inputs(report)],
         "advice": advice_json(report),

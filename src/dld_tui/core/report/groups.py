@@ -13,7 +13,7 @@ from dld_tui.core.operators.categories import category_of, main_rank, onnx_opera
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
 
-_HOST = "CPUExecutionProvider"
+HOST = "CPUExecutionProvider"
 _DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
 ELEMENT_BITS = {
     "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
@@ -44,7 +44,7 @@ def priced(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """
     if has_gpu_times(layers):
         layers = [
-            replace(layer, without_kernels=layer.gpu_time_ms is None and layer.provider != _HOST)
+            replace(layer, without_kernels=layer.gpu_time_ms is None and layer.provider != HOST)
             for layer in layers
         ]
     total = math.fsum(layer.cost_ms or 0.0 for layer in layers)

@@ -424,6 +424,8 @@ def _repeat(
             series[place] = Bucket(0, value, value, value)
 
 
+_DISTORTED_PERCENT = 10.0
+"""Where recording slows passes down by more, their times say nothing of the model."""
 _ROUNDED_PERCENT = 0.5
 """How far a stored per cent may be from that of the stored time."""
 
@@ -498,6 +500,10 @@ class Report:
                 " samples"
             )
         self.layers = priced(self.layers)
+        if any(layer.roof_ms for layer in self.layers):
+            from dld_tui.core.cost.roofline import with_reached_roofs  # needs messages of onnx
+
+            self.layers = with_reached_roofs(self.layers)
         self.latencies = self._sound_latencies(read_latencies(self._query))
         self.latency = self._summary(self.latencies, LatencySource.LOOP) or self.profiled_latency
         self.kernel_passes = tuple(
@@ -659,6 +665,13 @@ class Report:
         )
 
     @property
+    def is_order_certain(self) -> bool | None:
+        """Whether the costliest layers are in their order; None when nothing can be said."""
+        if self.facts.get(LAYERS_ONLY) or self.has_phases:
+            return None
+        return self.measurement.is_order_certain
+
+    @property
     def joined_percent(self) -> float | None:
         """The part of what the layers cost that is joined to ONNX nodes, or None without times."""
         known = [layer.percent for layer in self.layers if layer.confidence != "none"]
@@ -676,6 +689,14 @@ class Report:
             return None
         durations = (pass_.duration_us / 1000 for pass_ in self.counted_passes)
         return self._summary(durations, LatencySource.PROFILED)
+
+    @property
+    def is_undistorted(self) -> bool:
+        """Whether profiled passes took as long as others, so that their times are the model's."""
+        profiled, latency = self.profiled_latency, self.latency
+        if profiled is None or latency is None:
+            return False
+        return profiled.median <= (1 + _DISTORTED_PERCENT / 100) * latency.median
 
     @property
     def has_phases(self) -> bool:

@@ -57,7 +57,7 @@ class LatencySummary:
     p95: float
     p99: float
     throughput: float
-    """Sequential inferences per second, 1000 / `mean`; 0 when the mean is 0."""
+    """Sequential inferences per second, 1000 / `median`; 0 when that is 0."""
     source: LatencySource = LatencySource.LOOP
     percentiles: str = METHOD
     """How p90, p95 and p99 are defined."""
@@ -154,13 +154,13 @@ def summarise(
     ordered = sorted(value for value in values if is_valid_time(value))
     if not ordered:
         return None
-    mean = math.fsum(ordered) / len(ordered)
+    mean, middle = math.fsum(ordered) / len(ordered), percentile(ordered, 50)
     squares = math.fsum((value - mean) ** 2 for value in ordered)
     std = math.sqrt(squares / (len(ordered) - 1)) if len(ordered) > 1 else 0.0
     p90, p95, p99 = (percentile_at(ordered, percent) for percent in PERCENTILES)
     return LatencySummary(
         count=len(ordered),
-        median=percentile(ordered, 50),
+        median=middle,
         min=ordered[0],
         max=ordered[-1],
         mean=mean,
@@ -169,7 +169,7 @@ def summarise(
         p90=p90,
         p95=p95,
         p99=p99,
-        throughput=1000 / mean if mean > 0 else 0.0,
+        throughput=1000 / middle if middle > 0 else 0.0,
         source=source,
         percentiles=METHOD if percentile_at is percentile else TRTEXEC_METHOD,
     )

@@ -77,6 +77,8 @@ def _latency(report: Report) -> list[str]:
     place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
     profiled = "" if latency.source is LatencySource.LOOP else " with profiling on"
     text = f"{fmt.milliseconds(latency.median)} ms a pass{fed}{profiled} ({rate}{spread}){place}."
+    if report.is_order_certain is False:
+        text = f"{text[:-1]}; the order of layers is not certain."
     return [text]
 
 

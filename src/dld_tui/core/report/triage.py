@@ -148,9 +148,10 @@ def fallback_lines(report: Report) -> list[str]:
         key=lambda layer: -(layer.time_ms or 0.0),
     )
     named = fmt.listed([*map(_named, layers)], _NAMED_LAYERS)
+    whole = report.measurement.pass_ms if report.is_undistorted else None
+    part = f" ({fmt.percent(100 * cpu.time_ms / whole)} % of a pass)" if whole else ""
     return [
-        f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU"
-        f" ({fmt.percent(cpu.percent)} % of layer time): {named}."
+        f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU{part}: {named}."
     ]
 
 
@@ -353,11 +354,10 @@ def order_lines(report: Report) -> list[str]:
     """Return whether noise could reorder the costliest layers."""
     from dld_tui.core.report.measurement import MIN_PASSES
 
-    measurement = report.measurement
+    measurement, certain = report.measurement, report.is_order_certain
     timed = sum(bool(layer.cost_ms) for layer in report.layers)
     if timed < 2 or report.facts.get(LAYERS_ONLY) or report.has_phases:
         return []
-    certain = measurement.is_order_certain
     if certain is None:
         samples = measurement.own if measurement.gpu is None else measurement.gpu
         passes = 0 if samples is None else samples.passes
@@ -368,7 +368,7 @@ def order_lines(report: Report) -> list[str]:
     if certain:
         return []
     among = measurement.may_be_first
-    first = "the first is certain" if among == 1 else f"{among:,} may be the costliest one"
+    first = "only the first is" if among == 1 else f"{among:,} may be the costliest one"
     return [
         f"The order of layers is not certain: {first} (from its fastest to its median pass, each"
         " layer has the times of others)."
@@ -434,7 +434,7 @@ def coverage_lines(report: Report) -> list[str]:
         f" ({fmt.percent(covered)} % of an undisturbed {report.wording.whole}"
         f"{'' if report.has_phases else ' of the profiled run'})"
     )
-    if rest > _UNEXPLAINED_PERCENT:
+    if rest > _UNEXPLAINED_PERCENT and report.is_undistorted:
         line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
     if covered > 100 - rest + _PARALLEL_PERCENT:
         line += "; layers ran in parallel"

@@ -1,0 +1,202 @@
+"""The answer of a report in about ten lines: what it took, where the time goes, what to do.
+
+Text, HTML and screens show these lines; each fact is in one of them. All text is visible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.cost.roofline import roofline_text
+from dld_tui.core.llm.figures import generation_of
+from dld_tui.core.report.gpu_kernels import gpu_summary
+from dld_tui.core.report.groups import has_gpu_times
+from dld_tui.core.report.layer_table import display_name, shared_names, short_provider
+from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import LAYERS_ONLY
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
+from dld_tui.core.report.story import Step, next_steps, step_command, types_of
+from dld_tui.core.report.triage import fallback_lines, left_line
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.report import Report
+
+_TYPES = 3
+_SLOWEST = 3
+_INPUTS = 3
+_NAME = 40
+_FEW_FOR_P99 = 100
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with its label."""
+
+    label: str
+    """One word, empty for the lines at the top, ``!`` for doubts."""
+    text: str
+
+
+def first_lines(report: Report) -> list[Line]:
+    """Return the lines, the answer first."""
+    lines = [Line("", headline(report)), Line("", _setting(report))]
+    lines += [Line("!", text) for text in _doubts(report)]
+    steps = [step for step in next_steps(report) if step.changes or step.rules]
+    told = {
+        "Time": _time(report),
+        "Slowest": _slowest(report.layers),
+        "Limit": roofline_text(report.layers),
+        "Try": _advice(report, steps),
+        "Memory": _memory(report),
+        "Report": visible(str(report.path)),
+    }
+    return lines + [Line(label, text) for label, text in told.items() if text]
+
+
+def headline(report: Report) -> str:
+    """Return the model and what it takes."""
+    name = visible(report.network) or report.path.name
+    ms = fmt.three_digits
+    for first in generation_of(report)[:1]:
+        return (
+            f"{name}   {ms(first.first_token_ms)} ms to the first token"
+            f"   {ms(first.tokens_per_s)} tokens/s"
+            f"   (prompt {first.prompt:,}, batch {first.batch:,}; {ms(first.token_ms)} ms a token)"
+        )
+    latency = report.latency
+    if report.facts.get(LAYERS_ONLY):
+        return f"{name}   layers sum to {ms(report.measurement.total_ms)} ms"
+    if latency is None:
+        return f"{name}   nothing was measured"
+    count = fmt.plural(latency.count, report.wording.whole, f"{report.wording.whole}s")
+    if report.wording.whole == "pass":
+        count = fmt.plural(latency.count, "pass", "passes")
+    spread = f"{ms(latency.min)} to {ms(latency.max)}, p90 {ms(latency.p90)}"
+    if latency.count >= _FEW_FOR_P99:
+        spread += f", p99 {ms(latency.p99)}"
+    spread = f"{spread}; {count}" if latency.count > 1 else count
+    how = " with profiling on" if latency.source is LatencySource.PROFILED else ""
+    rate = f"   {ms(latency.throughput)} a second" if latency.throughput else ""
+    return f"{name}   {ms(latency.median)} ms median{how}{rate}   ({spread})"
+
+
+def _setting(report: Report) -> str:
+    """Return what measured it, on what, with which inputs."""
+    place = ", ".join(filter(None, (short_provider(report.execution_provider or None)
+                                    if report.execution_provider else "",
+                                    visible(report.device))))  # fmt: skip
+    return " · ".join(filter(None, (visible(report.backend), place, _inputs(report))))
+
+
+def _inputs(report: Report) -> str:
+    inputs = report_inputs(report)
+    alike: dict[str, list[str]] = {}
+    for one in inputs:
+        alike.setdefault(one.shape_text, []).append(clip(visible(one.name), _NAME, keep="middle"))
+    texts = [f"{fmt.listed(names, _INPUTS)} {shape}" for shape, names in alike.items()]
+    guessed = " (guessed; --shape sets them)" if any(one.why for one in inputs) else ""
+    return fmt.listed(texts, _INPUTS) + guessed
+
+
+def _doubts(report: Report) -> Iterator[str]:
+    """Yield what speaks against the figures, the order of layers first."""
+    if report.status == "partial":
+        yield f"Partial: the run was stopped or is still going on. {left_line(report)}"
+    yield from report.problems
+    latency, parts = report.latency, []
+    others, threads = (report.environment.get(n) for n in ("other_busy_threads", "cpu_threads"))
+    noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
+    busy = isinstance(others, float) and others > BUSY_THREADS
+    spread = f": ±{latency.cov_percent:.0f} %" if latency is not None and noisy else ""
+    if busy:
+        of = f" of {threads:,}" if isinstance(threads, int) else ""
+        parts.append(f"Other programs used {others:.1f}{of} threads{spread}.")
+    elif noisy:
+        parts.append(f"Latency varies{spread}.")
+    if report.is_order_certain is False:
+        among = report.measurement.may_be_first
+        first = f"{among:,} may be the slowest" if among > 1 else "only the first is"
+        again = "; measure again when the machine is idle" if busy or noisy else ""
+        parts.append(f"The order of layers is not certain ({first}){again}.")
+    if parts:
+        yield " ".join(parts)
+    if report.gpu_absent is not None:
+        yield f"GPU not measured: {visible(report.gpu_absent)}"
+    yield from fallback_lines(report)
+
+
+def _time(report: Report) -> str:
+    types = [group for group in types_of(report) if group.cost_ms > 0]
+    if not types:
+        return ""
+    figures = report.measurement
+    parts = [
+        f"{visible(group.key)} {fmt.percent(group.percent)} %"
+        f"{'' if group.count == 1 else f' ({group.count:,})'}"
+        for group in types[:_TYPES]
+    ]
+    if len(types) > _TYPES:
+        rest = math.fsum(group.percent for group in types[_TYPES:])
+        parts.append(f"others {fmt.percent(rest)} %")
+    kind = "kernels" if has_gpu_times(report.layers) else report.wording.rows
+    text = f"{'   '.join(parts)}   of {fmt.three_digits(figures.cost_ms)} ms in {kind}"
+    gpu = gpu_summary(report)
+    if gpu is not None and gpu.true_speed:
+        return f"{text}; the GPU works {gpu.busy_percent:.0f} % of a pass"
+    if report.is_undistorted and figures.between_ms is not None:
+        text += f", {fmt.three_digits(figures.between_ms)} ms between them"
+    return text
+
+
+def _slowest(layers: Sequence[Layer]) -> str:
+    timed = sorted((one for one in layers if one.cost_ms), key=lambda one: -(one.cost_ms or 0.0))
+    ends = shared_names(layers)
+    named = [
+        f"{clip(ends.without(display_name(layer)), _NAME, keep='end')}"
+        f" {fmt.percent(layer.percent)} %"
+        for layer in timed[:_SLOWEST]
+    ]
+    return "   ".join(named)
+
+
+def _advice(report: Report, steps: Sequence[Step]) -> str:
+    if not steps:
+        return ""
+    return f"{steps[0].line}:  {step_command(report, steps[0])}"
+
+
+def _memory(report: Report) -> str:
+    facts = report.facts
+    parts = []
+    for key, name in (("peak_memory_bytes", "process"), ("gpu_memory_bytes", "GPU")):
+        size = facts.get(key)
+        if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+            parts.append(f"{fmt.size(size)} {name}")
+    most = max((layer.in_use_bytes or 0 for layer in report.layers), default=0)
+    if most:
+        parts.append(f"{fmt.size(round(most))} activations")
+    text, load = ", ".join(parts), facts.get("load_ms")
+    if isinstance(load, (int, float)) and not isinstance(load, bool) and load >= 0:
+        text += f"{'; ' if text else ''}loads in {fmt.duration(load / 1000)}"
+    return text
+
+
+def text_lines(report: Report) -> list[str]:
+    """Return the lines as they are printed."""
+    lines = first_lines(report)
+    width = max(len(line.label) for line in lines) + 2
+    texts = []
+    for at, line in enumerate(lines):
+        if at and lines[at - 1].label in ("", "!") and line.label not in ("", "!"):
+            texts.append("")
+        if line.label in ("", "!"):
+            texts.append(f"{line.label}  {line.text}" if line.label else line.text)
+        else:
+            texts.append(f"{line.label:<{width}}{line.text}")
+    return texts
