@@ -40,8 +40,9 @@ def test_report_is_written_and_printed(dld: Dld, tmp_path: Path) -> None:
     ]
     outcome = dld("profile", "onnxruntime", model, *arguments)
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.startswith(f"report   {report}\n")
-    assert re.search(r"^latency  p50 [\d.]+  p99.5 [\d.]+ ms$", outcome.out, re.MULTILINE)
+    assert outcome.out.startswith("model.onnx   ")
+    assert f"\nReport   {report}\n" in outcome.out
+    assert re.search(r"^Latency: p50 [\d.]+  p99.5 [\d.]+ ms$", outcome.out, re.MULTILINE)
     document = dld("report", report, "--json").json
     assert document["passes"] == 5
     assert document["settings"]["shape"] == ["x:3x4"]

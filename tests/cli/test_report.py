@@ -61,20 +61,37 @@ def test_text(dld: Dld, report: Path) -> None:
     outcome = dld("report", report)
     assert (outcome.status, outcome.err) == (0, "")
     lines = outcome.out.splitlines()
-    assert lines[:4] == [
-        f"report   {report}",
-        "network  net",
-        "backend  ONNX Runtime 1, CPU",
-        "device   a processor",
+    assert lines[:3] == [
+        "net   4.50 ms median   222 a second   (4.00 to 5.00, p90 4.90; 3 passes)",
+        "ONNX Runtime 1 · CPU, a processor",
+        "!  Latency varies: ±11 %.",
     ]
-    assert "Latency: median 4.500 ms" in lines[5]
-    table = [line.split() for line in lines[-3:]]
+    assert lines[4] == "Time     FusedConv 75.0 %   Add 25.0 %   of 4.00 ms in layers"
+    assert lines[5] == r"Slowest  ~stem/Conv  +1 75.0 %   odd\x1b[2J 25.0 %"
+    assert lines[6] == f"Report   {report}"
+    table = [line.split() for line in lines[-5:-2]]
     assert table == [
         ["ONNX", "nodes", "type", "time", "ms", "%", "layer"],
         ["~stem/Conv", "+1", "FusedConv", "3.000", "75.0", "fused"],
         [r"odd\x1b[2J", "Add", "1.000", "25.0", r"odd\x1b[2J"],
     ]
     assert "\x1b" not in outcome.out
+
+
+def test_more_is_printed_when_asked(dld: Dld, report: Path) -> None:
+    assert dld("report", report, "--top", "1").out.splitlines()[-1] == (
+        "1 more layer: --all   all that was measured, and all advice: --notes"
+    )
+    assert "fused" not in dld("report", report, "--top", "0").out.splitlines()[-1]
+    everything = dld("report", report, "--top", "1", "--all", "--notes").out
+    assert "Latency: median 4.500 ms" in everything
+    assert everything.splitlines()[-1].split() == [
+        r"odd\x1b[2J",
+        "Add",
+        "1.000",
+        "25.0",
+        r"odd\x1b[2J",
+    ]
 
 
 def test_groups(dld: Dld, report: Path) -> None:
@@ -133,7 +150,7 @@ def test_partial_report_says_so(dld: Dld, tmp_path: Path) -> None:
 def test_path_of_a_report_prints_it(report: Path) -> None:
     done = process(report)
     assert done.returncode == 0
-    assert done.stdout.startswith(f"report   {report}\n")
+    assert done.stdout.startswith("net   4.50 ms median ")
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and then nothing", b"{"])
@@ -149,7 +166,7 @@ def test_model_is_no_report(dld: Dld, tmp_path: Path) -> None:
 
 def test_times_on_the_gpu_rank_the_layers(dld: Dld, tmp_path: Path) -> None:
     path = make_gpu_report(tmp_path / "gpu.dldprof")
-    outcome = dld("report", path)
+    outcome = dld("report", path, "--notes")
     lines = outcome.out.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("layer "))
     assert "GPU ms" in lines[at]

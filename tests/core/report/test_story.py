@@ -13,11 +13,23 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.document.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
+from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.story import Step, advice_json, next_steps, request_of, summary_text
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.story import (
+    Step,
+    advice_json,
+    next_steps,
+    request_of,
+    step_command,
+    summary_text,
+)
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
+from tests.support.gpu_reports import CUDA, gpu_writer
 from tests.support.report_files import layer, writer
+
+CPU = "CPUExecutionProvider"
 
 PRODUCTS = {"Conv": "Gemm"}
 MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
@@ -60,7 +72,7 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     assert step.changes == ("int8-dynamic",)  # the run was on the CPU
     # Gemm and MatMul are 7 of 10 ms: without them 3 are left.
     assert step.line == (
-        "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33×,"
+        "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33× end to end,"
         " measured 0.96× to 5.80× on 13 models"
     )
 
@@ -111,18 +123,80 @@ def test_advice_names_nodes_gains_and_a_command_that_can_be_run(tmp_path: Path) 
     assert rewrite[-3:] == ["gelu-onnxruntime", "-o", f"{Path(rewrite[2]).stem}.rewritten.onnx"]
 
 
-def test_one_thread_is_not_advised_where_one_ran(tmp_path: Path) -> None:
-    told = []
-    for threads in (2, 1):
-        made = writer(tmp_path / f"{threads}.dldprof", threads=threads)
-        made.add_layer(layer(0, details={"launch_ms": 0.9, "roof_ms": 0.1}))
-        made.add_pass(0, 0.0, 1000.0)
-        made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
-        made.finish()
-        told.append(
-            [step.text for step in next_steps(open_report(tmp_path / f"{threads}.dldprof"))]
-        )
-    assert told == [["other threads"], []]
+def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.dldprof", threads=2)
+    made.add_layer(layer(0, details={"launch_ms": 0.9, "roof_ms": 0.1}))
+    made.add_pass(0, 0.0, 1000.0)
+    made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
+    made.finish()
+    assert next_steps(open_report(tmp_path / "r.dldprof")) == []  # as other threads would be
+
+
+def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> None:
+    """The GPU works 0.3 of 1 ms: what is saved of its work is no larger part of a pass."""
+    with gpu_writer(tmp_path / "g.dldprof") as made:
+        made.add_latencies([1.0] * 100)
+        for name, kind in (("c", "Conv"), ("r", "Relu")):
+            made.add_layer(Layer(name, kind, provider=CUDA, precision="float32"))
+        kernels = [
+            GpuEvent("s", "kernel", "k", start, took, layer)
+            for start, took, layer in ((10.0, 240.0, 0), (300.0, 60.0, 1))
+        ]
+        made.add_pass(0, 0.0, 5000.0)
+        made.add_samples(0, [(0, 0.0, 900.0, 900.0, 1), (1, 900.0, 900.0, 900.0, 1)])
+        made.add_gpu_events(0, kernels)
+        made.add_pass(1, 10_000.0, 1000.0, PassState.KERNELS_ALONE)
+        made.add_gpu_events(1, kernels)
+    with open_report(tmp_path / "g.dldprof") as report:
+        graph, fp16 = next_steps(report)
+    assert graph.changes == ("cuda-graph",)
+    assert graph.most == pytest.approx(1 / 0.3)
+    assert fp16.most == pytest.approx(1 / (1 - 0.24))
+    assert (
+        "80 % of the time is MatMul and Conv in fp32 (after a CUDA graph up to 5.00×)" in fp16.line
+    )
+
+
+def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.dldprof")
+    made.set_fact("roofs", {CPU: {"flops": {"fp32": 1e9, "int8": 2e9}}})
+    details: dict[str, JSON] = {
+        "flops": 10**6, "moved_bytes": 1, "roof_ms": 1.0, "peak": "fp32", "bound": "compute",
+        "parameter_bytes": 9,
+    }  # fmt: skip
+    for kind, about in (("MatMul", details), ("Relu", {})):
+        made.add_layer(Layer(kind, kind, provider=CPU, precision="float32", details=about))
+    made.add_pass(0, 0.0, 2000.0)
+    made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1), (1, 1000.0, 1000.0, 1000.0, 1)])
+    made.finish()
+    with open_report(tmp_path / "r.dldprof") as report:
+        [int8] = next_steps(report)
+    # The product is at its roof, and half as long at that of int8: 1.5 of 2 ms are left.
+    assert int8.most == pytest.approx(2 / 1.5)
+
+
+@pytest.mark.parametrize(
+    ("backend", "command"),
+    [
+        ("TensorRT 10.3.0", "dld profile tensorrt net.onnx --fp16"),
+        ("TensorRT 11.1.0", "dld convert fp16 net.onnx"),
+    ],
+)
+def test_advice_for_an_engine_is_of_tensorrt(tmp_path: Path, backend: str, command: str) -> None:
+    made = ReportWriter.create(
+        tmp_path / "r.dldprof", network="net", backend=backend, execution_provider="TensorRT",
+        device="", model={"path": "net.onnx"}, settings={}, environment={},
+    )  # fmt: skip
+    made.add_layer(Layer("c", "Conv", precision="float32"))
+    made.add_pass(0, 0.0, 1000.0)
+    made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
+    made.finish()
+    with open_report(tmp_path / "r.dldprof") as report:
+        [step] = next_steps(report)
+        assert step_command(report, step) == command
+        activity, values = request_of(report, step, Path("net.onnx"))
+    assert activity in command.replace(" ", "_")
+    assert values["model"] == "net.onnx"
 
 
 def unsteady(path: Path, command: JSON) -> Report:
@@ -237,7 +311,7 @@ def test_what_onnxruntime_left_in_single_operators_is_a_rule_with_its_command(
     # Were both products and the softmax between them free, 2 of 10 ms would be left.
     assert attention.most == pytest.approx(5)
     assert gelu.line.startswith(
-        "GELU in one operator: 10 % of the time is Erf; speedup at most 1.11×"
+        "GELU in one operator: 10 % of the time is Erf; speedup at most 1.11× end to end"
     )
     assert gelu.line.endswith("measured 1.01× to 1.12× on 6 models")
     assert len(rules_of([*attention.rules, *gelu.rules])) == 8

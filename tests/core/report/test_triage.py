@@ -45,7 +45,7 @@ def test_profiling_that_slows_the_model(tmp_path: Path) -> None:
     text = "\n".join(lines_of(tmp_path / "r"))
     assert "Profiling slows the model down by 50 %" in text
     assert "0.900 of 1.500 ms (60.0 % of an undisturbed pass of the profiled run)" in text
-    assert "40 % is between the layers" in text
+    assert "between the layers" not in text  # of the profiled run, which is no figure of the model
 
 
 def test_fallback_and_control_flow(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_fallback_and_control_flow(tmp_path: Path) -> None:
         (Layer("b", "If", provider="CPUExecutionProvider"), [1.0]),
     ]
     text = "\n".join(lines_of(write_report(tmp_path / "r", layers)))
-    assert "Fallback: 1 of 2 layers ran on the CPU (25.0 % of layer time)" in text
+    assert "Fallback: 1 of 2 layers ran on the CPU (25.0 % of a pass)" in text
     assert "25.0 % is the own time of If, Loop and Scan" in text
 
 

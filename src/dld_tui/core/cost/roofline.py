@@ -158,20 +158,13 @@ def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     better. What it computes counts for layers of the same type, what it moves for those that move
     no more, as a cache may have held it.
     """
-    known = [
-        (layer, ms)
-        for layer in layers
-        if layer.provider == HOST and layer.roof_ms and (ms := measured_ms(layer))
-    ]
-    rates: dict[object, float] = {}
-    for layer, ms in known:
-        kind = layer.details.get(PEAK)
-        rates[kind] = max(rates.get(kind, 0.0), (layer.flops or 0.0) / ms)
+    known = _on_cpu(layers)
+    rates = reached_rates(layers)
     higher: dict[int, float] = {}
     bandwidth = 0.0
     for layer, ms in sorted(known, key=lambda one: -(one[0].moved_bytes or 0.0)):
         bandwidth = max(bandwidth, (layer.moved_bytes or 0.0) / ms)
-        reached, work = (rates[layer.details.get(PEAK)], layer.flops or 0.0)
+        reached, work = rates[layer.details.get(PEAK)] / 1000, layer.flops or 0.0
         if layer.bound != "compute":
             reached, work = bandwidth, layer.moved_bytes or 0.0
         if reached and work / reached < (layer.roof_ms or 0.0):
@@ -182,6 +175,24 @@ def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
         else layer
         for layer in layers
     )
+
+
+def reached_rates(layers: Sequence[Layer]) -> dict[object, float]:
+    """Return the most operations per second that layers on the CPU reached, by type."""
+    rates: dict[object, float] = {}
+    for layer, ms in _on_cpu(layers):
+        kind = layer.details.get(PEAK)
+        rates[kind] = max(rates.get(kind, 0.0), 1000 * (layer.flops or 0.0) / ms)
+    return rates
+
+
+def _on_cpu(layers: Sequence[Layer]) -> list[tuple[Layer, float]]:
+    """Return the layers on the CPU that have a roof, and their times."""
+    return [
+        (layer, ms)
+        for layer in layers
+        if layer.provider == HOST and layer.roof_ms and (ms := measured_ms(layer))
+    ]
 
 
 def main_layers(layers: Sequence[Layer]) -> Sequence[Layer]:

@@ -32,6 +32,8 @@ _SLOWEST = 3
 _INPUTS = 3
 _NAME = 40
 _FEW_FOR_P99 = 100
+_DELAYED = 1.25
+"""How much longer a profiled pass takes than an undisturbed one where it is told."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def first_lines(report: Report) -> list[Line]:
     """Return the lines, the answer first."""
     lines = [Line("", headline(report)), Line("", _setting(report))]
     lines += [Line("!", text) for text in _doubts(report)]
-    steps = [step for step in next_steps(report) if step.changes or step.rules]
+    steps = [step for step in next_steps(report) if step.changes or step.settings]
     told = {
         "Time": _time(report),
         "Slowest": _slowest(report.layers),
@@ -124,6 +126,12 @@ def _doubts(report: Report) -> Iterator[str]:
         first = f"{among:,} may be the slowest" if among > 1 else "only the first is"
         again = "; measure again when the machine is idle" if busy or noisy else ""
         parts.append(f"The order of layers is not certain ({first}){again}.")
+    profiled, whole = report.profiled_latency, report.measurement.pass_ms
+    if profiled is not None and whole and profiled.median > _DELAYED * whole:
+        parts.append(
+            f"Figures of layers are of an undisturbed pass, {fmt.three_digits(whole)} ms where a"
+            f" profiled one takes {fmt.three_digits(profiled.median)}."
+        )
     if parts:
         yield " ".join(parts)
     if report.gpu_absent is not None:
@@ -149,7 +157,7 @@ def _time(report: Report) -> str:
     gpu = gpu_summary(report)
     if gpu is not None and gpu.true_speed:
         return f"{text}; the GPU works {gpu.busy_percent:.0f} % of a pass"
-    if report.is_undistorted and figures.between_ms is not None:
+    if report.is_undistorted and figures.between_ms:
         text += f", {fmt.three_digits(figures.between_ms)} ms between them"
     return text
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import main_layers, roofline_text
+from dld_tui.core.cost.roofline import main_layers, reached_rates, roofline_text
 from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.machine.peaks import BUSY
+from dld_tui.core.report.groups import HOST
 from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -226,13 +227,15 @@ def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
     roofs = report.facts.get("roofs")
     used = {layer.provider for layer in main_layers(report.layers) if layer.roof_ms is not None}
+    reached = reached_rates(report.layers)
     for provider, roof in roofs.items() if isinstance(roofs, dict) else ():
         if provider not in used or not isinstance(roof, dict):
             continue
         flops, bandwidth = roof.get("flops"), _time(roof.get("bandwidth"))
         rates = flops.items() if isinstance(flops, dict) else ()
+        mine = reached if provider == HOST else {}
         parts = [
-            f"{visible(kind)} {fmt.short_count(known)}FLOP/s"
+            f"{visible(kind)} {fmt.short_count(max(known, mine.get(kind, 0.0)))}FLOP/s"
             for kind, rate in rates
             if (known := _time(rate)) is not None
         ]

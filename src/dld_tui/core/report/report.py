@@ -88,7 +88,7 @@ from dld_tui.core.report.statistics import (
     percentile_of,
     summarise,
 )
-from dld_tui.core.report.store import FASTEST_QUARTER, GPU_ABSENT, STATISTICS, ReportWriter
+from dld_tui.core.report.store import FASTEST_QUARTER, GPU_ABSENT, ReportWriter
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
@@ -491,7 +491,7 @@ class Report:
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
         is_contradictory = _is_contradictory(self.layers)
-        is_stored = self.status == "complete" and self.facts.get(STATISTICS) == FASTEST_QUARTER
+        is_stored = self.status == "complete" and self.facts.get(FASTEST_QUARTER) is True
         if is_contradictory or not is_stored:
             self.layers = self._with_statistics(self.layers)
         if is_contradictory:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import limiter
+from dld_tui.core.cost.roofline import PEAK, roof_percent
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
-from dld_tui.core.report.gpu_kernels import gpu_summary
+from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.records import Program, program_of
@@ -125,11 +125,13 @@ class Step:
     rules: tuple[str, ...] = ()
     """Rules of ``dld rewrite`` that make the change; they can be looked at in the model first."""
     most: float | None = None
-    """The largest speedup: that of a pass in which these layers take no time."""
+    """The largest speedup of a pass as it runs without profiling, waits included."""
     layers: tuple[int, ...] = ()
     """Indices of the layers concerned; none if it is about the run."""
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """Settings of the same activity that make the change."""
+    first: bool = False
+    """Whether what comes after it can bring little before."""
 
     @property
     def gain_percent(self) -> tuple[float, float] | None:
@@ -150,12 +152,23 @@ class Step:
     @property
     def about(self) -> str:
         """Why, and how much it could bring."""
-        speedups = [] if self.most is None else [f"at most {self.most:.2f}×"]
+        speedups = [] if self.most is None else [f"at most {self.most:.2f}× end to end"]
         gains = measured_gains((*self.changes, *self.rules))
         if gains is not None:
             models = fmt.plural(gains.models, "model")
             speedups.append(f"measured {gains.least:.2f}× to {gains.most:.2f}× on {models}")
         return f"{self.basis}; speedup {', '.join(speedups)}" if speedups else self.basis
+
+    @property
+    def expected_percent(self) -> float:
+        """The middle of what it may bring, to sort advice by; half of a bound alone."""
+        return sum(self.gain_percent or (0.0, 0.0)) / 2
+
+    @property
+    def is_worth_trying(self) -> bool:
+        """Whether more of its measured speedups are gains than losses, as far as is known."""
+        gains = measured_gains((*self.changes, *self.rules))
+        return gains is None or gains.least * gains.most > 1
 
 
 def _less_percent(factor: float) -> float:
@@ -179,10 +192,11 @@ def trial_command(report: Report, step: Step) -> str:
         return again
     activity, values = request_of(report, step, Path())
     words = ["dld", *activity.split("_"), model]
-    if step.changes:
+    if activity == "tune":
         words += ["--only", ",".join(step.changes)]
     for name, setting in step.settings.items():
-        words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(setting)))]
+        words.append(f"--{name.replace('_', '-')}")
+        words += [] if setting is True else [shlex.quote(visible(str(setting)))]
     for name in ("prompt", "decode", "batch", "provider", "shape", "inputs", "device_id"):
         value = values.get(name)
         for item in value if isinstance(value, list) else [value]:
@@ -251,11 +265,13 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
     if generation_of(report):
         values = {name: report.settings[name] for name in _OF_DECODERS if name in report.settings}
         return "profile_llm", {**values, "model": str(model), **step.settings}
+    is_engine = program_of(report.backend) is Program.TENSORRT
+    if is_engine and step.changes:
+        return "convert_fp16", {"model": str(model)}
     if not step.changes:
         values = {name: value for name, value in report.settings.items() if name != "output"}
-        is_engine = program_of(report.backend) is Program.TENSORRT
         activity = "profile_tensorrt" if is_engine else "profile_onnxruntime"
-        return activity, {**values, "model": str(model)}
+        return activity, {**values, "model": str(model), **step.settings}
     known = report.settings
     provider = known.get("provider") or report.execution_provider.removesuffix("ExecutionProvider")
     values = {"model": str(model), "only": [*step.changes], "provider": provider or "CPU"}
@@ -283,8 +299,32 @@ def next_steps(report: Report) -> list[Step]:
         steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{busy}"))
     if generation_of(report):  # what makes one pass faster is not tried by generating tokens
         return [*_decoder_steps(report), *steps]
+    if program_of(report.backend) is Program.TENSORRT:
+        return [*steps, *_engine_steps(report)]
     on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
-    return [*steps, *(_gpu_steps(report) if on_gpu else []), *_layer_steps(report, on_gpu)]
+    changes = [*(_gpu_steps(report) if on_gpu else []), *_layer_steps(report, on_gpu)]
+    worth = [step for step in changes if step.is_worth_trying]
+    return [*steps, *sorted(worth, key=lambda step: (not step.first, -step.expected_percent))]
+
+
+_STRONGLY_TYPED = 11
+"""The version of TensorRT from which an engine has the types of its model."""
+_VERSION = re.compile(r"TensorRT (\d+)\.")
+
+
+def _engine_steps(report: Report) -> list[Step]:
+    """Return what makes an engine faster: built or converted for another type."""
+    share, layers = _share(
+        report, lambda layer: is_full_precision(layer, convolutions=True, narrow_weights=False)
+    )
+    if share < _WORTH_PERCENT or not report.model.get("path"):
+        return []
+    version = _VERSION.match(report.backend)
+    is_typed = version is not None and int(version[1]) >= _STRONGLY_TYPED
+    basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
+    if is_typed:
+        return [Step("convert to fp16", basis, ("fp16",), layers=layers)]
+    return [Step("build with fp16", basis, layers=layers, settings={"fp16": True})]
 
 
 def _decoder_steps(report: Report) -> list[Step]:
@@ -301,9 +341,10 @@ def _gpu_steps(report: Report) -> list[Step]:
     summary, steps = gpu_summary(report), []
     if summary is None or not summary.true_speed or not summary.length_us:
         return []
-    if summary.gap_percent > _WORTH_PERCENT and not report.facts.get(CUDA_GRAPH):
+    if _is_held_up(report, summary):
         basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
-        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=_most(summary.gap_percent)))
+        most = _most(summary.gap_percent)
+        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
     copies = 100 * summary.exposed_copy_us / summary.length_us
     if copies > _WORTH_PERCENT:
         basis = f"{copies:.0f} % of a pass is copies alone"
@@ -328,13 +369,13 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     if share >= _WORTH_PERCENT:
         basis = f"{share:.0f} % of the time is {products} in fp32"
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
-        steps.append(Step(text, basis, (change,), most=_most(share), layers=full))
-    small, layers = _share(report, lambda layer: limiter(layer) == "launch")
-    if small >= _WORTH_PERCENT and not on_gpu and report.settings.get("threads") != 1:
-        basis = f"{small:.0f} % of the time is in layers too small for many threads"
-        changes = ("threads-1", "blocks", "no-spinning")
-        # Threads serve all layers, so the share of the small ones is no bound.
-        steps.append(Step("other threads", basis, changes, layers=layers))
+        saved = _saved_ms(report, full, text)
+        most = _speedup(saved, _pass_ms(report))
+        summary = gpu_summary(report)
+        if summary is not None and _is_held_up(report, summary):
+            after = _speedup(saved, (summary.length_us - summary.gaps_us) / 1000)
+            basis += f" (after a CUDA graph up to {after:.2f}×)" if after else ""
+        steps.append(Step(text, basis, (change,), most=most, layers=full))
     tidy, _ = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
@@ -412,6 +453,70 @@ def _near(layers: Sequence[Layer], part: str, others: frozenset[str]) -> set[int
 def _most(percent: float) -> float | None:
     """Return the largest speedup if this share of the time became free."""
     return 100 / (100 - percent) if percent < _BOUNDED_PERCENT else None
+
+
+def _speedup(saved_ms: float, whole_ms: float) -> float | None:
+    """Return the speedup of a pass of which some time is saved; None where that is no bound."""
+    return _most(100 * saved_ms / whole_ms) if whole_ms > 0 else None
+
+
+def _pass_ms(report: Report) -> float:
+    """Return the length of a pass that what layers cost is a part of, without profiling.
+
+    Where only profiled passes are known that were slower, the layers alone: a bound by these is
+    higher, and so holds for the model, too.
+    """
+    summary, latency = gpu_summary(report), report.latency
+    if summary is not None and has_gpu_times(report.layers):
+        is_loop = latency is not None and latency.source is LatencySource.LOOP
+        return latency.median if latency is not None and is_loop else summary.length_us / 1000
+    figures = report.measurement
+    whole = figures.pass_ms if report.is_undistorted else None
+    return max(whole or 0.0, figures.cost_ms)
+
+
+def _saved_ms(report: Report, layers: Sequence[int], kind: str) -> float:
+    """Return what some layers in fp32 take longer than the device needs in another type.
+
+    By its own peaks: a layer that computes is at best as fast as the peak of the type, one that
+    moves data takes the part of the time that its data shrink to. One without a roof may be free.
+    """
+    by_index = {layer.index: layer for layer in report.layers}
+    saved = 0.0
+    for index in layers:
+        layer = by_index[index]
+        ms, roof = layer.cost_ms or 0.0, roof_percent(layer)
+        peaks = _peaks_of(report, layer.provider)
+        own, other = (_rate(peaks.get(str(name))) for name in (layer.details.get(PEAK), kind))
+        if roof is None or not own or not other:
+            saved += ms
+            continue
+        part = own / other if layer.bound == "compute" else _NARROWER[kind]
+        saved += ms * (1 - min(part, 1.0) * roof / 100)
+    return saved
+
+
+_NARROWER = {"int8": 1 / 4, "fp16": 1 / 2}
+"""The part of the bytes of fp32 that another type has."""
+
+
+def _peaks_of(report: Report, provider: str | None) -> Mapping[str, JSON]:
+    """Return the operations a second of a device by type, as far as a report says."""
+    roofs = report.facts.get("roofs")
+    roof = roofs.get(provider or "") if isinstance(roofs, dict) else None
+    flops = roof.get("flops") if isinstance(roof, dict) else None
+    return flops if isinstance(flops, dict) else {}
+
+
+def _rate(value: JSON) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and isinstance(value, (int, float)) and value > 0 else 0.0
+
+
+def _is_held_up(report: Report, summary: GpuSummary) -> bool:
+    """Return whether launches hold up the GPU, which a CUDA graph would help against."""
+    waits = summary.true_speed and summary.gap_percent > _WORTH_PERCENT
+    return waits and not report.facts.get(CUDA_GRAPH)
 
 
 def _share_of(report: Report, types: frozenset[str]) -> tuple[float, tuple[int, ...]]:
