@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import harness, opset_tasks
+from benchmarks import harness, operation_tasks, opset_tasks
 
 _LIMIT_S = 240
 _SETS = 2
@@ -111,6 +111,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--opsets", type=int, metavar="N", help="N conversions between opsets of onnx's node models"
     )
+    parser.add_argument(
+        "--operations", type=int, metavar="N", help="commands that write models, on N of onnx's"
+    )
     parser.add_argument("--judge", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.judge:
@@ -118,6 +121,9 @@ def main(argv: list[str]) -> int:
         return 0
     if options.opsets:
         outcomes = opset_tasks.table(options.opsets)
+        return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
+    if options.operations:
+        outcomes = operation_tasks.table(options.operations)
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     models = [one.resolve() for one in options.models] or _light_models()
     chosen = [one for one in CONVERSIONS if not options.only or one.name in options.only]

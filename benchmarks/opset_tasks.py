@@ -61,7 +61,7 @@ def cases() -> list[Case]:
         model.ir_version = min(model.ir_version, _IR_VERSION)
         inputs, outputs = case.data_sets[0]
         feeds = {info.name: value for info, value in zip(model.graph.input, inputs, strict=False)}
-        feeds = {name: _fed(value) for name, value in feeds.items()}
+        feeds = {name: fed(value) for name, value in feeds.items()}
         version = int(model.opset_import[0].version)
         found.append(Case(case.name, model, version, feeds, list(outputs)))
     return found
@@ -172,7 +172,7 @@ def _put_among(graph: onnx.GraphProto) -> bool:
     return bool(before or behind)
 
 
-def _fed(value: Any) -> Any:
+def fed(value: Any) -> Any:
     """Return an input as ONNX Runtime takes it."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
@@ -258,7 +258,7 @@ def outcome_of(
                 continue
             outcome, why = "unloadable", f"in {name}: {text[:160]}"
         else:
-            if any(_agree(after, one) for one in right):
+            if any(agree(after, one) for one in right):
                 is_judged = True
             elif before is not None:
                 outcome, why = "wrong", f"in {name}"
@@ -305,13 +305,14 @@ _RUNTIMES: Mapping[str, Callable[[onnx.ModelProto, Mapping[str, Any]], list[Any]
 }
 
 
-def _agree(found: list[Any], expected: list[Any]) -> bool:
+def agree(found: list[Any], expected: list[Any]) -> bool:
+    """Return whether outputs are equal but for rounding."""
     return len(found) == len(expected) and all(map(_same, found, expected))
 
 
 def _same(found: Any, expected: Any) -> bool:
     if isinstance(found, list) or isinstance(expected, list):
-        return _agree(list(found), list(expected))
+        return agree(list(found), list(expected))
     if found is None or expected is None:
         return found is expected
     one, two = np.asarray(found), np.asarray(expected)

@@ -43,17 +43,28 @@ def operators(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
-def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
-    """Return the outputs of a model for drawn inputs, by ONNX Runtime without optimizations."""
+def session_of(model: onnx.ModelProto, *, optimized: bool = False) -> Any:
+    """Return a session of ONNX Runtime, without optimizations or with those of default options."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
+    return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
+
+
+def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
+    """Return the outputs of a model for drawn inputs, by ONNX Runtime without optimizations."""
+    session = session_of(model)
+    return list(session.run(None, drawn(session, seed)))
+
+
+def drawn(session: Any, seed: int = 0) -> dict[str, Any]:
+    """Return inputs that a session takes; unknown sizes are 2."""
     dice = np.random.default_rng(seed)
     feeds: dict[str, Any] = {}
     for given in session.get_inputs():
@@ -65,4 +76,4 @@ def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
         else:
             kind = {"tensor(float16)": np.float16, "tensor(double)": np.float64}.get(given.type)
             feeds[given.name] = np.asarray(dice.normal(size=shape)).astype(kind or np.float32)
-    return list(session.run(None, feeds))
+    return feeds
