@@ -28,7 +28,7 @@ from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.files.source import input_error
 from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
-from dld_tui.core.settings import secrets
+from dld_tui.core.settings import paths, secrets
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.driver import Driver
 
+    from dld_tui.core.document.new_model import NewModel
     from dld_tui.core.document.parts.fragment import Fragment
 
 _CLIPBOARD_LIMIT = 74_000
@@ -68,6 +69,16 @@ _STARTED_S = 2.0
 _SWITCH_S = 0.0005
 """A thread that computes keeps the interpreter so long, a tenth of what Python would give it: a key
 takes several turns of the event loop, each of which waits for it."""
+
+
+def _new_models_left() -> list[NewModel]:
+    """Return how the new models began that have edits of sessions that were killed."""
+    from dld_tui.core.document.scripting.journal import crash_journals
+    from dld_tui.screens.home.tabs import prepare
+
+    prepare("ONNX")
+    # The newest of those that began alike.
+    return list(dict.fromkeys(one.new for one in crash_journals(None) if one.new is not None))
 
 
 def _recognised(path: Path) -> tuple[Path, str]:
@@ -177,6 +188,8 @@ class DldApp(Tabs, Commands, App[int]):
         if self._first_paths:
             # Nothing is imported for them before the first paint.
             self.call_after_refresh(self.open_all, self._first_paths)
+        if paths.has_new_journals():
+            self.call_after_refresh(self._offer_new_models)
         if self.first_comparison is not None:
             old, new, weights = self.first_comparison
             self.compare(old, new, weights=weights)
@@ -190,6 +203,16 @@ class DldApp(Tabs, Commands, App[int]):
         self.notify(f"Theme {following}. Settings ({keys}) keep it.", timeout=3)
 
     # Opening files
+
+    def _offer_new_models(self) -> None:
+        self.tasks.start(self._open_new_models(), "open", name="new models")
+
+    async def _open_new_models(self) -> None:
+        """Open the new models that sessions which were killed had not saved: each asks."""
+        from dld_tui.screens.home.tabs import make_new
+
+        for new in await on_thread(_new_models_left):
+            self.add_page(make_new(new))
 
     def open_path(self, path: Path | str, then: Callable[[Page], None] | None = None) -> None:
         """Recognise a file, in a thread, and open it in a tab; `then` is called with the page."""

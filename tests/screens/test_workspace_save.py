@@ -12,16 +12,19 @@ import onnx
 import pytest
 from textual.widgets import Input
 
+from dld_tui.app import DldApp
 from dld_tui.core.document import Document
+from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.document.scripting.journal import (
     crash_journals,
     discarded_journals,
     journal_dir,
 )
+from dld_tui.core.document.serialise import save
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
-from tests.support.tui import flat_text
+from tests.support.tui import flat_text, until
 from tests.support.workspace import NARROW, Session, opened
 
 
@@ -314,3 +317,38 @@ async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPat
 def _text(app: object) -> str:
     strips = app.screen._compositor.render_strips()  # type: ignore[attr-defined]
     return "\n".join(strip.text for strip in strips)
+
+
+NEW_AND_KILLED = """
+import os
+from dld_tui.core.document.new_model import NewModel, new_document
+new = NewModel(name="fresh", inputs=("x:float32[1,4]",))
+document = new_document(new)
+document.journal_as_new(new)
+document.apply("add_node", scope=[], op_type="Relu", inputs=["x"], outputs=["y"], name="kept")
+os.kill(os.getpid(), 9)
+"""
+
+
+async def test_edits_of_a_new_model_that_was_never_saved_are_offered_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    subprocess.run([sys.executable, "-c", NEW_AND_KILLED], check=False)
+    (journal,) = crash_journals(None)
+    assert journal.new == NewModel(name="fresh", inputs=("x:float32[1,4]",))
+    app = DldApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        page = app.pages[0]
+        assert isinstance(page, WorkspaceScreen)
+        await pilot.press("r")
+        await until(pilot, lambda: [node.name for node in page.document.main.nodes] == ["kept"])
+        await until(pilot, lambda: not crash_journals(None))
+        assert page.tab_dirty
+        assert page.document.main.inputs == ("x",)
+        save(page.document, tmp_path / "saved.onnx")
+        assert [*journal_dir().iterdir()] == []
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.pages == []

@@ -26,6 +26,7 @@ from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.new_model import NewModel
     from dld_tui.core.files.text_model import TextFormat
 
 NEW_DATA_LIMIT = 4 << 30
@@ -79,9 +80,7 @@ class Document:
         self.shown_types = ShownTypes()
         """The types of values as lists show them."""
         self.call_types = CallTypes()
-        self.journaled = journaled
-        """Whether edits are written to a journal: where a person makes them. A command that writes
-        another file leaves no journal of its source."""
+        # A command that writes another file leaves no journal of its source.
         self._recorder = Recorder(Journal(path)) if journaled and path is not None else None
         self.main = Scope(model.graph, self, parts=parts, nodes=nodes)
         functions = [Scope(function, self, parts=parts) for function in model.functions]
@@ -171,6 +170,10 @@ class Document:
         model.ir_version = helper.find_min_ir_version_for(imports, ignore_unknown=True)
         model.graph.name = "main"
         return cls(model)
+
+    def journal_as_new(self, new: NewModel) -> None:
+        """Write edits of a model that has no file yet to a journal, which says how it began."""
+        self._recorder = Recorder(Journal(None, new))
 
     def close(self, *, keep_journal: bool = False) -> None:
         """Close the files. The journal goes too, unless the edits are to be offered again."""
@@ -360,8 +363,6 @@ class Document:
         self.path, self.source, self.text = path, source, text
         self.external.moved_to(path)
         self.history.mark_saved()
-        if self._recorder is None and self.journaled:
-            self._recorder = Recorder(Journal(path))
         if self._recorder is not None:
             self._recorder.saved(path)
         # Payloads that only the undo history refers to still need the old file open.

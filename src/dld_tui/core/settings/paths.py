@@ -25,6 +25,20 @@ def state_dir() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / _NAME
 
 
+NEW_JOURNALS = "new"
+"""How the names of journals of new models begin, which have no file."""
+
+
+def journal_dir() -> Path:
+    """Return the folder of the journals; it may not exist yet."""
+    return state_dir() / "journals"
+
+
+def has_new_journals() -> bool:
+    """Return whether there are journals of new models; running programs may hold them."""
+    return next(journal_dir().glob(f"{NEW_JOURNALS}-*.jsonl"), None) is not None
+
+
 def cache_dir() -> Path:
     """Return the folder of caches (`NV_DLD_CACHE_DIR` wins); it may not exist yet."""
     own = os.environ.get("NV_DLD_CACHE_DIR", "")

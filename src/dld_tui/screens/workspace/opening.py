@@ -97,12 +97,14 @@ def open_model(
         if path is None:
             from dld_tui.core.document.new_model import NewModel, new_document
 
-            document = new_document(new or NewModel())
-            document.journaled = True
+            new = new or NewModel()
+            document = new_document(new)
+            document.journal_as_new(new)
         else:
             document = Document.open(path, progress=progress, cancelled=cancelled, journaled=True)
         try:
             opened = _indexed(document, path, cancelled, arrange)
+            opened.left = _left(path, new)
         except BaseException:
             document.close(keep_journal=True)
             raise
@@ -151,10 +153,14 @@ def _with_rows(
     if cancelled():
         raise CancelledError
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
-    left = crash_journals(path) if path is not None else []
     return OpenedModel(
-        document, explorer, summarise(document, op_types, constants=False), main, early, left
+        document, explorer, summarise(document, op_types, constants=False), main, early
     )
+
+
+def _left(path: Path | None, new: NewModel | None) -> list[CrashJournal]:
+    """Return journals of sessions that were killed; of new models those that began as this one."""
+    return [one for one in crash_journals(path) if path is not None or one.new == new]
 
 
 _LOOK_S = 0.1

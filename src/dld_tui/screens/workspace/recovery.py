@@ -73,8 +73,7 @@ class Recovery(Controller):
         """Make edits again that were thrown away."""
         from dld_tui.core.files.preview import ago
 
-        path = self.document.path
-        journals = discarded_journals(path) if path is not None else []
+        journals = discarded_journals(self.document.path)
         if not journals:
             self.say(f"No edits of this model were discarded in the last {DISCARDED_DAYS} days")
             return

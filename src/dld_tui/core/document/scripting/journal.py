@@ -1,10 +1,11 @@
 """The journal: every edit since the last save, on disk, so that no crash loses one.
 
-One JSON object a line. The first line names the file and how it was when the journal began; then
-each edit with its arguments, and ``{"undo": true}`` and ``{"redo": true}``. ``{"saved": {...}}``
-says what the file becomes by the save that follows: once it is that, the lines before are in it.
-A journal belongs to one running program, which holds a lock on it; one that nobody holds is left
-from a crash. One whose edits were thrown away gets another ending, and is kept for a week.
+One JSON object a line. The first line names the file and how it was when the journal began, or how
+a new model began that has no file; then each edit with its arguments, and ``{"undo": true}`` and
+``{"redo": true}``. ``{"saved": {...}}`` says what the file becomes by the save that follows: once
+it is that, the lines before are in it. A journal belongs to one running program, which holds a lock
+on it; one that nobody holds is left from a crash. One whose edits were thrown away gets another
+ending, and is kept for a week.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from dld_tui import __version__
-from dld_tui.core.codec import encode
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.document.payloads import sweep
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.settings.paths import ensure, state_dir
+from dld_tui.core.errors import DldError
+from dld_tui.core.settings.paths import NEW_JOURNALS, ensure
+from dld_tui.core.settings.paths import journal_dir as journal_dir
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.new_model import NewModel
 
 SYNC_SECONDS = 1.0
 """A line reaches the kernel at once and the disk within this time."""
@@ -37,16 +43,14 @@ _FORMAT = 1
 _DISCARDED = ".discarded"
 
 
-def journal_dir() -> Path:
-    """Return the folder of the journals."""
-    return state_dir() / "journals"
-
-
 _SHA256 = ("_sha2", "_sha256", "hashlib")
 """Where SHA-256 is: in Python 3.12, before it, and with OpenSSL, which takes 4 MB."""
 
 
-def _stem(path: Path) -> str:
+def _stem(path: Path | None) -> str:
+    """Return how the names of the journals of a model begin; of new models without a file."""
+    if path is None:
+        return NEW_JOURNALS
     name = next(name for name in _SHA256 if find_spec(name) is not None)
     key = os.fsencode(os.path.realpath(path))
     return str(import_module(name).sha256(key).hexdigest()[:24])
@@ -57,20 +61,27 @@ class CrashJournal:
     """A journal that a crashed program left behind."""
 
     journal: Path
-    model: Path
     lines: list[Entry]
     """The finished edits, undos and redos, in order."""
     written: float
     """When the last edit was made, in seconds since the epoch."""
     matches: bool
     """False when the model file has changed since the journal began."""
+    new: NewModel | None = None
+    """How a model began that was never saved; None of a model with a file."""
 
 
 class Journal:
-    """The journal of one open document. Created by the first edit, removed when all is saved."""
+    """The journal of one open document. Created by the first edit, removed when all is saved.
 
-    def __init__(self, model: Path) -> None:
+    Args:
+        model: Its file; None of a new model that has none yet.
+        new: How such a model began.
+    """
+
+    def __init__(self, model: Path | None, new: NewModel | None = None) -> None:
         self._model = model
+        self._new = new
         self._file: IO[str] | None = None
         self._path: Path | None = None
         self._unsynced = threading.Event()
@@ -118,7 +129,7 @@ class Journal:
     def restart(self, model: Path) -> None:
         """Forget all lines: the document has just been saved to `model`."""
         self._end(keep=False)
-        self._model = model
+        self._model, self._new = model, None
         self._error, self._broken = None, False
 
     def close(self) -> None:
@@ -150,9 +161,11 @@ class Journal:
         header: Entry = {
             "journal": _FORMAT,
             "version": __version__,
-            "model": os.path.realpath(self._model),
-            **encode(FileState.of(self._model)),
+            "model": None if self._model is None else os.path.realpath(self._model),
+            **encode(_state_of(self._model)),
         }
+        if self._new is not None:
+            header["new"] = encode(self._new)
         self._file.write(json.dumps(header) + "\n")
         self._thread = threading.Thread(target=self._sync, name="journal", daemon=True)
         self._thread.start()
@@ -172,17 +185,25 @@ class Journal:
             self._closed.wait(SYNC_SECONDS)
 
 
-def crash_journals(model: Path) -> list[CrashJournal]:
-    """Return journals of this model that no running program holds, the newest first."""
+def _state_of(model: Path | None) -> FileState:
+    return FileState() if model is None else FileState.of(model)
+
+
+def crash_journals(model: Path | None) -> list[CrashJournal]:
+    """Return journals of this model that no running program holds, the newest first.
+
+    Args:
+        model: Its file; None for all new models that were never saved.
+    """
     return _journals(model, ".jsonl")
 
 
-def discarded_journals(model: Path) -> list[CrashJournal]:
+def discarded_journals(model: Path | None) -> list[CrashJournal]:
     """Return journals of this model whose edits were thrown away, the newest first."""
     return _journals(model, _DISCARDED)
 
 
-def _journals(model: Path, ending: str) -> list[CrashJournal]:
+def _journals(model: Path | None, ending: str) -> list[CrashJournal]:
     read = (_read(path, model) for path in journal_dir().glob(f"{_stem(model)}-*{ending}"))
     journals = [journal for journal in read if journal is not None]
     return sorted(journals, key=lambda journal: journal.written, reverse=True)
@@ -229,7 +250,7 @@ def sweep_journals() -> None:
                 path.unlink()
 
 
-def _read(path: Path, model: Path) -> CrashJournal | None:
+def _read(path: Path, model: Path | None) -> CrashJournal | None:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             try:
@@ -243,8 +264,16 @@ def _read(path: Path, model: Path) -> CrashJournal | None:
     header, edits = _unsaved(_entries(text))
     if header is None or header.get("journal") != _FORMAT or not standing_edits(edits):
         return None
-    matches = FileState.said_by(header) == FileState.of(model)
-    return CrashJournal(path, model, edits, modified, matches)
+    new: NewModel | None = None
+    if model is None:
+        from dld_tui.core.document.new_model import NewModel
+
+        try:
+            new = decode(NewModel, header.get("new"))
+        except DldError:  # of another version
+            return None
+    matches = FileState.said_by(header) == _state_of(model)
+    return CrashJournal(path, edits, modified, matches, new)
 
 
 def _entries(text: str) -> list[Entry]:
@@ -264,7 +293,8 @@ def _unsaved(lines: list[Entry]) -> tuple[Entry | None, list[Entry]]:
     if not lines or "journal" not in lines[0]:
         return ({}, []) if not lines else (None, [])
     header, edits = lines[0], []
-    now = FileState.of(Path(str(header.get("model"))))
+    model = header.get("model")
+    now = _state_of(Path(model) if isinstance(model, str) else None)
     for entry in lines[1:]:
         saved = entry.get("saved")
         if saved is None:
