@@ -117,9 +117,22 @@ def test_module_in_the_current_folder_is_not_run(
     assert check.state == MISSING
 
 
-def test_two_packages_of_one_module_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("runtime", "state", "told"),
+    [
+        ("show('1.31', 'CUDAExecutionProvider', 'CPUExecutionProvider')", WEAK, "It works now"),
+        ("show('1.31', 'CPUExecutionProvider')", BROKEN, "no provider for a GPU"),
+        ("raise ImportError('no such symbol')", BROKEN, "does not load"),
+    ],
+)
+def test_two_packages_of_one_module_are_told(
+    monkeypatch: pytest.MonkeyPatch, runtime: str, state: str, told: str
+) -> None:
+    """A machine with both works, until one of them is upgraded or removed."""
+    monkeypatch.setattr(probe, "LIBRARIES", (Library("onnxruntime", "cpu", runtime),))
     monkeypatch.setattr(probe, "_is_installed", lambda name: True)
-    assert [check.state for check in conflict_checks()] == [BROKEN]
+    [check] = conflict_checks()
+    assert (check.state, told in check.found) == (state, True)
     monkeypatch.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
     assert list(conflict_checks()) == []
 

@@ -139,11 +139,25 @@ def _found(printed: str) -> str:
 
 
 def conflict_checks() -> Iterator[Check]:
-    """Look for the two packages that overwrite each other's files."""
-    both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _is_installed(name)]
-    if len(both) == 2:
-        fix = "pip uninstall -y onnxruntime onnxruntime-gpu; pip install 'dld-tui[gpu]'"
-        text = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
+    """Look for the two packages that overwrite each other's files.
+
+    What was installed last works.
+    """
+    if not all(map(_is_installed, ("onnxruntime", "onnxruntime-gpu"))):
+        return
+    fix = "pip uninstall -y onnxruntime onnxruntime-gpu; pip install 'dld-tui[gpu]'"
+    text = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
+    runtime = library_check(LIBRARIES[0])
+    if runtime.state != GOOD:
+        yield Check("Backends", "packages", BROKEN, f"{text}: onnxruntime does not load", fix)
+    elif "CUDAExecutionProvider" in runtime.found:
+        text += (
+            ". It works now, as onnxruntime-gpu was installed last; to upgrade or remove one of"
+            " them takes files of the other away, and then the GPU or all of it is lost"
+        )
+        yield Check("Backends", "packages", WEAK, text, fix)
+    else:
+        text += ", and onnxruntime was installed last: it has no provider for a GPU"
         yield Check("Backends", "packages", BROKEN, text, fix)
 
 
