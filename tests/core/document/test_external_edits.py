@@ -59,6 +59,15 @@ def entries(folder: Path) -> dict[str, dict[str, str]]:
     return {t.name: {e.key: e.value for e in t.external_data} for t in model.graph.initializer}
 
 
+def test_small_lists_stay_in_the_model(document: Document) -> None:
+    """A runtime infers shapes from them, and reads no data file for that."""
+    found = document.apply("set_external", scope=[], names=["w", "wa"])
+    assert found.title.endswith("external; 1 small list kept in the model")
+    assert (tensor(document, "w").is_external, tensor(document, "wa").is_external) == (False, True)
+    with pytest.raises(EditError, match="1 list of less than 1024 bytes stays in the model"):
+        document.apply("set_external", scope=[], names=["w"])
+
+
 def test_to_a_file_and_back(document: Document, tmp_path: Path) -> None:
     before = (tmp_path / "model.onnx").read_bytes()
     document.apply("set_external", scope=[], names=["wa", "wb"], location="weights.data")

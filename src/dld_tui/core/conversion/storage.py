@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.tensors import put_payload, without_values
+from dld_tui.core.document.edits.tensors import (
+    belongs_inside,
+    kept_inside,
+    put_payload,
+    without_values,
+)
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.scope import Scope
@@ -27,8 +31,6 @@ from dld_tui.core.text import shortened, visible
 HASH_KEY = "dld.sha256"
 """Metadata of a tensor whose values were stripped: the SHA-256 of their ``raw_data``."""
 _CHUNK = 4 << 20
-_LIST = 1024
-"""Bytes from which no tensor of one dimension is a shape, axes, pads, steps or the like."""
 
 
 @dataclass
@@ -59,7 +61,7 @@ def move_to_external(
             continue
         if tensor.nbytes < threshold:
             continue
-        if len(tensor.shape) < 2 and (tensor.nbytes or 0) < _LIST:
+        if belongs_inside(tensor):
             lists += 1
             continue
         payload = _payload(tensor, moved)
@@ -68,11 +70,7 @@ def move_to_external(
             put_payload(moved.document, proto, payload, location=location)
             _replace(tensor, proto, moved)
     if lists:
-        stay = "stays" if lists == 1 else "stay"
-        moved.notes.append(
-            f"{fmt.plural(lists, 'list')} of less than {_LIST} bytes {stay} in the model: shapes"
-            " may depend on them, and runtimes do not infer these from data files"
-        )
+        moved.notes.append(kept_inside(lists))
     return moved
 
 

@@ -23,6 +23,7 @@ from onnx import helper
 
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.restore import inverse_arguments
+from dld_tui.core.document.edits.tensors import belongs_inside
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.transactions import Splice, Transaction
 from tests.oracles.edited_models import with_text
@@ -817,7 +818,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 def weights(document: Document, dice: random.Random) -> Any:
     """Return a graph and some of its weights: ONNX Runtime reads no shapes from data files."""
     found = stored(document, dice)
-    names = [n for n in found[1] if found[0].initializer(n).dtype == "float32"] if found else []
+    names = [n for n in found[1] if not belongs_inside(found[0].initializer(n))] if found else []
     return (found[0], names) if names else None
 
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dld_tui.core import fmt
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.registry import edit, strings, subject
 from dld_tui.core.document.edits.renaming import require_free
 from dld_tui.core.document.edits.tensors import (
     Target,
+    belongs_inside,
     initializer_at,
+    kept_inside,
     put_payload,
     require_readable,
     without_values,
@@ -165,6 +168,8 @@ def set_external(
 ) -> str:
     """Move the values of initializers to a data file, which the next save of the model writes.
 
+    Lists of less than 1024 bytes stay: shapes may depend on them.
+
     Args:
         scope: The path of the graph.
         location: The file, relative to the model. It may be new, or a data file of this model,
@@ -172,15 +177,23 @@ def set_external(
     """
     home = document.scope_at(scope)
     _require_new_or_own(document, location)
-    for name in strings(names, "names"):
+    wanted, kept = strings(names, "names"), []
+    for name in wanted:
         target = initializer_at(home, name)
         tensor = target.tensor
+        if belongs_inside(tensor) and not tensor.is_external and tensor.dtype != "string":
+            kept.append(name)
+            continue
         entries = entries_of(tensor.proto)
         present = entries.get("location", "") if tensor.is_external else None
         if present == location or (present and not location):
             continue
         _store(document, transaction, target, location)
-    return f"make {subject(names, 'initializer')} external"
+    if wanted and len(kept) == len(wanted):
+        raise EditError(kept_inside(len(kept)), where=", ".join(map(quoted, kept[:3])))
+    moved = [name for name in wanted if name not in kept]
+    stay = f"; {fmt.plural(len(kept), 'small list')} kept in the model" if kept else ""
+    return f"make {subject(moved, 'initializer')} external{stay}"
 
 
 @edit

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.node import Node
@@ -173,6 +174,24 @@ def put_payload(
         set_inline(proto, data)
     else:
         set_pending(proto, location, data)
+
+
+SMALLEST_APART = 1024
+"""Bytes from which no tensor of one dimension is a shape, axes, pads, steps or the like."""
+
+
+def belongs_inside(tensor: Tensor) -> bool:
+    """Return whether shapes may depend on a tensor, so that it must not be in a data file."""
+    return len(tensor.shape) < 2 and (tensor.nbytes or 0) < SMALLEST_APART
+
+
+def kept_inside(count: int) -> str:
+    """Return why weights stay in the model."""
+    return (
+        f"{fmt.plural(count, 'list')} of less than {SMALLEST_APART} bytes"
+        f" {'stays' if count == 1 else 'stay'} in the model: shapes may depend on them, and"
+        " runtimes do not infer these from data files"
+    )
 
 
 def location_of(old: onnx.TensorProto) -> str | None:
