@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.core.checks import check
 from dld_tui.core.compare.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.fragment import fragment_of
@@ -57,6 +58,20 @@ def saved_values(folder: Path, name: str = "model.onnx") -> dict[str, tuple[floa
 def entries(folder: Path) -> dict[str, dict[str, str]]:
     model = onnx.load(folder / "model.onnx", load_external_data=False)
     return {t.name: {e.key: e.value for e in t.external_data} for t in model.graph.initializer}
+
+
+def test_bytes_that_no_tensor_uses_are_told(document: Document, tmp_path: Path) -> None:
+    def found() -> list[str]:
+        return [f.message for f in check(document) if f.rule == "external-unused"]
+
+    assert (found(), summarise(document).external_unused) == ([], 0)
+    with (tmp_path / "c.data").open("ab") as file:
+        file.write(bytes(1 << 16))  # may align what came next
+    assert summarise(document).external_unused == 0
+    with (tmp_path / "c.data").open("ab") as file:
+        file.write(b"more")
+    assert summarise(document).external_unused == (1 << 16) + 4
+    assert found() == ["65.5 kB of the data file c.data are used by no tensor"]
 
 
 def test_small_lists_stay_in_the_model(document: Document) -> None:

@@ -106,7 +106,7 @@ def test_json_has_the_fields_of_the_contract(tmp_path: Path) -> None:
         }
     ]
     assert data["initializers"] == {"count": 2, "bytes": 24, "parameters": 6, "unsized": 0}
-    assert data["external_data"] == {"files": 0, "bytes": 0, "locations": []}
+    assert data["external_data"] == {"files": 0, "bytes": 0, "locations": [], "unused": 0}
 
 
 def test_unknown_dimension_is_null_and_unknown_rank_too(tmp_path: Path) -> None:

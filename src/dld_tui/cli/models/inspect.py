@@ -253,7 +253,9 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     yield _line("weights", "; ".join(weights) or "none")
     if summary.external_files:
         files = ", ".join(summary.external_files)
-        yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}")
+        unused = summary.external_unused
+        rest = f"; {fmt.size(unused)} there are used by no tensor" if unused else ""
+        yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}{rest}")
 
 
 def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:

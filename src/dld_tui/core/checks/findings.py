@@ -100,6 +100,7 @@ RULES: dict[str, Level] = {
     "tensor-data": "error",
     "external-data": "error",
     "external-keys": "warning",
+    "external-unused": "info",
 }
 """The level that findings of each rule usually have."""
 

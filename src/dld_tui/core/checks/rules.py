@@ -25,6 +25,7 @@ from dld_tui.core.checks.signatures import (
 )
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope, Tensor
+from dld_tui.core.document.data_files import unused_bytes
 from dld_tui.core.document.node import attribute_type
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
 from dld_tui.core.document.types.value_types import (
@@ -66,6 +67,9 @@ def check_model(
     if size > LARGEST_FILE:
         text = f"{fmt.size(size)} of weights are in the model's file; more than 2 GiB cannot be"
         yield make_finding("model-size", text)
+    for location, count in unused_bytes(document).items():
+        text = f"{fmt.size(count)} of the data file {name_of(location)} are used by no tensor"
+        yield make_finding("external-unused", text)
     for state in every:
         if state.depth == DEEPEST + 1:
             text = f"Subgraphs are nested more than {DEEPEST} deep; protobuf may refuse the file"

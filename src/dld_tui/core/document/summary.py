@@ -90,6 +90,8 @@ class ModelSummary:
     functions: list[FunctionSummary]
     external_files: list[str]
     external_bytes: int
+    external_unused: int = 0
+    """Bytes of the data files that no tensor uses, apart from gaps that align tensors."""
     unsized: int = 0
     """Initializers whose type does not tell how many bytes they take, such as strings."""
     constants: ConstantWeights | None = None
@@ -151,6 +153,7 @@ class ModelSummary:
                 "files": len(self.external_files),
                 "bytes": self.external_bytes,
                 "locations": list(self.external_files),
+                "unused": self.external_unused,
             },
         }
 
@@ -190,11 +193,18 @@ def summarise(
         functions=[_function(function) for function in document.functions],
         external_files=sorted(weights.external_files),
         external_bytes=weights.external_bytes,
+        external_unused=_unused(document) if weights.external_files else 0,
         unsized=weights.unsized,
         constants=_constant_weights(scopes if op_types.get("Constant") else ())
         if constants
         else None,
     )
+
+
+def _unused(document: Document) -> int:
+    from dld_tui.core.document.data_files import unused_bytes
+
+    return sum(unused_bytes(document).values())
 
 
 def _constant_weights(scopes: Iterable[Scope]) -> ConstantWeights:

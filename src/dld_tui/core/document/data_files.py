@@ -1,0 +1,65 @@
+"""What of the data files of a model its tensors use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.errors import InputError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.external import entries_of, is_external, is_pending, payload_length
+
+_ALIGNMENT = 1 << 16
+"""Bytes between tensors that may only be there so that the next one begins at a page."""
+
+
+def unused_bytes(document: Document) -> dict[str, int]:
+    """Return how many bytes of each data file no tensor uses, by location; opens no file.
+
+    Gaps of at most 64 KiB do not count: they align tensors. Files whose use is not known for
+    certain are left out.
+    """
+    ranges: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    unknown = set()
+    for tensor in _external_tensors(document):
+        entries = entries_of(tensor)
+        location = entries.get("location", "")
+        try:
+            begin = int(entries.get("offset", 0))
+            length = int(entries["length"]) if "length" in entries else payload_length(tensor)
+        except ValueError:
+            length = None
+        if length is None or is_pending(tensor):
+            unknown.add(location)
+        else:
+            ranges[location].append((begin, begin + length))
+    unused = {}
+    for location, used in ranges.items():
+        if location in unknown:
+            continue
+        try:
+            size = document.external.resolve(location).stat().st_size
+        except (InputError, OSError):
+            continue  # findings on the tensors say so
+        gaps, end = 0, 0
+        for begin, until in sorted([*used, (size, size)]):
+            gaps += begin - end if begin - end > _ALIGNMENT else 0
+            end = max(end, until)
+        if gaps:
+            unused[location] = gaps
+    return unused
+
+
+def _external_tensors(document: Document) -> Iterator[onnx.TensorProto]:
+    for scope in document.scopes():
+        yield from filter(is_external, scope.records.get("initializer", ()))
+        for record in scope.records.get("sparse_initializer", ()):
+            yield from filter(is_external, (record.values, record.indices))
+        for node in scope.nodes_of_type("Constant"):
+            for attribute in node.proto.attribute:
+                sparse = attribute.sparse_tensor
+                yield from filter(is_external, (attribute.t, sparse.values, sparse.indices))
+
+
+__all__ = ["unused_bytes"]
