@@ -30,6 +30,7 @@ TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "convert_tensor", {"scope": [], "tensor": W, "dtype": "float16"}),
     ("CHAIN", "set_elements", {"scope": [], "tensor": W, "start": 1, "values": ["nan", 3]}),
     ("CHAIN", "replace_tensor", {"scope": [], "tensor": W, "dtype": "float32", "dims": [2, 2]}),
+    ("WEIGHTS", "set_external", {"scope": [], "names": ["w", "unused"], "location": "w.data"}),
     ("CHAIN", "to_sparse", {"scope": [], "names": ["w"]}),
 ]  # fmt: skip
 CASES: list[tuple[str, str, dict[str, JSON]]] = [
