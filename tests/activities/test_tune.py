@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import tune
+from dld_tui.activities import profile_onnxruntime, tune
 from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest, limits, runtime
 from dld_tui.backends.onnxruntime.session import SessionSettings
@@ -28,6 +28,7 @@ from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.story import Step
 from dld_tui.core.tune.changes import (
     CHANGES,
     Change,
@@ -765,3 +766,24 @@ def test_the_budget_is_used_as_long_as_candidates_are_left(
     assert not left or clock[0] >= 0.9 * 120
     told = [line for line in result_lines(result) if line.startswith("Note: stopped after")]
     assert bool(told) == bool(left)
+
+
+def test_what_a_report_of_the_model_advises_is_tried_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, DEEP, "deep.onnx")
+    steps = [Step("this", "why", ("blocks",)), Step("that", "why", ("opset", "blocks"))]
+    monkeypatch.setattr("dld_tui.core.report.story.next_steps", lambda report: steps)
+    with (
+        contextlib.closing(Document.open(path)) as document,
+        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+    ):
+        tuning._make_inputs()
+        before = [change.id for change in tuning._usable()]
+        assert before[:2] != ["blocks", "opset"]
+        (tmp_path / "reports").mkdir()
+        monkeypatch.chdir(tmp_path / "reports")
+        list(profile_onnxruntime.run(profile_onnxruntime.Request(path, iterations=2)))
+        after = [change.id for change in tuning._usable()]
+        assert after == [*dict.fromkeys(["blocks", "opset", *before])]

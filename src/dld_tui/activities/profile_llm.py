@@ -184,8 +184,10 @@ def run(request: Request) -> Iterator[Event]:
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     model, config = find_decoder(request.model)
-    with contextlib.closing(Document.open(model)) as document:
-        measured = _Run(request, model, document, facts)
+    with (
+        contextlib.closing(Document.open(model)) as document,
+        contextlib.closing(_Run(request, model, document, facts)) as measured,
+    ):
         if measured.is_on_cpu:
             limit_trials(document)
         with naming(document):
@@ -196,6 +198,12 @@ class _Run:
     def __init__(self, request: Request, model: Path, document: Document, facts: Facts) -> None:
         self._request, self._model, self._document, self._facts = request, model, document, facts
         self._figures: list[GenerationFigures] = []
+        self._gpu: GpuCapture | None = None
+
+    def close(self) -> None:
+        """Give the GPU back."""
+        if self._gpu is not None:
+            self._gpu.close()
 
     @property
     def is_on_cpu(self) -> bool:
@@ -225,7 +233,7 @@ class _Run:
             yield Log(f"session options from {CONFIG}: {options}")
         if known is not None:
             yield from self._check_configuration(known)
-        gpu, self._uses_cuda = _gpu_capture(settings), settings.uses_cuda
+        gpu = self._gpu = _gpu_capture(settings)
         if gpu is not None:
             gpu.open()
             self._facts |= gpu.environment
@@ -272,6 +280,8 @@ class _Run:
                     generator, feeds, (batch, prompt), request.iterations, stage, runs, self._joules
                 )
                 memory = peak_memory(), None if gpu is None else gpu.memory()
+                if gpu is not None:
+                    yield from gpu.metrics()
                 figures = _figures(batch, prompt, runs, memory, self._joules, warm)
                 self._figures.append(figures)
                 yield Metric("token", figures.token_ms, "ms")
@@ -285,6 +295,7 @@ class _Run:
                         self._figures[-1] = replace(figures, energy_per_token_j=per_token)
                     kept = feeds
                     steps = [ms for repeat in runs for ms in repeat.step_ms]
+                    prefills = [repeat.prefill_ms for repeat in runs]
             assert kept is not None
             feeds, sizes = kept, (batches[0], prompts[-1])
             by_sharing: GenerationFigures | None = None
@@ -333,6 +344,8 @@ class _Run:
                     yield from self._layers(
                         decoder, settings, shared, feeds, sizes, (other, writer)
                     )
+                    if not decoder.takes_one:  # else a pass is one token of the prompt
+                        other.add_latencies(prefills)
                     other.set_fact(INPUTS, [guess.facts for guess in feeds.first.inputs])
                     other.finish()
                 for name, value in (encode(used) or {}).items():
@@ -343,8 +356,6 @@ class _Run:
                 written_path = writer.finish()
         finally:
             board.close()
-            if gpu is not None:
-                gpu.close()
         yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
@@ -492,7 +503,7 @@ class _Run:
         may have to be planned.
         """
         tokens = self._request.decode
-        if not self._uses_cuda:
+        if self._gpu is None:
             tokens = min(tokens, _WARM_UP_STEPS)
         runs: list[Timed] = []
         end = time.monotonic() + _WARM_UP_S

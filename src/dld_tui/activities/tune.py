@@ -348,7 +348,6 @@ class _Tuning:
     def events(self) -> Iterator[Event]:
         """Tune, and write what was found."""
         from dld_tui.backends.onnxruntime.limits import limit_trials, naming
-        from dld_tui.core.compare.gate import LEAST_RUNS
 
         if self._settings(self._base).providers == ("CPU",):
             held = 2 * min(_HELD_BYTES, _HELD_MODELS * self._weight_bytes)
@@ -364,24 +363,35 @@ class _Tuning:
             self._since_s, before = self._passed_s, self._unfinished()
             ranked = yield from self._raced_all(usable, winner)
             if self._would_go_on(before) and self._left(_BOTH) > self._rest_s:
-                continue
-            for one in self._made.values():
-                one.close()
-            for candidate in [one for one in ranked if one.key not in self._proofs][:_PROOFS]:
-                if not candidate.changes or LEAST_RUNS * self._pair_took_s > self._left():
-                    break
-                row = yield from self._confirmed(candidate)
-                if row is None:
-                    break
-                self._proofs[candidate.key] = row
-                best = self._proofs.get(winner.key)
-                if row.is_faster and (best is None or row.change_percent < best.change_percent):
-                    winner = candidate
-                    break
+                continue  # what is left races before anything has to prove itself
+            winner = yield from self._proven(ranked, winner)
             if not self._would_go_on(before) or self._left() <= self._rest_s:
                 break
         self._is_whole &= not self._unfinished()
         yield from self._finished(winner)
+
+    def _proven(self, ranked: Sequence[Setup], winner: Setup) -> Generator[Event, None, Setup]:
+        """Confirm those that won their races, and return the fastest one that is confirmed.
+
+        Args:
+            ranked: The fastest first.
+            winner: What was confirmed before; the original model where nothing was.
+        """
+        from dld_tui.core.compare.gate import LEAST_RUNS
+
+        for one in self._made.values():
+            one.close()
+        for candidate in [one for one in ranked if one.key not in self._proofs][:_PROOFS]:
+            if not candidate.changes or LEAST_RUNS * self._pair_took_s > self._left():
+                break
+            row = yield from self._confirmed(candidate)
+            if row is None:
+                break
+            self._proofs[candidate.key] = row
+            best = self._proofs.get(winner.key)
+            if row.is_faster and (best is None or row.change_percent < best.change_percent):
+                return candidate
+        return winner
 
     @property
     def _rest_s(self) -> float:
@@ -446,20 +456,25 @@ class _Tuning:
             key for key, one in self._problems.items() if one.state is CandidateState.NOT_TRIED
         }
         for key in self._again:  # now there may be time
-            del self._problems[key], self._setups[key]
+            del self._problems[key]
+            if key != self._base.key:  # it stays the first
+                del self._setups[key]
         models = yield from self._converted([one for one in usable if one.makes_model])
         proven = [winner] if winner.changes else []
-        best = yield from self._raced("models", [self._base, *proven, *models], _MODELS)
+        raced = yield from self._raced("models", [self._base, *proven, *models], _MODELS)
+        best = raced or [winner]
         settings = [
             best[0].with_change(one)
             for one in usable
             if not one.makes_model and best[0].goes_with(one) and one not in best[0].changes
         ]
         if settings:
-            second = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
+            raced = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
+            second = raced or [best[0]]
             helped = [one for one in second if one.key != best[0].key]
             finals = self._combined(best, helped)
-            best = yield from self._raced("together", [best[0], *finals], _BOTH)
+            raced = yield from self._raced("together", [best[0], *finals], _BOTH)
+            best = raced or second
         return best
 
     def _changes(self) -> list[Change]:
@@ -802,7 +817,10 @@ class _Tuning:
     def _raced(
         self, stage: str, setups: Sequence[Setup], share: float
     ) -> Generator[Event, None, list[Setup]]:
-        """Let set-ups race; return those that are faster than the first one, which comes last."""
+        """Let set-ups race; return those that are faster than the first one, which comes last.
+
+        Nothing where no round was run.
+        """
         from dld_tui.core.tune.race import Race
 
         setups = list({setup.key: setup for setup in setups}.values())
@@ -814,7 +832,7 @@ class _Tuning:
         yield from self._admitted(stage, setups, share)
         keys = [setup.key for setup in setups if setup.key not in self._problems]
         if len(keys) < 2 or keys[0] != setups[0].key:
-            return [setups[0]]
+            return []
         begun = [one for one in self._races if one.names == tuple(keys)]
         race = begun[0] if begun else Race(keys, _ROUNDS)
         known: Iterator[dict[str, float]] = iter(())
@@ -848,8 +866,9 @@ class _Tuning:
                 yield Log(f"{self._setups[name].title}: slower, {ratio:.2f}× the best latency")
         if not race.rounds:
             self._races.remove(race)
-            self._problems |= dict.fromkeys(keys[1:], _NO_TIME)
-            return [setups[0]]
+            raced = {key for one in self._races for key in one.figures if one.figures[key]}
+            self._problems |= {key: _NO_TIME for key in keys[1:] if key not in raced}
+            return []
         reference = setups[0]
         ratios = {key: race.ratio(key, keys[0]) or 9e9 for key in race.running}
         # What only seems to be faster goes on, too: the winner has to prove it.

@@ -6,11 +6,14 @@ import os
 import re
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 from dld_tui.core.document.document import Document
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup, thread_changes, usable_changes
@@ -41,6 +44,17 @@ def test_changes_add_up_and_say_what_they_set() -> None:
     basic = setup.with_change(_BY_ID["basic"])
     assert not basic.goes_with(_BY_ID["extended"])
     assert basic.goes_with(_BY_ID["blocks"])
+
+
+def test_no_candidate_is_taken_below_20_db() -> None:
+    """Elements of an embedding are so small that a tolerance of each allows any noise."""
+    embedding = TensorError((1, 384), 384, max_abs=0.009, largest=0.05, snr_db=15.0)
+    for name in ("int8-dynamic", "fp16", "simplified"):
+        criteria = Setup(Path("m.onnx"), (_BY_ID[name],)).criteria
+        problem = criteria.problem(embedding, "")
+        assert problem == "the signal to noise ratio is 15.0 dB, less than 20 dB"
+        assert criteria.problem(replace(embedding, snr_db=20.0), "") == ""
+    assert QUANTIZED.problem(embedding, "") == "", "a conversion that the user asks for"
 
 
 def test_only_what_makes_sense_is_tried() -> None:
