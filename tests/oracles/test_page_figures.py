@@ -40,7 +40,7 @@ def near(text: str, value: float) -> bool:
     """Return whether a printed figure of three digits is a value."""
     number = float(text.replace(",", ""))
     decimals = len(text.partition(".")[2])
-    return abs(number - value) <= 0.5001 * 10**-decimals
+    return abs(number - value) <= 0.5001 * 0.1**decimals
 
 
 def check_page(path: Path) -> None:

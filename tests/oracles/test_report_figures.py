@@ -53,7 +53,10 @@ def check(path: Path) -> None:
     for index, time in layers.items():
         expected_shares[plain.types[index]] += 100 * time / (sum(layers.values()) or 1.0)
     assert {key: shares[key] for key in types} == pytest.approx(expected_shares)
-    # The same file beside itself: nothing changed.
+    # The same file beside itself: a comparison has the same figures, and nothing changed.
+    assert comparison.layer_sum.cells[1].time_ms == pytest.approx(plain.total_ms())
+    rows = {row.key: row.cells[0].time_ms for row in comparison.rows("type")}
+    assert rows == pytest.approx(types)
     assert all(not row.cells[1].delta_ms for row in comparison.rows("layer"))
     if plain.latencies:
         assert document["latency_ms"]["median"] == pytest.approx(statistics.median(plain.latencies))

@@ -10,6 +10,7 @@ import numpy as np
 
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.statistics import undisturbed
 
 Times = Sequence[float]
 
@@ -26,9 +27,9 @@ def timed(
         NodeLink((), node, node, more.pop("op", type), share=1 / len(nodes)) for node in nodes
     )
     times = [times_ms] * 10 if isinstance(times_ms, (int, float)) else list(times_ms)
-    known = [time for time in times if not np.isnan(time)]
-    median = float(np.median(known)) if known else None
-    layer = Layer(name, type, nodes=links, time_ms=median, **more)
+    known = sorted(time for time in times if not np.isnan(time))
+    time_ms = undisturbed(known) * len(known) / len(times) if known else None
+    layer = Layer(name, type, nodes=links, time_ms=time_ms, **more)
     return layer, times
 
 
@@ -39,7 +40,7 @@ def subject(
     by_pass: bool = True,
     **more: Any,
 ) -> Subject:
-    """Return a report of some layers; without `by_pass` only their medians are known."""
+    """Return a report of some layers; without `by_pass` only their figures are known."""
     numbered = [replaced(layer, index) for index, (layer, _) in enumerate(layers)]
     times = np.array([list(times) for _, times in layers], dtype=np.float64)
     passes = [float(np.nansum(column)) for column in times.T] if by_pass and layers else []

@@ -18,6 +18,10 @@ def by_key(rows: list[Row]) -> dict[str, Row]:
     return {row.key: row for row in rows}
 
 
+FASTEST = 0.936
+"""The mean of the fastest quarter of times that vary normally by 5 %."""
+
+
 @pytest.fixture
 def pair() -> tuple[Subject, Subject]:
     """Return a report of three layers, and one in which two are fused and one is new."""
@@ -42,7 +46,7 @@ def test_rows_of_layers(pair: tuple[Subject, Subject]) -> None:
     assert list(rows) == ["/a/conv", "reorder", "/b/add"]  # the largest difference first
     merged = rows["/a/conv"]
     assert [cell.layers for cell in merged.cells] == [(0, 1), (0,)]
-    assert merged.cells[0].time_ms == pytest.approx(1.5, rel=0.03)
+    assert merged.cells[0].time_ms == pytest.approx(1.5 * FASTEST, rel=0.03)
     delta = merged.cells[1].delta_ms
     assert delta == pytest.approx(-0.6, abs=0.05)
     assert merged.cells[1].ratio == pytest.approx(0.6, rel=0.05)
@@ -84,13 +88,13 @@ def test_the_base_can_be_any(pair: tuple[Subject, Subject]) -> None:
 def test_groups_share_fused_layers_and_say_so(pair: tuple[Subject, Subject]) -> None:
     comparison = Comparison(pair)
     nodes = by_key(comparison.rows("node"))
-    assert nodes["/a/conv"].cells[1].time_ms == pytest.approx(0.45, rel=0.03)
+    assert nodes["/a/conv"].cells[1].time_ms == pytest.approx(0.45 * FASTEST, rel=0.03)
     assert nodes["/a/conv"].estimate
     assert nodes["/a/conv"].cells[1].noise is None  # half of two nodes is not one node
     assert not nodes["/b/add"].estimate
     scopes = by_key(comparison.rows("scope"))
     assert not scopes["/a"].estimate  # both nodes are in it: nothing had to be shared
-    assert scopes["/a"].cells[1].time_ms == pytest.approx(0.9, rel=0.03)
+    assert scopes["/a"].cells[1].time_ms == pytest.approx(0.9 * FASTEST, rel=0.03)
     types = by_key(comparison.rows("type"))
     assert types["FusedConv"].cells[0].time_ms is None
     assert types["Relu"].state(1, 0) == "removed"
@@ -106,17 +110,17 @@ def test_every_grouping_keeps_the_whole_time(pair: tuple[Subject, Subject], by: 
     rows = Comparison(pair).rows(by)
     for index in (0, 1):
         total = sum(row.cells[index].time_ms or 0 for row in rows)
-        assert total == pytest.approx((1.7, 1.2)[index], rel=0.03)
+        assert total == pytest.approx((1.7, 1.2)[index] * FASTEST, rel=0.03)
 
 
-def test_a_group_is_the_median_of_its_passes_not_the_sum_of_medians() -> None:
+def test_a_group_is_the_sum_of_its_layers_by_how_often_they_run() -> None:
     # Two branches, one a pass: each takes 1 ms whenever it runs.
     nan = float("nan")
     branches = subject(timed("x", [1, nan] * 5, type="If"), timed("y", [nan, 1] * 5, type="If"))
     plain = subject(timed("x", 1.0, type="If"))
     comparison = Comparison([branches, plain])
     assert by_key(comparison.rows("type"))["If"].cells[0].time_ms == 1.0
-    assert by_key(comparison.rows())["x"].cells[0].time_ms == 1.0
+    assert by_key(comparison.rows())["x"].cells[0].time_ms == 0.5
     assert comparison.layer_sum.cells[0].time_ms == 1.0
 
 
@@ -183,7 +187,7 @@ def test_kernels_are_compared_where_all_have_them() -> None:
 def test_launching_is_not_compared_with_computing() -> None:
     comparison = Comparison([gpu_report(kernels=True), gpu_report(kernels=False)])
     assert [measured.on_gpu for measured in comparison.measured] == [False, False]
-    assert by_key(comparison.rows())["g"].cells[0].time_ms == 0.1
+    assert by_key(comparison.rows())["g"].cells[0].time_ms == pytest.approx(0.1)
     assert any("without recording its kernels" in line for line in comparison.unfair)
 
 

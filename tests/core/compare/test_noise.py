@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dld_tui.core.compare import matching
-from dld_tui.core.compare.matching import intervals, median_of, resolution_of
+from dld_tui.core.compare.matching import Statistic, intervals, median_of, resolution_of
 from dld_tui.core.compare.records import Interval
 
 
@@ -25,13 +25,17 @@ def one(first: list[float], second: list[float], step: float = 0.0) -> Interval:
 
 
 @pytest.mark.parametrize("count", [5, 6, 30, 31])
-def test_it_is_the_bootstrap_that_draws_its_samples(count: int) -> None:
+@pytest.mark.parametrize("statistic", Statistic)
+def test_it_is_the_bootstrap_that_draws_its_samples(count: int, statistic: Statistic) -> None:
     dice = np.random.default_rng(count)
     first, second = dice.lognormal(0, 0.3, count), dice.lognormal(0.4, 0.3, count)
-    drawn = np.median(dice.choice(second, (20_000, count)), axis=1)
-    drawn -= np.median(dice.choice(first, (20_000, count)), axis=1)
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    found = one(list(first), list(second))
+    drawn = [np.sort(dice.choice(values, (20_000, count)), axis=1) for values in (second, first)]
+    fewest = -(-count // 4)
+    of = [np.median(values, axis=1) if statistic is Statistic.MEDIAN
+          else values[:, :fewest].mean(axis=1) for values in drawn]  # fmt: skip
+    low, high = np.percentile(of[0] - of[1], [2.5, 97.5])
+    [found] = intervals([np.sort(first)], [np.sort(second)], statistic=statistic)
+    assert found is not None
     width = high - low
     assert found.low_ms == pytest.approx(low, abs=0.12 * width)
     assert found.high_ms == pytest.approx(high, abs=0.12 * width)
@@ -82,7 +86,7 @@ def test_the_same_data_give_the_same_interval() -> None:
     dice = random.Random(1)
     first, second = ([dice.random() for _ in range(40)] for _ in range(2))
     found = one(first, second)
-    matching._ranks.cache_clear()
+    matching._weights.cache_clear()
     assert one(first, second) == found
 
 

@@ -88,7 +88,7 @@ def _precision(layers: Sequence[Layer]) -> str:
 
 
 def _tactic(side: MeasuredLayers, layers: Sequence[Layer]) -> str:
-    longest = sorted(layers, key=lambda layer: -(side.medians[layer.index] or 0.0))
+    longest = sorted(layers, key=lambda layer: -(side.layer_ms[layer.index] or 0.0))
     names = (layer.details.get(TACTIC) for layer in longest)
     return next((name for name in names if isinstance(name, str) and name), "")
 
@@ -118,7 +118,7 @@ def inserted_layers(subject: Comparable, side: MeasuredLayers) -> InsertedLayers
         for layer in subject.layers
         if layer.details.get(INSERTED) is True or is_conversion(layer)
     ]
-    time = sum(side.medians[layer.index] or 0.0 for layer in chosen)
+    time = sum(side.layer_ms[layer.index] or 0.0 for layer in chosen)
     return InsertedLayers(len(chosen), time if side.timed else None)
 
 
@@ -169,7 +169,7 @@ def precision_figures(subject: Comparable, side: MeasuredLayers) -> PrecisionFig
     figures = PrecisionFigures(timed=side.timed)
     heavy: dict[str, tuple[float, int]] = {}
     for layer in subject.layers:
-        precision, time_ms = layer.precision or _UNKNOWN, side.medians[layer.index] or 0.0
+        precision, time_ms = layer.precision or _UNKNOWN, side.layer_ms[layer.index] or 0.0
         work = kind_of_work(layer)
         figures.counts[precision] = figures.counts.get(precision, 0) + 1
         figures.times[precision] = figures.times.get(precision, 0.0) + time_ms

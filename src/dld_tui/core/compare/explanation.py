@@ -38,8 +38,6 @@ _TOP = 5
 _NAMED = 3
 _NAME_CELLS = 44
 _UNEXPLAINED_PERCENT = 20.0
-_SCATTERED_PERCENT = 50.0
-"""Rows that leave out more of what the layers took together do not say where it went."""
 _CPU = "CPUExecutionProvider"
 
 
@@ -160,14 +158,6 @@ class _Pair:
                     " (time between them, or what profiling adds)"
                 )
         yield f"{line}."
-        rows = sum(self._cell(row).delta_ms or 0.0 for row in self.rows)
-        if cell.noise is False and abs(cell.delta_ms - rows) > max(
-            _SCATTERED_PERCENT / 100 * abs(cell.delta_ms), _half_width(cell)
-        ):
-            yield (
-                f"The rows below, by their medians, make {signed(rows)} ms of that: the rest is in"
-                " other layers in each pass, as delays by another program are, and no row tells it."
-            )
 
     def _top(self) -> Iterator[str]:
         if not self._timed():
@@ -272,8 +262,8 @@ class _Pair:
         return match.how == "node" and len(match.members[more]) > len(match.members[fewer]) > 0
 
     def _time(self, match: Match, report: int) -> float:
-        medians = self.comparison.measured[report].medians
-        return sum(medians[index] or 0.0 for index in match.members[report])
+        layer_ms = self.comparison.measured[report].layer_ms
+        return sum(layer_ms[index] or 0.0 for index in match.members[report])
 
     def _types(self, match: Match, report: int) -> str:
         layers = [self.comparison.subjects[report].layers[i] for i in match.members[report]]
@@ -292,8 +282,8 @@ class _Pair:
         ]
         if not chosen:
             return
-        medians = self.comparison.measured[having].medians
-        took = sum(medians[layer.index] or 0.0 for layer in chosen)
+        layer_ms = self.comparison.measured[having].layer_ms
+        took = sum(layer_ms[layer.index] or 0.0 for layer in chosen)
         kinds = ", ".join(_counted((layer.type for layer in chosen), _NAMED + 1))
         purpose = (
             "; all convert a layout, type or device" if all(map(is_conversion, chosen)) else ""

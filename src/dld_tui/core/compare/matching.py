@@ -9,10 +9,10 @@ execution order if the counts agree.
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,10 +22,9 @@ from dld_tui.core.compare.records import Comparable, Interval
 from dld_tui.core.conversion.quantization_plan import UNNAMED
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.statistics import fastest_count
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from dld_tui.core.compare.records import FloatArray
 
 CONVERSIONS = frozenset(
@@ -347,15 +346,15 @@ def _by_operator(subject: Comparable, members: Iterable[int]) -> dict[str, list[
     return {operator: list(labels) for operator, labels in found.items()}
 
 
-# --- how far a difference of medians can come from chance: a percentile bootstrap ----------------
+# --- how far a difference can come from chance: a percentile bootstrap ---------------------------
 # The interval is the percentile interval of Efron and Tibshirani, "An Introduction to the
-# Bootstrap" (1993), section 13.3, of the difference of two independent medians.
+# Bootstrap" (1993), section 13.3, of the difference of a statistic of two independent samples:
+# of medians of latencies, of means of the fastest quarter of layers.
 #
-# A bootstrap sample of n values need not be drawn to know its median. Its k-th smallest value is
-# that at rank ``floor(n * U)`` of the sorted data, where U is the k-th smallest of n uniform
-# numbers: Beta (k, n - k + 1) distributed (David and Nagaraja, "Order Statistics", 2003, section
-# 2.3). So each resample costs one or two numbers, however long the sample, and all rows with the
-# same number of passes share them.
+# A bootstrap sample of n values need not be drawn to know its smallest values. Its k-th smallest
+# is that at rank ``floor(n * U)`` of the sorted data, where U is the k-th smallest of n uniform
+# numbers (David and Nagaraja, "Order Statistics", 2003, section 2.3). So each resample is a weight
+# for each rank, and all rows with the same number of passes share them.
 #
 # An interval of 95 % leaves out 0 for one unchanged row of twenty. So many rows are tested
 # together: each gets a p-value of the Mann-Whitney U test (normal approximation with the
@@ -370,7 +369,7 @@ SEED = 20_240_229
 MIN_PASSES = 5
 """With fewer values the bootstrap says nothing: it draws the same few again and again."""
 METHOD = (
-    f"± is half the width of the {LEVEL_PERCENT:.0f} % interval of the difference of medians"
+    f"± is half the width of the {LEVEL_PERCENT:.0f} % interval of the difference"
     f" (percentile bootstrap, {RESAMPLES} resamples, Efron and Tibshirani 1993); a row is noise"
     " where the interval contains 0, or where the Mann-Whitney test of all rows together (Benjamini"
     " and Hochberg 1995, 5 %) does not tell it apart: so a difference larger than its ± can be"
@@ -384,34 +383,46 @@ _ROWS_AT_ONCE = 256
 """Rows whose resamples are held together: 2 x 2 MB."""
 
 
+class Statistic(Enum):
+    """What of a sample is compared."""
+
+    MEDIAN = "median"
+    UNDISTURBED = "mean of the fastest quarter"
+    """The time of a layer in a report."""
+
+
 @lru_cache(maxsize=64)
-def _ranks(count: int, stream: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the two ranks whose mean is the median, for each resample of `count` values."""
-    dice = random.Random(SEED * 1_000_003 + stream)
-    upper_rank = count // 2 + 1
-    upper = [dice.betavariate(upper_rank, count - upper_rank + 1) for _ in range(RESAMPLES)]
-    lower = upper
-    if count % 2 == 0:
-        # Below the (m + 1)-th smallest lie m uniform numbers; the largest of them is the m-th.
-        below = upper_rank - 1
-        lower = [value * dice.random() ** (1 / below) for value in upper]
-    return _as_ranks(lower, count), _as_ranks(upper, count)
-
-
-def _as_ranks(uniform: Sequence[float], count: int) -> NDArray[np.intp]:
-    ranks = np.floor(np.array(uniform) * count).astype(np.intp)
-    return np.asarray(np.minimum(ranks, count - 1))
+def _weights(count: int, stream: int, statistic: Statistic) -> FloatArray:
+    """Return how much each of `count` sorted values is worth in each resample, transposed."""
+    dice = np.random.default_rng(SEED * 1_000_003 + stream)
+    if statistic is Statistic.MEDIAN:
+        ranks = [(count - 1) // 2 + 1, count // 2 + 1]
+    else:
+        ranks = [*range(1, fastest_count(count) + 1)]
+    # The k-th smallest of n uniform numbers is the sum of k of n + 1 exponential ones by all.
+    steps = dice.exponential(size=(RESAMPLES, ranks[-1]))
+    rest = dice.gamma(count + 1 - ranks[-1], size=(RESAMPLES, 1))
+    reached = np.cumsum(steps, axis=1)
+    uniform = reached[:, [rank - 1 for rank in ranks]] / (reached[:, -1:] + rest)
+    places = np.minimum(np.floor(uniform * count).astype(np.intp), count - 1)
+    weights = np.zeros((count, RESAMPLES))
+    np.add.at(weights, (places, np.arange(RESAMPLES)[:, None]), 1 / len(ranks))
+    return weights
 
 
 def intervals(
-    first: Sequence[FloatArray], second: Sequence[FloatArray], resolution_ms: float = 0.0
+    first: Sequence[FloatArray],
+    second: Sequence[FloatArray],
+    resolution_ms: float = 0.0,
+    statistic: Statistic = Statistic.MEDIAN,
 ) -> list[Interval | None]:
-    """Return the interval of ``median(second) - median(first)`` for each pair of samples.
+    """Return the interval of a statistic of ``second`` less that of ``first`` for each pair.
 
     Args:
         first: Sorted samples without NaN, one a row.
         second: The samples that they are compared with, as many.
         resolution_ms: The step of the clock: a difference can be wrong by so much for this alone.
+        statistic: What is compared.
 
     Returns:
         One interval a row, None for those with fewer than `MIN_PASSES` values.
@@ -424,18 +435,17 @@ def intervals(
     for rows in batches.values():
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
-            moved = _medians([second[row] for row in part], 1)
-            moved -= _medians([first[row] for row in part], 0)
+            moved = _resampled([second[row] for row in part], 1, statistic)
+            moved -= _resampled([first[row] for row in part], 0, statistic)
             low, high = _bounds(moved)
             for row, below, above in zip(part, low.tolist(), high.tolist(), strict=True):
                 limits[row] = Interval(below - resolution_ms, above + resolution_ms)
     return limits
 
 
-def _medians(samples: Sequence[FloatArray], stream: int) -> FloatArray:
+def _resampled(samples: Sequence[FloatArray], stream: int, statistic: Statistic) -> FloatArray:
     ordered = np.stack(samples)
-    lower, upper = _ranks(ordered.shape[1], stream)
-    return (ordered[:, lower] + ordered[:, upper]) / 2
+    return np.asarray(ordered @ _weights(ordered.shape[1], stream, statistic))
 
 
 def _bounds(moved: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -482,6 +492,13 @@ def discoveries(p_values: Sequence[float | None]) -> list[bool | None]:
 def median_of(ordered: FloatArray) -> float:
     """Return the median of a sorted sample."""
     return float(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def statistic_of(ordered: FloatArray, statistic: Statistic) -> float:
+    """Return a statistic of a sorted sample."""
+    if statistic is Statistic.MEDIAN:
+        return median_of(ordered)
+    return float(ordered[: fastest_count(len(ordered))].mean())
 
 
 def resolution_of(values: FloatArray) -> float:

@@ -91,7 +91,7 @@ MEANS = "means"
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval of a difference of medians, in milliseconds."""
+    """A confidence interval of a difference, in milliseconds."""
 
     low_ms: float
     high_ms: float

@@ -14,13 +14,15 @@ from dld_tui.core.compare.matching import (
     LEVEL_PERCENT,
     Match,
     NodeKey,
+    Statistic,
     discoveries,
     intervals,
     median_of,
     p_value,
     resolution_of,
+    statistic_of,
 )
-from dld_tui.core.compare.records import Cell, Comparable, Row
+from dld_tui.core.compare.records import Cell, Comparable, Interval, Row
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import display_name
 from dld_tui.core.report.records import Layer
@@ -46,9 +48,9 @@ class MeasuredLayers:
     layers: Sequence[Layer]
     times: FloatArray | None
     """Milliseconds ``float64[layers, passes]``, NaN where a layer did not run; None when only
-    `medians` is known."""
-    medians: Sequence[float | None]
-    """One a layer, in milliseconds."""
+    `layer_ms` is known."""
+    layer_ms: Sequence[float | None]
+    """What each layer takes, as its report has it."""
     on_gpu: bool = False
     """Whether the times include kernels on a GPU."""
     resolution_ms: float = 0.0
@@ -56,7 +58,7 @@ class MeasuredLayers:
     @cached_property
     def timed(self) -> bool:
         """Whether there are times: an engine plan may come without a profile."""
-        return any(median is not None for median in self.medians)
+        return any(time is not None for time in self.layer_ms)
 
     @classmethod
     def of(cls, subject: Comparable, *, gpu: bool) -> MeasuredLayers:
@@ -70,8 +72,9 @@ class MeasuredLayers:
         """
         own = subject.times
         resolution = 0.0 if own is None else resolution_of(own)
+        layer_ms = [layer.time_ms for layer in subject.layers]
         if not gpu or subject.gpu_times is None:
-            return cls(subject.layers, own, _medians(subject.layers, own), False, resolution)
+            return cls(subject.layers, own, layer_ms, False, resolution)
         kernels = subject.gpu_times
         # The GPU and the processor may have been measured in passes of their own: as many of each.
         passes = kernels.shape[1] if own is None else min(kernels.shape[1], own.shape[1])
@@ -79,11 +82,12 @@ class MeasuredLayers:
         for layer in subject.layers:
             if layer.gpu_time_ms is not None or runs_on_gpu(layer):
                 times[layer.index] = kernels[layer.index, :passes]
-        return cls(subject.layers, times, _medians(subject.layers, times), True, resolution)
+                layer_ms[layer.index] = layer.gpu_time_ms
+        return cls(subject.layers, times, layer_ms, True, resolution)
 
     def ran(self, index: int) -> bool:
         """Return whether a layer has a time."""
-        return self.medians[index] is not None
+        return self.layer_ms[index] is not None
 
     def series(self, part: Part) -> FloatArray | None:
         """Return the sorted times of some layers in the passes in which one of them ran.
@@ -105,23 +109,11 @@ class MeasuredLayers:
         return np.sort(weighted.sum(axis=0)[ran.any(axis=0)])
 
     def figure(self, part: Part) -> float:
-        """Return the sum of the layers' medians, for use without times by pass."""
+        """Return the sum of what layers take."""
         return sum(
-            (self.medians[index] or 0.0) * share
+            (self.layer_ms[index] or 0.0) * share
             for index, share in zip(part.layers, part.shares, strict=True)
         )
-
-
-def _medians(layers: Sequence[Layer], times: FloatArray | None) -> list[float | None]:
-    """Return what the layers take on the base of comparisons, whose intervals are of medians."""
-    if times is None:
-        return [layer.time_ms for layer in layers]
-    medians: list[float | None] = []
-    for layer in layers:
-        own = times[layer.index]
-        ran = np.sort(own[~np.isnan(own)])
-        medians.append(median_of(ran) if ran.size else None)
-    return medians
 
 
 def runs_on_gpu(layer: Layer) -> bool:
@@ -153,21 +145,21 @@ class Side:
 
     time_ms: float | None = None
     series: FloatArray | None = None
-    """Of each pass, sorted; None when only the median is known."""
+    """Of each pass, sorted; None when only the figure is known."""
     layers: tuple[int, ...] = ()
     untimed: bool = False
     """The report has no times at all."""
+    statistic: Statistic = Statistic.UNDISTURBED
+    """What `time_ms` is of `series`, for a single layer."""
 
     @classmethod
     def of(cls, measured: MeasuredLayers, part: Part) -> Side:
-        """Return the median time of some layers together, of those that ran."""
+        """Return the time of some layers together, of those that ran."""
         known = [place for place, index in enumerate(part.layers) if measured.ran(index)]
         if not known:
             return cls(layers=tuple(part.layers), untimed=not measured.timed)
         timed = Part([part.layers[i] for i in known], [part.shares[i] for i in known])
-        series = measured.series(timed)
-        time_ms = measured.figure(timed) if series is None else median_of(series)
-        return cls(time_ms, series, tuple(part.layers))
+        return cls(measured.figure(timed), measured.series(timed), tuple(part.layers))
 
 
 def rows_of_matches(
@@ -187,7 +179,7 @@ def _most_telling(sides: Sequence[MeasuredLayers], match: Match, base: int) -> L
     order = [base, *(index for index in range(len(sides)) if index != base)]
     report = next(index for index in order if match.members[index])
     side = sides[report]
-    longest = max(match.members[report], key=lambda index: side.medians[index] or 0.0)
+    longest = max(match.members[report], key=lambda index: side.layer_ms[index] or 0.0)
     return side.layers[longest]
 
 
@@ -275,7 +267,9 @@ def step_of(sides: Sequence[MeasuredLayers], index: int, base: int) -> float:
 def side_of(values: Sequence[float]) -> Side:
     """Return the measured times of a plain list, such as the latency loop's."""
     series = np.sort(np.array([value for value in values if np.isfinite(value)], dtype=np.float64))
-    return Side(median_of(series), series) if series.size else Side(untimed=True)
+    if not series.size:
+        return Side(untimed=True)
+    return Side(median_of(series), series, statistic=Statistic.MEDIAN)
 
 
 def column_cells(
@@ -296,7 +290,10 @@ def column_cells(
         for row, (side, other) in enumerate(zip(here, there, strict=True))
         if side.series is not None and other.series is not None
     ]
-    sure = intervals([other for _, _, other in both], [side for _, side, _ in both], step_ms)
+    statistic = here[0].statistic if here else Statistic.UNDISTURBED
+    sure = intervals(
+        [other for _, _, other in both], [side for _, side, _ in both], step_ms, statistic
+    )
     bounds = {row: interval for (row, _, _), interval in zip(both, sure, strict=True)}
     chances = {row: p_value(other, side) for row, side, other in both if bounds[row] is not None}
     holds = dict(zip(chances, discoveries(list(chances.values())), strict=True))
@@ -314,13 +311,26 @@ def column_cells(
                 side.layers,
                 delta,
                 ratio,
-                bounds.get(row),
+                _about(delta, bounds.get(row), side, other),
                 untimed=side.untimed,
                 p_value=chances.get(row),
                 is_discovery=bool(holds.get(row, True)),
             )
         )
     return _with_shares(cells)
+
+
+def _about(
+    delta: float | None, interval: Interval | None, side: Side, other: Side
+) -> Interval | None:
+    """Return an interval of the samples about the difference of the figures.
+
+    The figure of several layers is the sum of theirs, and not that of the sums by pass.
+    """
+    if delta is None or interval is None or side.series is None or other.series is None:
+        return interval
+    shown = statistic_of(side.series, side.statistic) - statistic_of(other.series, side.statistic)
+    return Interval(interval.low_ms + delta - shown, interval.high_ms + delta - shown)
 
 
 def _with_shares(cells: Sequence[Cell]) -> list[Cell]:
