@@ -106,7 +106,9 @@ def main(argv: list[str]) -> int:
     """Print the table; return 1 where one of ours is wrong and does not say so, or does not run."""
     parser = harness.parser(__doc__)
     parser.add_argument("models", type=Path, nargs="*", help="models; onnx's own by default")
-    parser.add_argument("--only", action="append", default=[], help="a conversion by its name")
+    parser.add_argument(
+        "--only", action="append", default=[], help="a conversion or operation by its name"
+    )
     parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for each command")
     parser.add_argument(
         "--opsets", type=int, metavar="N", help="N conversions between opsets of onnx's node models"
@@ -123,7 +125,7 @@ def main(argv: list[str]) -> int:
         outcomes = opset_tasks.table(options.opsets)
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     if options.operations:
-        outcomes = operation_tasks.table(options.operations)
+        outcomes = operation_tasks.table(options.operations, options.only)
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     models = [one.resolve() for one in options.models] or _light_models()
     chosen = [one for one in CONVERSIONS if not options.only or one.name in options.only]

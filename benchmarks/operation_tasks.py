@@ -14,7 +14,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -108,12 +108,18 @@ def _run(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
     return list(session.run(None, {name: feeds[name] for name in feeds if name in taken}))
 
 
-def table(number: int) -> Counter[str]:
-    """Print what became of the models, and why some were refused; return the outcomes."""
+def table(number: int, only: Collection[str] = ()) -> Counter[str]:
+    """Print what became of the models, and why some were refused; return the outcomes.
+
+    Args:
+        number: How many models are drawn.
+        only: The names of operations; all by default.
+    """
     chosen = cases(number)
-    counts: dict[str, Counter[str]] = {name: Counter() for name in OPERATIONS}
+    names = [name for name in OPERATIONS if not only or name in only]
+    counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     reasons: Counter[str] = Counter()
-    tasks = [(name, case) for case in chosen for name in OPERATIONS]
+    tasks = [(name, case) for case in chosen for name in names]
     with ThreadPoolExecutor(2) as pool:
         for (name, case), (outcome, why) in zip(
             tasks, pool.map(lambda task: _outcome(*task), tasks), strict=True
@@ -139,7 +145,7 @@ def _outcome(name: str, case: Case) -> tuple[str, str]:
         onnx.save(case.model, model)
         chance = random.Random(f"{_SEED}{name}{case.name}")
         words = OPERATIONS[name](case, Path(folder), chance)
-        command = [sys.executable, "-m", "dld_tui", *words[:1], *words[1:]]
+        command = [sys.executable, "-m", "dld_tui", *words]
         put = {"MODEL": str(model), "OUT": str(output)}
         ended = subprocess.run(
             [put.get(word, word) for word in command], capture_output=True, text=True,
@@ -233,7 +239,7 @@ def _edit(case: Case, folder: Path, chance: random.Random) -> list[str]:
 
 
 OPERATIONS: dict[str, Callable[[Case, Path, random.Random], list[str]]] = {
-    "rewrite, 41 rules": _rewrite,
+    "rewrite": _rewrite,
     "sanitize": partial(_convert, ["sanitize"]),
     "sanitize --no-verify": partial(_convert, ["sanitize", "--no-verify"]),
     "extract": _extract,
