@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ from dld_tui.core.errors import (
     CorruptFileError,
     SaveError,
 )
-from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.blobs import Blob, SpillFile
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import splice, verify_model
 from dld_tui.core.files.writer import write_bytes, write_pieces, write_text
@@ -207,6 +207,11 @@ def test_too_little_space_is_known_before_anything_is_written(
             tmp_path / "f", [bytes(1_500_000)], progress=lambda done, _: progress.append(done)
         )
     assert progress == []
+    with (
+        closing(SpillFile(tmp_path)) as spill,
+        pytest.raises(SaveError, match="only 2 MB"),
+    ):
+        spill.append(iter(()), length=1_500_000)
     write_bytes(tmp_path / "f", bytes(900_000))
     space.f_bavail = space.f_blocks = 0  # some network file systems do not say
     write_bytes(tmp_path / "g", bytes(900_000))

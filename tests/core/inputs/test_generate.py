@@ -7,6 +7,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.inputs import fills
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
@@ -105,3 +106,12 @@ def test_a_model_that_takes_a_sequence_asks_for_data(tmp_path: Path) -> None:
 def test_an_optional_tensor_is_fed_with_one(tmp_path: Path) -> None:
     values = guessed_values(tmp_path, "optional")
     assert {name: value.shape for name, value in values.items()} == {"x": (2, 1), "z": (2,)}
+
+
+def test_inputs_take_no_more_than_half_of_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fills, "free_memory", lambda: 16_000)
+    specs = [InputSpec(name, "float32", (None,)) for name in "ab"]
+    shapes = {"a": (1000,), "b": (1000,)}
+    assert len(random_inputs(specs, shapes, 0)) == 2
+    with pytest.raises(ActivityError, match=r"up to b float32\[\?\] take 8 kB"):
+        random_inputs(specs, {**shapes, "b": (1001,)}, 0)

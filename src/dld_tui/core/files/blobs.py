@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.source import Identity, Source, reason
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -133,6 +134,27 @@ class BlobTable:
         self._blobs = [new_blobs.get(blob, blob) for blob in self._blobs]
 
 
+_SPARE = 1 << 20
+
+
+def require_space(folder: Path, length: int, where: Path) -> None:
+    """Refuse to write more bytes to a folder than its disk has room for.
+
+    Raises:
+        SaveError: There is less room.
+    """
+    space = os.statvfs(folder)
+    free = space.f_bavail * space.f_frsize
+    # Some network file systems say 0 of 0.
+    if space.f_blocks and length + _SPARE > free:
+        raise SaveError(
+            f"{fmt.size(length)} and a spare of {fmt.size(_SPARE)} are needed and only"
+            f" {fmt.size(free)} are free on its disk",
+            where=str(where),
+            hint="Free some space or save to another disk",
+        )
+
+
 class SpillFile:
     """New payloads made by edits, in a temporary file without a name.
 
@@ -144,13 +166,22 @@ class SpillFile:
         self._folder = folder or spill_folder()
         self._source: Source | None = None
 
-    def append(self, data: bytes | Iterable[bytes], field: str = "raw_data") -> Blob:
+    def append(
+        self, data: bytes | Iterable[bytes], field: str = "raw_data", length: int = 0
+    ) -> Blob:
         """Write a payload at the end and return it.
+
+        Args:
+            data: The payload, perhaps in parts.
+            field: That it is the payload of.
+            length: Its bytes, where they are known before.
 
         Raises:
             SaveError: The disk is full or cannot be written; the file is as before.
         """
         source = self._open()
+        if length:
+            require_space(self._folder, length, self._folder)
         start = offset = source.size
         try:
             for part in (data,) if isinstance(data, bytes) else data:

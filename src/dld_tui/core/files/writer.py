@@ -17,18 +17,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
 from dld_tui.core.files import permission
 from dld_tui.core.files.attributes import mode_of, take_over
-from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
+from dld_tui.core.files.blobs import Blob, ByteCount, require_space, stored_length, stream
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.files.temporary import hold_open, release, staging_path, sweep
 from dld_tui.core.files.wire import pieces_length
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
-_SPARE = 1 << 20
 """Bytes to leave free for the file system's own bookkeeping."""
 
 
@@ -80,7 +78,7 @@ class StagedFile:
                 self._existing = self._examine()
             except ValueError as error:  # a path that no file can have
                 raise SaveError(f"cannot be written: {error}", where=str(path)) from None
-            self._require_space(length)
+            require_space(self._target.parent, length, self.path)
 
     def __enter__(self) -> StagedFile:
         """Create the temporary file; where it can be one without a name, a kill leaves nothing."""
@@ -226,18 +224,6 @@ class StagedFile:
         if self._like.changed_on_disk() and os.path.lexists(self._target):
             raise FileChangedError(
                 "the file was changed by another program since it was opened", where=str(self.path)
-            )
-
-    def _require_space(self, length: int) -> None:
-        space = os.statvfs(self._target.parent)
-        free = space.f_bavail * space.f_frsize
-        # Some network file systems say 0 of 0.
-        if space.f_blocks and length + _SPARE > free:
-            raise SaveError(
-                f"{fmt.size(length)} and a spare of {fmt.size(_SPARE)} are needed and only"
-                f" {fmt.size(free)} are free on its disk",
-                where=str(self.path),
-                hint="Free some space or save to another disk",
             )
 
     def _take_over(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.child import free_memory
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_self_mask, is_state, words_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, numpy_dtype
@@ -349,10 +350,12 @@ def random_inputs(
         fills: What to fill inputs with, by name.
 
     Raises:
-        ActivityError: An input is not a tensor, of a type that cannot be made, or absurdly large.
+        ActivityError: An input is not a tensor, of a type that cannot be made, or they take more
+            than half of the free memory.
     """
     generator = np.random.default_rng(seed)
     arrays = {}
+    free, taken = free_memory(), 0
     for spec in specs:
         if spec.container:
             raise ActivityError(
@@ -365,6 +368,13 @@ def random_inputs(
         # NumPy takes no huge dimension, even beside one of 0.
         if math.prod(filter(None, shape)) > _MOST_ELEMENTS:
             raise ActivityError(f"input {spec.text} has too many elements to generate")
+        taken += math.prod(shape) * numpy_dtype(spec.dtype).itemsize
+        if free is not None and taken > free // 2:
+            raise ActivityError(
+                f"the inputs up to {spec.text} take {fmt.size(taken)}, and {fmt.size(free)} of"
+                " memory are free",
+                hint="Give smaller shapes with --shape",
+            )
         arrays[spec.name] = _array(spec.dtype, shape, generator, fill)
     return arrays
 

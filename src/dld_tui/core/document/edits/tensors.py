@@ -27,6 +27,7 @@ from dld_tui.core.files.external import (
     element_bits,
     entries_of,
     is_pending,
+    payload_length,
     set_inline,
     set_pending,
 )
@@ -163,7 +164,7 @@ def put_payload(
         SaveError: There is no room for them.
     """
     if not isinstance(payload, (bytes, Blob)):
-        payload = document.spill.append(payload)
+        payload = document.spill.append(payload, length=payload_length(proto) or 0)
     # What goes to a data file is kept by reference, so that a later save finds it there.
     if isinstance(payload, bytes) and (len(payload) >= THRESHOLD or location is not None):
         payload = document.spill.append(payload)
