@@ -295,7 +295,12 @@ def _by_onnxruntime(
 def _by_reference(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
     from onnx.reference import ReferenceEvaluator
 
-    return list(ReferenceEvaluator(model).run(None, dict(feeds)))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = list(ReferenceEvaluator(model).run(None, dict(feeds)))
+    if any(node.op_type == "Loop" for node in model.graph.node):  # scalars of scans get an axis
+        return [value.ravel() if np.shape(value)[1:] == (1,) else value for value in found]
+    return found
 
 
 _RUNTIMES: Mapping[str, Callable[[onnx.ModelProto, Mapping[str, Any]], list[Any]]] = {

@@ -24,6 +24,7 @@ from dld_tui.core.events import Event, Log
 from dld_tui.core.params import from_json, to_json
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.targets.process import LocalTarget
+from tests.support import models
 from tests.support.jobs import wait_until
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied')"
@@ -56,6 +57,14 @@ def test_the_output_is_written_and_only_it(tmp_path: Path) -> None:
     assert (result["output"], result["files"]) == (str(output), [str(output)])
     assert "copied" in texts
     assert sorted(path.name for path in folder.iterdir()) == sorted([model.name, output.name])
+
+
+def test_a_model_as_text_reaches_the_program_in_binary_form(tmp_path: Path) -> None:
+    model, output = tmp_path / "net.onnxtxt", tmp_path / "copy.onnx"
+    model.write_text(models.CHAIN)
+    ran(request_for(tool(COPY, "$Model", "$Output", output=".onnx"), model, output))
+    assert output.read_bytes() == models.parse(models.CHAIN).SerializeToString()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, model.name]
 
 
 def test_arguments_reach_the_program_as_they_are(tmp_path: Path) -> None:

@@ -180,6 +180,9 @@ def test_weights_of_a_model_are_put_into_an_engine(trt: Any, tmp_path: Path) -> 
     assert refit(engine, model) == 1
     new = refitted_bytes(engine)
     assert new == built(trt, other, flags=("REFIT",))
+    model.rename(text := tmp_path / "other.onnxtxt")
+    text.write_text(other)
+    assert refit(engine, text) == 1
 
 
 def test_a_stripped_engine_gets_its_weights(trt: Any, tmp_path: Path) -> None:

@@ -139,16 +139,18 @@ def _run(
     tool: Tool, request: Request, model: Path, output: Path | None, staging: Path = Path()
 ) -> Iterator[Event]:
     from dld_tui.backends.processes import find_program, run_program
+    from dld_tui.core.files.model_set import binary_file
 
     home = str(Path(os.path.abspath(request.model_folder or model.parent)))
     written = staging / output.name if output is not None else None
-    arguments = arguments_for(tool, str(model), str(written or ""), home)
-    command = [find_program(tool.application), *arguments]
     folder = Path(os.path.expanduser(filled(tool.folder, {"Folder": home}) or home))
     if not folder.is_absolute() or not folder.is_dir():
         raise UsageError("the working folder does not exist or is not absolute", where=str(folder))
-    yield Log(f"$ {shlex.join(command)}", NoteKind.DEBUG)
-    end = yield from run_program(command, folder, tool.limit)
+    with binary_file(model) as file:
+        arguments = arguments_for(tool, str(file), str(written or ""), home)
+        command = [find_program(tool.application), *arguments]
+        yield Log(f"$ {shlex.join(command)}", NoteKind.DEBUG)
+        end = yield from run_program(command, folder, tool.limit)
     _judge(tool, end)
     files: list[Path] = []
     if output is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.backends.tensorrt.errors import loading_problem, running_problem
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
+from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes
 from dld_tui.core.text import visible
@@ -363,8 +364,9 @@ def refit(engine: Engine, model: Path) -> int:
     with failures(engine, "Refitting"):
         refitter = trt.Refitter(engine.engine, engine.logger)
         parser = trt.OnnxParserRefitter(refitter, engine.logger)
-        if not parser.refit_from_file(str(model)):
-            raise _mismatch(engine, parser, model)
+        with binary_file(model) as file:
+            if not parser.refit_from_file(str(file)):
+                raise _mismatch(engine, parser, model)
         missing = refitter.get_missing_weights()
         if missing:
             names = ", ".join(visible(name) for name in missing[:_SHOWN])
