@@ -159,5 +159,6 @@ def test_replace_a_selection_by_one_node(tmp_path: Path) -> None:
         "MyPlugin", "trt", ("a", "w"), ("c",),
     )  # fmt: skip
     assert [other.name for other in document.main.nodes] == ["first", "MyPlugin", "last"]
+    assert document.opset_imports == {"": 18, "trt": 1}
     with pytest.raises(EditError, match="'MyPlugin' is between the nodes"):
         document.apply("replace_nodes", scope=[], nodes=["first", "last"], op_type="X")

@@ -184,6 +184,7 @@ def replace_nodes(
         remove_node(transaction, home, node, keep_types=True)
     proto = new_proto(home, op_type, domain, name, node_inputs, outputs)
     transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
+    ensure_known_import(transaction, home, domain)
     return f"replace {len(ordered)} nodes by {quoted(op_type)}"
 
 
