@@ -709,19 +709,7 @@ class _Tuning:
 
     def _convert(self, change: Change) -> Generator[Event, None, Exclusion | None]:
         """Make a model; return why it does not count, None where it does."""
-        excluded = yield from self._try_convert(change, repair=False)
-        if excluded is None or excluded.state is CandidateState.NO_CHANGE or not change.repairs:
-            return excluded
-        if self._left(_CONVERTING) > 0:
-            again = "trying again without the nodes that cause it"
-            yield Log(f"{change.title}: {excluded.text}; {again}")
-            excluded = yield from self._try_convert(change, repair=True)
-        return excluded
-
-    def _try_convert(
-        self, change: Change, *, repair: bool
-    ) -> Generator[Event, None, Exclusion | None]:
-        steps = self._rewritten(change) if change.rules else self._verified(change, repair=repair)
+        steps = self._rewritten(change) if change.rules else self._verified(change)
         try:
             with contextlib.closing(steps):
                 excluded = yield from steps
@@ -755,9 +743,7 @@ class _Tuning:
             _write_model(result, self._journal.model(change.id))
         return None
 
-    def _verified(
-        self, change: Change, *, repair: bool
-    ) -> Generator[Event, None, Exclusion | None]:
+    def _verified(self, change: Change) -> Generator[Event, None, Exclusion | None]:
         """Run a conversion, which compares outputs; return why the result does not count."""
         values: dict[str, JSON] = {
             "model": str(self._base.model), "output": str(self._journal.model(change.id)),
@@ -769,7 +755,7 @@ class _Tuning:
         }  # fmt: skip
         if change.needs:
             values[change.needs] = str(getattr(self._request, change.needs))
-        if repair:
+        if change.repairs:
             values["repair"] = True
         is_quick = self._first_s + self._pass_s < _QUICK_S and self._weight_bytes <= _QUICK_BYTES
         conversion = self._converted_here if is_quick else self._converted_apart
