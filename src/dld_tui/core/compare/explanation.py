@@ -145,17 +145,18 @@ class _Pair:
 
     def _layer_sum(self) -> Iterator[str]:
         cell = self._cell(self.comparison.layer_sum)
-        whole = self._cell(self.comparison.end_to_end).delta_ms
+        latency = self._cell(self.comparison.end_to_end)
+        whole = latency.delta_ms
         if cell.delta_ms is None:
             return
         line = f"Layers together: {signed(cell.delta_ms)} ms a pass{certainty(cell)}"
-        if whole and cell.noise is False:
+        if whole and False in (cell.noise, latency.noise):
             rest = whole - cell.delta_ms
-            around = _half_width(cell) + _half_width(self._cell(self.comparison.end_to_end))
+            around = _half_width(cell) + _half_width(latency)
             if abs(rest) > max(_UNEXPLAINED_PERCENT / 100 * abs(whole), around):
                 line += (
                     f", end to end {signed(whole)} ms: {signed(rest)} ms is not in the layers"
-                    " (time between them, or what profiling adds)"
+                    " (time between them, delays by other programs, or what profiling adds)"
                 )
         yield f"{line}."
 
