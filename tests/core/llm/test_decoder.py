@@ -88,6 +88,8 @@ def test_figures_by_phase() -> None:
             {"context": 18, "batch": 1, "ms_token": 2.0, "tokens_s": 500.0},
         ],
         "ttft_ms": 12.0,
+        "tokens_s": 1000.0,
+        "new_shape_ms": None,
         "kv_bytes": 64,
     }
     assert llm_json([]) is None
@@ -98,13 +100,13 @@ def test_the_story_compares_prompts_and_batches() -> None:
         return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
 
     uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
-    assert next(iter(generation_story([uneven]))).endswith(
-        "each further one after 1.000 ms (250 tokens a second, as some took longer)."
+    assert next(iter(generation_story([uneven]))) == (
+        "12.000 ms to the first token, 250 tokens/s"
+        " (prompt 8, batch 1: 1.000 ms a token, some longer)."
     )
     said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
     assert said == [
-        "The first token of a prompt of 8 comes after 12.000 ms, each further one after 1.000 ms"
-        " (1,000 tokens a second).",
+        "12.000 ms to the first token, 1,000 tokens/s (prompt 8, batch 1: 1.000 ms a token).",
         "At a prompt of 64 a token takes 1.50× as long.",
         "A batch of 4 makes 2.0× as many tokens a second.",
     ]
