@@ -156,3 +156,9 @@ def test_a_quantized_node_is_the_one_that_it_was() -> None:
         (("x",), (), ""),
         ((), ("unlike",), ""),
     ]
+
+
+def test_branches_that_are_joined_in_another_order_are_the_same_layer() -> None:
+    first = subject(timed("a/3x3 + relu || a/1x1 + relu", 1), timed("b", 1))
+    second = subject(timed("a/1x1 + relu || a/3x3 + relu", 2), timed("b", 1))
+    assert [match.how for match in match_layers([first, second])] == ["name", "name"]

@@ -93,6 +93,7 @@ class _Matcher:
         self._with_pooling()
         self._by(lambda layer: (layer.name, layer.type), "name", unique=True)
         self._by(lambda layer: layer.name, "name", unique=True)
+        self._by(_branches, "name", unique=True)
         self._by(lambda layer: _shaped(layer, layer.input_dims), "order")
         self._by(lambda layer: _shaped(layer, ()), "order")
         if self.same_model and self._lacks_shapes():
@@ -249,6 +250,12 @@ def _pooled(report: int, layers: Sequence[Layer]) -> Iterator[tuple[list[Member]
 def _joined(match: Match, other: Match) -> Match:
     members = zip(match.members, other.members, strict=True)
     return Match(tuple(first or second for first, second in members), "order")
+
+
+def _branches(layer: Layer) -> Hashable:
+    """Return the layers that TensorRT joined side by side, whose order differs by the build."""
+    names = layer.name.split(" || ")
+    return frozenset(names) if len(names) > 1 else None
 
 
 def _shaped(layer: Layer, inputs: Hashable) -> Hashable:
