@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import traceback
@@ -177,6 +178,14 @@ class DldApp(Tabs, Commands, App[int]):
         for screen in self._open_screens():
             for widget in screen.walk_children(with_self=True):
                 widget.refresh()
+
+    def on_load(self) -> None:
+        """Let tasks begin in turn, on every version of Python.
+
+        From 3.12 on, Textual lets a task run when it is made: fields of the first page of a tab would
+        ask for the page before the tab has it.
+        """
+        asyncio.get_running_loop().set_task_factory(None)
 
     def on_mount(self) -> None:
         """Report invalid settings, and open the files that were named."""

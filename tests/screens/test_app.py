@@ -31,6 +31,14 @@ async def test_it_begins_on_the_start_page() -> None:
         assert app.animation_level == "none"
 
 
+async def test_tasks_begin_in_turn_on_every_version_of_python() -> None:
+    loop = asyncio.get_running_loop()
+    # Textual sets that of eager tasks, from 3.12 on.
+    loop.set_task_factory(lambda loop, work, **kwargs: asyncio.Task(work, loop=loop, **kwargs))
+    async with DldApp().run_test(size=(80, 24)):
+        assert loop.get_task_factory() is None
+
+
 async def test_tabs_are_shown_switched_and_closed() -> None:
     app = DldApp()
     first, second = TextPage("first"), TextPage("second")
