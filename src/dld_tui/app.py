@@ -182,8 +182,8 @@ class DldApp(Tabs, Commands, App[int]):
     def on_load(self) -> None:
         """Let tasks begin in turn, on every version of Python.
 
-        From 3.12 on, Textual lets a task run when it is made: the fields of a tab's first page would
-        ask for that page before the tab has it.
+        From 3.12 on, Textual lets a task run when it is made. Fields of a tab's first page would
+        ask for the page before the tab has it.
         """
         asyncio.get_running_loop().set_task_factory(None)
 
