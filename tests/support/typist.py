@@ -137,7 +137,11 @@ def _run(paths: Sequence[str], control: int) -> None:
                     if question == b"!":
                         tasks = [worker.name for worker in app.workers if worker.is_running]
                         screens = [type(screen).__name__ for screen in app.screen_stack]
-                        return {"rests": app.keys.is_empty, "tasks": tasks, "screens": screens}
+                        busy = [type(pump).__name__ for pump in app.keys.busy_pumps()]
+                        return {
+                            "rests": app.keys.is_empty, "tasks": tasks, "screens": screens,
+                            "busy": [] if app.keys.is_empty else busy,
+                        }  # fmt: skip
                     return _state(app)
 
                 loop = app._loop

@@ -120,6 +120,10 @@ class KeyQueue:
         """Whether nothing waits and the last key has had all its effects."""
         return self._feeder is None and self._at_rest()
 
+    def busy_pumps(self) -> list[MessagePump]:
+        """Return the app and those of its widgets that are not at rest."""
+        return [pump for pump in (self._app, *self._app._registry) if not _is_idle(pump)]
+
     def defers_paint(self) -> bool:
         """Return whether more keys wait, so that painting can wait, too."""
         if not self._waiting or monotonic() - self._painted > _PAINT_S:
