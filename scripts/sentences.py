@@ -45,6 +45,7 @@ READERS = {
     "core.files.source": "Python",
     "core.machine.jetson": "nvpmodel",
     "core.operators.schema": "documentation of operators",
+    "core.report.dla": "names of TensorRT's layers",
     "core.report.formats.trtexec_files": "trtexec",
     "core.report.groups": "names of TensorRT's layers",
     "core.tensorrt.plan.graph": "names of TensorRT's layers",

@@ -7,7 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document.new_model import NewModel, new_document, opsets_of
+from dld_tui.core.document.new_document import new_document
+from dld_tui.core.document.new_model import NewModel, opsets_of
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.registry import DEFAULT_OPSET

@@ -15,7 +15,7 @@ from dld_tui.core.params import validate
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
-    from dld_tui.core.document.new_model import new_document
+    from dld_tui.core.document.new_document import new_document
     from dld_tui.core.document.serialise import save
 
     request: NewModel = request_from(NewModel, values)

@@ -95,7 +95,8 @@ def open_model(
 
     with collector_paused():
         if path is None:
-            from dld_tui.core.document.new_model import NewModel, new_document
+            from dld_tui.core.document.new_document import new_document
+            from dld_tui.core.document.new_model import NewModel
 
             new = new or NewModel()
             document = new_document(new)
