@@ -58,7 +58,8 @@ def test_inference_times(tmp_path: Path) -> None:
         assert found[f"p{percent}"] == trtexec_percentile(ordered, percent)
     assert found["p90"] in LATENCIES
     assert "trtexec" in found["percentiles"]
-    assert document["layers_total_ms"] == pytest.approx(statistics.median(LATENCIES))
+    fastest = ordered[: -(-len(ordered) // 4)]  # the one layer is the mean of these
+    assert document["layers_total_ms"] == pytest.approx(statistics.mean(fastest))
     assert document["covered_percent"] == pytest.approx(100)
 
 

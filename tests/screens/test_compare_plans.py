@@ -58,7 +58,7 @@ async def test_engines_side_by_side(pair: tuple[Path, Path], size: tuple[int, in
         await until(pilot, lambda: re.search(r"first +\+1", screen_text(screen.app)))
         about = screen.query_one(CompareAbout).lines
         text = " ".join(about.text(index) for index in range(len(about)))
-        assert "Speedup of B over A: 2.00×" in re.sub(r"\s+", " ", text)
+        assert "B has a speedup of 2.00×" in re.sub(r"\s+", " ", text)
         await show(pilot, screen, "mismatch")
         await until(pilot, lambda: "Other precision or tactic" in screen_text(screen.app))
         shown = screen_text(screen.app)

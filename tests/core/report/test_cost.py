@@ -72,7 +72,7 @@ def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
         [1.125, 0.375, 0.5]
     )
     assert shared["above_roof_layers"] == 0
-    above: Any = cost_json([replace(layers[0], details={"flops": 1, "roof_ms": 3.1})])
+    above: Any = cost_json([replace(layers[0], details={"flops": 1, "roof_ms": 3.2})])
     assert above["above_roof_layers"] == 1
     unknown: Any = cost_json(layers)
     assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}

@@ -192,14 +192,16 @@ def all_findings(
     """
     faults, is_taken = _runtime_faults(document) if is_for_runtime else ([], False)
     told = [*faults]
-    if not (is_taken and has_many_nodes(document)):
+    if is_taken and has_many_nodes(document):
+        document.forget_types()  # those of before a conversion may be other ones
+    else:
         model = onnx.ModelProto.FromString(skeleton_bytes(document))
         home = home or document.path
         if home is not None:
             inline_small_data(model, home)
         import_known_domains(model)
         inference = infer(model)
-        document.forget_types()  # those of before a conversion may be other ones
+        document.forget_types()
         with contextlib.suppress(KeyError):
             store_types(document, inference.model)
         told = [*complaints_of(inference), *broken_demands(document), *faults]
