@@ -109,7 +109,7 @@ def write_sound(
         is_verified = getattr(asked, "verify", None)
         if is_verified is not False:
             raise (error if is_verified is None else with_choice(error)) from None
-        unsound = f"{error.message}{f'. {error.hint}' if error.hint else ''}"
+        unsound = str(error)
     yield from write_result(before, after, output, partial(make, unsound=unsound), notes)
 
 

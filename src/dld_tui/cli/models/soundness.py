@@ -57,7 +57,7 @@ def unsound(before: Path, after: Path) -> str:
         with registry.get().start("check_sound", request) as job:
             notes = job.result(lambda event: None, kind=Result).notes
     except ActivityError as error:
-        text = f"{error.message}{f'. {error.hint}' if error.hint else ''}"
+        text = str(error)
         narrate(f"{after}: {text}")
         return text
     for note in notes:

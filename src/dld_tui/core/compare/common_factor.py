@@ -34,11 +34,15 @@ class CommonFactor:
 
     def holds(self, ratio: float) -> bool:
         """Return whether a ratio is this factor."""
-        return abs(math.log(ratio / self.ratio)) <= math.log(_width(self.ratio))
+        return _follows(ratio, self.ratio)
 
 
 def _width(ratio: float) -> float:
     return max(_NEAR, math.pow(max(ratio, 1 / ratio), _POWER))
+
+
+def _follows(ratio: float, factor: float) -> bool:
+    return abs(math.log(ratio / factor)) <= math.log(_width(factor))
 
 
 def common_factor(rows: Sequence[Row], index: int, base: int) -> CommonFactor | None:
@@ -64,8 +68,7 @@ def common_factor(rows: Sequence[Row], index: int, base: int) -> CommonFactor | 
             break
     if max(usual, 1 / usual) <= _width(usual):
         return None
-    found = CommonFactor(usual, usual, usual, len(pairs))
-    following = [(ratio, before) for ratio, before in pairs if found.holds(ratio)]
+    following = [(ratio, before) for ratio, before in pairs if _follows(ratio, usual)]
     if sum(before for _, before in following) < _MOST_TIME * whole:
         return None
     return CommonFactor(usual, following[0][0], following[-1][0], len(pairs))

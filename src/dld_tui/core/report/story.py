@@ -25,7 +25,11 @@ from dld_tui.core.report.groups import has_gpu_times, is_launched
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.records import Program, program_of
 from dld_tui.core.report.schema import COMMAND
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
+from dld_tui.core.report.statistics import (
+    TRUSTED_COV_PERCENT,
+    LatencySource,
+    LatencySummary,
+)
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import RULES_OF, measured_gains
@@ -340,15 +344,15 @@ def _decoder_steps(report: Report) -> list[Step]:
 
 def _gpu_steps(report: Report) -> list[Step]:
     """Return what helps where the GPU waits."""
-    summary, latency, steps = gpu_summary(report), report.latency, []
+    summary, steps = gpu_summary(report), []
     if summary is None or not summary.true_speed or not summary.length_us:
         return []
     if _is_held_up(report, summary):
         basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
         # How long a pass waits depends on the host: a slow pass has the most to gain.
         working_ms = (summary.length_us - summary.gaps_us) / 1000
-        is_loop = latency is not None and latency.source is LatencySource.LOOP
-        slow_ms = max(_pass_ms(report), latency.p90 if latency is not None and is_loop else 0.0)
+        undisturbed = _undisturbed(report)
+        slow_ms = max(_pass_ms(report), undisturbed.p90 if undisturbed is not None else 0.0)
         most = _speedup(slow_ms - working_ms, slow_ms)
         steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
     copies = 100 * summary.exposed_copy_us / summary.length_us
@@ -470,16 +474,21 @@ def _speedup(saved_ms: float, whole_ms: float) -> float | None:
     return _most(100 * saved_ms / whole_ms) if whole_ms > 0 else None
 
 
+def _undisturbed(report: Report) -> LatencySummary | None:
+    """Return the latency of passes without profiling, None where there were none."""
+    latency = report.latency
+    return latency if latency is not None and latency.source is LatencySource.LOOP else None
+
+
 def _pass_ms(report: Report) -> float:
     """Return the length of a pass that what layers cost is a part of, without profiling.
 
     Where only profiled passes are known that were slower, the layers alone: a bound by these is
     higher, and so holds for the model, too.
     """
-    summary, latency = gpu_summary(report), report.latency
+    summary, undisturbed = gpu_summary(report), _undisturbed(report)
     if summary is not None and has_gpu_times(report.layers):
-        is_loop = latency is not None and latency.source is LatencySource.LOOP
-        return latency.median if latency is not None and is_loop else summary.length_us / 1000
+        return undisturbed.median if undisturbed is not None else summary.length_us / 1000
     figures = report.measurement
     whole = figures.pass_ms if report.is_undistorted else None
     return max(whole or 0.0, figures.cost_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ class UnwritableError(Exception):
     """A call cannot be written in a version; the message says why, without the node."""
 
 
-class Values:
+class Values(ABC):
     """What is known of values where a node is; :mod:`.opset` fills it."""
 
     def __init__(self) -> None:
@@ -41,25 +42,25 @@ class Values:
         """Return the shape of a value, and its elements if it is a small constant."""
         return self.made[name][0] if name in self.made else Value()
 
+    @abstractmethod
     def array(self, name: str) -> Array | None:
         """Return the elements of a constant."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dtype(self, name: str) -> str | None:
         """Return the type of the elements of a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def type_name(self, name: str) -> str | None:
         """Return the type of a value as schemas write it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_used(self, name: str) -> bool:
         """Return whether anything reads a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new(self, like: str) -> str:
         """Return a name that nothing has."""
-        raise NotImplementedError
 
 
 class Step:
