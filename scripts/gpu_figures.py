@@ -4,11 +4,11 @@ Usage: ``python scripts/gpu_check.py --figures [--folder FOLDER] [--limit SECOND
 
 Three decoders, with and without a buffer that past and present share, at prompts of 128 and 2,048
 tokens: time to first token and tokens a second of ``dld profile llm`` are within 5 % of a plain
-loop in the same process, and kernels are attributed to layers. Then for ResNet-50, ViT, ConvNeXt
+loop in the same process, measured in turns, and kernels are attributed to layers. Then for ResNet-50, ViT, ConvNeXt
 and an int8 encoder of which parts run on the CPU: each advice of the report is followed by
 ``dld tune --only``, and what that measures has to be within what the report said. Prints one table,
 and writes ``figures.json`` to the folder. Needs PyTorch and torchvision for the vision models; they
-are left out without. Each model has a process of its own, in which the plain loop comes first.
+are left out without. Each model has a process of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dld_tui.core.report.story import advice_json
 _WITHIN = 0.05
 """By what part figures of a decoder may differ from those of the plain loop."""
 _PROMPTS, _TOKENS = (128, 2048), 32
-_WARM, _REPEATS = 3, 7
+_WARM, _REPEATS, _TURNS = 3, 7, 5
 _BUDGET_S = 40.0
 """Of each tuning: processes on a GPU start in about three seconds, and a confirmation has six."""
 _NOISE_PERCENT = 3.0
@@ -252,110 +252,154 @@ def result_of(activity: str, settings: dict[str, Any]) -> Any:
 # --- decoders -------------------------------------------------------------------------------------
 
 
-def plain_loop(
-    model: Path, of: Decoder, prompt: int, *, shared: bool, device: str = "cuda"
-) -> tuple[float, float]:
-    """Generate tokens with ONNX Runtime alone.
+class PlainLoop:
+    """Generates tokens with ONNX Runtime alone.
 
-    Returns:
-        Milliseconds to the first token, and tokens a second after it: medians of repetitions.
+    Args:
+        model: A decoder that :func:`write_decoder` has written.
+        of: Its sizes.
+        shared: Past and present are one buffer.
+        device: ``cuda`` or ``cpu``.
     """
-    runtime: Any = importlib.import_module("onnxruntime")
-    np: Any = importlib.import_module("numpy")
-    names = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
-    if device == "cuda":
-        runtime.preload_dlls()
-    session = runtime.InferenceSession(str(model), providers=[names[device]])
-    make, capacity = runtime.OrtValue.ortvalue_from_numpy, prompt + _TOKENS
-    masks = [np.ones((1, prompt + number), np.int64) for number in range(_TOKENS + 1)]
-    ids = np.random.default_rng(0).integers(0, of.vocabulary, (1, prompt))
-    firsts, rates = [], []
-    pairs = [
-        (f"past_key_values.{layer}.{part}", f"present.{layer}.{part}")
-        for layer in range(of.layers)
-        for part in ("key", "value")
-    ]
-    length = capacity if shared else 0
 
-    def bound(cache: dict[str, Any]) -> Any:
-        binding = session.io_binding()
-        binding.bind_output("logits", device, 0)
-        for past, present in pairs:
+    def __init__(self, model: Path, of: Decoder, *, shared: bool, device: str = "cuda") -> None:
+        runtime: Any = importlib.import_module("onnxruntime")
+        names = {"cuda": "CUDAExecutionProvider", "cpu": "CPUExecutionProvider"}
+        if device == "cuda":
+            runtime.preload_dlls()
+        self._np: Any = importlib.import_module("numpy")
+        self._session = runtime.InferenceSession(str(model), providers=[names[device]])
+        self._make = runtime.OrtValue.ortvalue_from_numpy
+        self._of, self._shared, self._device = of, shared, device
+        self._pairs = [
+            (f"past_key_values.{layer}.{part}", f"present.{layer}.{part}")
+            for layer in range(of.layers)
+            for part in ("key", "value")
+        ]
+
+    def medians(self, prompt: int, warm: int, repeats: int) -> tuple[float, float]:
+        """Return milliseconds to the first token, and tokens a second after it."""
+        np = self._np
+        masks = [np.ones((1, prompt + number), np.int64) for number in range(_TOKENS + 1)]
+        ids = np.random.default_rng(0).integers(0, self._of.vocabulary, (1, prompt))
+        firsts, rates = [], []
+        for _ in range(warm + repeats):
+            cache = self._empty(prompt + _TOKENS if self._shared else 0)
+            begin = time.perf_counter()
+            kept = self._bound(cache) if self._shared else None
+            token = self._step(ids, masks[0], cache, kept)
+            firsts.append(1000 * (time.perf_counter() - begin))
+            begin = time.perf_counter()
+            for number in range(1, _TOKENS + 1):
+                token = self._step(token, masks[number], cache, kept)
+            rates.append(_TOKENS / (time.perf_counter() - begin))
+        return statistics.median(firsts[warm:]), statistics.median(rates[warm:])
+
+    def _empty(self, length: int) -> dict[str, Any]:
+        of = self._of
+        empty = self._np.zeros((1, of.kv_heads, length, of.head), of.dtype)
+        return {past: self._make(empty, self._device, 0) for past, _ in self._pairs}
+
+    def _bound(self, cache: dict[str, Any]) -> Any:
+        binding = self._session.io_binding()
+        binding.bind_output("logits", self._device, 0)
+        for past, present in self._pairs:
             binding.bind_ortvalue_input(past, cache[past])
-            if shared:
+            if self._shared:
                 binding.bind_ortvalue_output(present, cache[past])
             else:
-                binding.bind_output(present, device, 0)
+                binding.bind_output(present, self._device, 0)
         return binding
 
-    def step(tokens: Any, mask: Any, cache: dict[str, Any], binding: Any) -> Any:
-        binding = binding or bound(cache)
+    def _step(self, tokens: Any, mask: Any, cache: dict[str, Any], binding: Any) -> Any:
+        binding = binding or self._bound(cache)
         binding.bind_cpu_input("input_ids", tokens)
         binding.bind_cpu_input("attention_mask", mask)
-        binding.bind_output("logits", device, 0)  # whose shape is another one after the prompt
-        session.run_with_iobinding(binding)
+        binding.bind_output("logits", self._device, 0)  # of another shape after the prompt
+        self._session.run_with_iobinding(binding)
         made = binding.get_outputs()
-        if not shared:
-            for (past, _), present in zip(pairs, made[1:], strict=True):
+        if not self._shared:
+            for (past, _), present in zip(self._pairs, made[1:], strict=True):
                 cache[past] = present
         return made[0].numpy()[:, -1:].argmax(-1)
-
-    for _ in range(_WARM + _REPEATS):
-        empty = np.zeros((1, of.kv_heads, length, of.head), of.dtype)
-        cache = {past: make(empty, device, 0) for past, _ in pairs}
-        begin = time.perf_counter()
-        kept = bound(cache) if shared else None
-        token = step(ids, masks[0], cache, kept)
-        firsts.append(1000 * (time.perf_counter() - begin))
-        begin = time.perf_counter()
-        for number in range(1, _TOKENS + 1):
-            token = step(token, masks[number], cache, kept)
-        rates.append(_TOKENS / (time.perf_counter() - begin))
-    return statistics.median(firsts[_WARM:]), statistics.median(rates[_WARM:])
 
 
 def decoder_rows(
     name: str, folder: Path, *, shared: bool, prompts: Sequence[int] = _PROMPTS,
-    provider: str = "CUDA", of: Decoder | None = None,
+    provider: str = "CUDA", of: Decoder | None = None, turns: int = _TURNS,
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield a row for each prompt, and one for the kernels."""
+    """Yield a row for each prompt, and one for the kernels.
+
+    The plain loop is measured before and after each run of the program, because the speed of a
+    host changes within seconds: a run is compared with the mean of its two neighbours.
+    """
     of = of or DECODERS[name]
     model, device = folder / f"{name}.onnx", "cpu" if provider == "CPU" else "cuda"
-    own = [plain_loop(model, of, prompt, shared=shared, device=device) for prompt in prompts]
     report = folder / f"{name}-{'shared' if shared else 'apart'}.dldprof"
-    fresh(report)
-    result = result_of("profile_llm", {
-        "model": str(model), "output": str(report), "provider": provider, "decode": _TOKENS,
-        "prompt": ",".join(map(str, prompts)), "shared_buffer": "on" if shared else "auto",
-        "layer_passes": 6,
-    })  # fmt: skip
+    loop = PlainLoop(model, of, shared=shared, device=device)
+
+    def own() -> list[tuple[float, float]]:
+        return [loop.medians(prompt, _WARM, _REPEATS) for prompt in prompts]
+
+    def profiled(settings: dict[str, Any]) -> Any:
+        fresh(report)
+        return result_of("profile_llm", {
+            "model": str(model), "output": str(report), "provider": provider, "decode": _TOKENS,
+            "prompt": ",".join(map(str, prompts)), "shared_buffer": "on" if shared else "off",
+        } | settings)  # fmt: skip
+
+    plain, results = [own()], []
+    for _ in range(turns):
+        results.append(profiled({"layer_passes": 0, "iterations": _REPEATS}))
+        plain.append(own())
     kind = f"{name} {'shared' if shared else 'apart'}"
-    for (first_ms, rate), figures in zip(own, result.figures, strict=True):
-        yield _compared(kind, first_ms, rate, figures)
+    for at, prompt in enumerate(prompts):
+        yield _compared(
+            f"{kind}, prompt {prompt:,}",
+            [one[at] for one in plain],
+            [result.figures[at] for result in results],
+        )
+    # Only now, because all runs of a process are slower once kernels were recorded in it.
+    result = profiled({"layer_passes": 6, "iterations": 1})
     for phase, path in (("decode", result.report), ("prefill", result.prefill_report)):
         yield _kernel_row(f"{kind}, {phase}", path)
     if not shared:
+        result = profiled({"layer_passes": 0, "shared_buffer": "auto", "prompt": str(prompts[-1])})
         with Report.open(str(result.report)) as opened:
             gain = sharing_gain(opened)
         text = "no advice" if gain is None else gain.text
         yield {"what": f"{kind}, a shared buffer", "said": text, "good": True}
 
 
-def _compared(kind: str, first_ms: float, rate: float, figures: GenerationFigures) -> Row:
-    told = figures.tokens_per_s or 0.0
-    ratios = figures.first_token_ms / first_ms, told / rate
-    new = figures.new_shape_ms
+def _compared(
+    what: str, own: Sequence[tuple[float, float]], told: Sequence[GenerationFigures]
+) -> Row:
+    """Compare runs of the program with the plain loop before and after each."""
+    neighbours = [
+        tuple(statistics.fmean(pair) for pair in zip(*own[at : at + 2], strict=True))
+        for at in range(len(told))
+    ]
+    ratios = [
+        (figures.first_token_ms / first_ms, (figures.tokens_per_s or 0.0) / rate)
+        for figures, (first_ms, rate) in zip(told, neighbours, strict=True)
+    ]
+    medians = [statistics.median(column) for column in zip(*ratios, strict=True)]
+    changes = [max(column) / min(column) for column in zip(*own, strict=True)]
+    last = told[-1]
+    new = last.new_shape_ms
+    firsts, rates = zip(*own, strict=True)
     return {
-        "what": f"{kind}, prompt {figures.prompt:,}",
-        "own": f"{first_ms:.2f} ms, {rate:.0f} tokens/s",
-        "said": f"{figures.first_token_ms:.2f} ms, {told:.0f} tokens/s"
+        "what": what,
+        "own": f"{statistics.median(firsts):.2f} ms (×{changes[0]:.2f}),"
+        f" {statistics.median(rates):.0f} tokens/s (×{changes[1]:.2f})",
+        "said": f"{statistics.median(one.first_token_ms for one in told):.2f} ms,"
+        f" {statistics.median(one.tokens_per_s or 0.0 for one in told):.0f} tokens/s"
         + ("" if new is None else f", new length {new:.1f} ms")
-        + ("" if figures.is_steady else ", not steady"),
-        "ratios": " ".join(f"{ratio:.3f}" for ratio in ratios),
-        "good": all(abs(ratio - 1) <= _WITHIN for ratio in ratios),
-        "figures": {"own_first_ms": first_ms, "own_tokens_s": rate,
-                    "first_ms": figures.first_token_ms, "tokens_s": told,
-                    "gpu_memory_bytes": figures.gpu_memory_bytes, "new_shape_ms": new},
+        + ("" if last.is_steady else ", not steady"),
+        "ratios": " ".join(f"{ratio:.3f}" for ratio in medians),
+        "good": all(abs(ratio - 1) <= _WITHIN for ratio in medians),
+        "figures": {"own": own, "ratios": ratios, "gpu_memory_bytes": last.gpu_memory_bytes,
+                    "new_shape_ms": new},
     }  # fmt: skip
 
 
