@@ -4,11 +4,11 @@ Usage: ``python scripts/gpu_check.py --figures [--folder FOLDER] [--limit SECOND
 
 Three decoders, with and without a buffer that past and present share, at prompts of 128 and 2,048
 tokens: time to first token and tokens a second of ``dld profile llm`` are within 5 % of a plain
-loop in the same process, measured in turns, and kernels are attributed to layers. Then for ResNet-50, ViT, ConvNeXt
-and an int8 encoder of which parts run on the CPU: each advice of the report is followed by
-``dld tune --only``, and what that measures has to be within what the report said. Prints one table,
-and writes ``figures.json`` to the folder. Needs PyTorch and torchvision for the vision models; they
-are left out without. Each model has a process of its own.
+loop in the same process, measured in turns, and kernels are attributed to layers. Then for
+ResNet-50, ViT, ConvNeXt and an int8 encoder of which parts run on the CPU: each advice of the
+report is followed by ``dld tune --only``, and what that measures has to be within what the report
+said. Prints one table, and writes ``figures.json`` to the folder. Needs PyTorch and torchvision for
+the vision models; they are left out without. Each model has a process of its own.
 """
 
 from __future__ import annotations
