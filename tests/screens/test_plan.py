@@ -238,7 +238,8 @@ async def test_without_a_model_it_is_asked_for_and_joined(tmp_path: Path) -> Non
         special = screen.query_one(SpecialPane).at
         assert row is not None
         assert row == table.key_at_cursor() != 0
-        screen.read(model)
+        screen.model = model
+        screen.read()
         await until(pilot, lambda: screen.loaded is not None and screen.loaded.model == model)
         assert screen.loaded.layers[1].nodes[0].op_type == "Conv"
         assert (screen.row, table.key_at_cursor(), table.sort_column) == (row, row, order)

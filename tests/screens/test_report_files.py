@@ -17,8 +17,9 @@ from dld_tui.app import DldApp
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as module
-from dld_tui.screens.results.report import ColumnsDialog, ReportScreen, load
+from dld_tui.screens.results.report import ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, PromptDialog, QuestionDialog
+from dld_tui.widgets.results.layers import ColumnsDialog
 from dld_tui.widgets.results.report_views import SummaryView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer

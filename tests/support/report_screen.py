@@ -14,7 +14,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.results.layers import LayerPane
-from dld_tui.widgets.timeline.timeline import TimelineView
+from dld_tui.widgets.results.passes import PassTimeline
 from tests.support.tui import until
 
 SMALL, LARGE = (80, 24), (200, 50)
@@ -51,6 +51,6 @@ def pane(screen: ReportScreen) -> LayerPane:
     return screen.query_one(LayerPane)
 
 
-def timeline(screen: ReportScreen) -> TimelineView:
+def timeline(screen: ReportScreen) -> PassTimeline:
     """Return the timeline."""
-    return screen.query_one(TimelineView)
+    return screen.query_one(PassTimeline)

@@ -1,4 +1,4 @@
-"""The plan screen: an engine of TensorRT, from its files alone.
+"""The page of an engine of TensorRT, from its files alone.
 
 Report card, layers, findings, graph, charts and special tables, each on a key. The cursors of
 table, graph and findings go together; the details below say all that is known of the layer.
@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from textual import on
 from textual.binding import BindingType
-from textual.containers import Container, Vertical
-from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
 from dld_tui.core.machine.collector import collector_paused, freeze
-from dld_tui.core.report.export import groups_csv
 from dld_tui.core.report.groups import UNKNOWN, group_layers
-from dld_tui.core.report.layer_table import layer_table, precision_style, short_precision
-from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.layer_table import precision_style, short_precision
+from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
@@ -38,15 +36,14 @@ from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths,
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.model.graph_picture import shown_in
-from dld_tui.screens.results.compare import ask_reports
-from dld_tui.screens.results.pages import Panes, PaneStrip, Write, ask_where, read_or_close
-from dld_tui.screens.results.report import ColumnsDialog
-from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
+from dld_tui.screens.results.pages import ask_where
+from dld_tui.screens.results.results_page import Pane, ResultsPage
+from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows, layer_style
+from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.plan import (
     PlanCharts,
@@ -60,17 +57,9 @@ from dld_tui.widgets.results.plan import (
     SpecialView,
     special_tables,
 )
-from dld_tui.widgets.results.report_views import ChartPane
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import host, offer_rules
-from dld_tui.widgets.tasks import on_thread, task
-
-PANES = ("summary", "layers", "findings", "graph", "charts", "tables")
-_BESIDE = ("findings", "graph", "charts", "tables")
-"""Panes that a large screen shows beside the layers, one at a time."""
-_DETAILED = ("layers", "findings", "graph", "tables")
-"""Panes whose cursor is on a layer."""
-
+from dld_tui.widgets.tasks import task
 
 _Filter: TypeAlias = "tuple[str, tuple[str, str] | None]"
 """(text of the filter, (grouping, key) that the layers belong to)."""
@@ -197,93 +186,63 @@ def _light(nodes: LayerNodes) -> LayerNodes:
     return replace(nodes, nodes=tuple(replace(node, node=None) for node in nodes.nodes))
 
 
-# --- what one can do with an engine beside looking: go to the model, filter, save, compare -------
-
-
-_LETTERS = "123456789"
-_LAYOUT = "plan.columns"
-
-
-def _write_page(loaded: Loaded, path: Path, overwrite: bool) -> Sequence[str]:
-    from dld_tui.core.tensorrt.plan.html import write_page
-
-    return write_page(loaded.plan, loaded.findings, loaded.mapping, path, overwrite=overwrite)
-
-
 _KEYS = (
     "{plan.filter} filter  {plan.narrow} by value  {table.sort} sort  {plan.group} group  "
     "{plan.csv} csv"
 )
 
 
-class PlanScreen(Panes):
+class PlanScreen(ResultsPage[Loaded]):
     """One engine."""
 
     SCOPE = "plan"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("plan")
-    CSS_PATH = STYLES / "plan.tcss"
     HELP = (
         "{plan.pane.1} to {plan.pane.6} focus the panes. The report card summarises the engine and "
         "its time. {list.activate} on a finding goes to its layer, {list.activate} on a layer goes "
         "to its ONNX node."
     )
+    PANES: ClassVar[tuple[Pane, ...]] = (
+        Pane("summary", partial(PlanSummary, id="summary"), stays=("large",)),
+        Pane("layers", partial(LayerPane, engine=True, keys=_KEYS, id="layers"), "main",
+             ("large",), "#layer-table"),
+        Pane("findings", partial(PlanFindings, id="findings"), "side"),
+        Pane("graph", partial(PlanGraphPane, id="graph"), "side"),
+        Pane("charts", partial(PlanCharts, id="charts"), "side", focus="#type-chart"),
+        Pane("tables", partial(SpecialPane, id="tables"), "side", focus="#special-table"),
+        Pane("details", partial(PlanDetails, id="details"), "side",
+             below=("layers", "findings", "graph", "tables")),
+    )  # fmt: skip
+    EXPORT: ClassVar[tuple[str, str]] = ("Export the engine as a page", "")
+    _turn = "graph"
+    path: Path
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.loaded: Loaded | None = None
         self.row: int | None = None
         """The layer that the details are of, by its place among the plan's."""
-        self._model: Path | None = None
-
-    def body(self) -> Iterable[Widget]:
-        return (
-            PaneStrip(PANES),
-            Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
-            Container(
-                PlanSummary(id="summary"),
-                Container(
-                    LayerPane(engine=True, keys=_KEYS, id="layers"),
-                    Vertical(
-                        PlanFindings(id="findings"),
-                        PlanGraphPane(id="graph"),
-                        PlanCharts(id="charts"),
-                        SpecialPane(id="tables"),
-                        PlanDetails(id="details"),
-                        id="side",
-                    ),
-                    id="main",
-                ),
-                id="panes",
-            ),
-        )
-
-    def on_mount(self) -> None:
-        """Read the files."""
-        self.query_one("#panes").display = False
-        self.read()
+        self.model: Path | None = None
+        """The model that the user chose."""
 
     # --- reading --------------------------------------------------------------------------------
 
-    @task("load", replace=True)
-    async def read(self, model: Path | None = None) -> None:
-        """Read the files, and look the nodes up in a model."""
-        path = self.path
-        assert path is not None  # given to __init__
-        self._model = model = model or self._model
-        if self.loaded is None:
-            loaded = await read_or_close(self, lambda progress, cancelled: load(path, model))
-        else:
-            loaded = await on_thread(load, path, model)
-        is_first = self.loaded is None
-        self.loaded = loaded
-        plan = loaded.plan
+    def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> Loaded:
+        """Read the files, and look the nodes up in the model."""
+        return load(self.path, self.model)
+
+    def action_again(self) -> None:
+        self.read()
+
+    def fill(self, loaded: Loaded) -> None:
+        """Show the engine; the cursors stay where layers were shown before."""
+        plan, row = loaded.plan, self.row
+        self.row = None  # the details know more of it now
         self.tab_status = "TensorRT engine"
-        self.query_one("#loading").display = False
-        self.query_one("#panes").display = True
         mapped = sum(bool(layer.nodes) for layer in loaded.layers)
         self.query_one(PlanSummary).set_plan(
             PlanFacts(plan, loaded.layers, loaded.findings, mapped, loaded.model_problem)
         )
+        is_first = not self.layer_pane.all_layers
         self.layer_pane.set_layers(loaded.layers)
         if is_first and plan.total_ms is None:
             self.layer_pane.table.sort_by(None)
@@ -291,21 +250,10 @@ class PlanScreen(Panes):
         self.query_one(PlanFindings).show(loaded.findings, names)
         self.query_one(PlanCharts).set_plan(plan, loaded.layers, loaded.types)
         self.query_one(SpecialPane).set_tables(plan, loaded.tables)
-        self._show_graph()
-        row, self.row = self.row, None  # the details know more of it now
-        if is_first:
-            self.restore_columns()
-            self.show_pane("layers" if self.size_class == "large" else "summary")
-        elif row is not None:
-            self.show_layer(row)
-            self.graph.reveal(LayerVertex(row))
-        self.show_awaited_layer()
-        self._table_moved()
-        self.tab_changed()
+        self._show_graph(loaded)
+        self.show_layer(row if row is not None else self._row_of("layers"))
 
-    def _show_graph(self) -> None:
-        loaded = self.loaded
-        assert loaded is not None  # the caller has it
+    def _show_graph(self, loaded: Loaded) -> None:
         times = {
             LayerVertex(row): layer.time_ms
             for row, layer in enumerate(loaded.layers)
@@ -316,19 +264,19 @@ class PlanScreen(Panes):
         self.graph.set_findings(loaded.findings)
         self.graph.show(loaded.graph)
 
-    # --- panes ----------------------------------------------------------------------------------
-
-    @property
-    def layer_pane(self) -> LayerPane:
-        """The layer table."""
-        return self.query_one(LayerPane)
-
     @property
     def graph(self) -> PlanGraphPane:
         """The graph."""
         return self.query_one(PlanGraphPane)
 
-    # --- the layer under the cursor -------------------------------------------------------------
+    def focus_pane(self) -> None:
+        """Put the focus into the chosen pane; of the graph, into the view that is seen."""
+        if self.pane == "graph":
+            self.graph.focus_view()
+        else:
+            super().focus_pane()
+
+    # --- the layer at the cursor ----------------------------------------------------------------
 
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that the details are of."""
@@ -348,26 +296,6 @@ class PlanScreen(Panes):
         """Return the rules of ``dld rewrite`` that the finding at the cursor names."""
         finding = self.query_one(PlanFindings).finding_at_cursor()
         return finding.rules if finding is not None else ()
-
-    @property
-    def knows_times(self) -> bool:
-        """Whether it has been read."""
-        return self.loaded is not None
-
-    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
-        """Return the milliseconds of the nodes of the model that the engine is of."""
-        loaded, path = self.loaded, document.path
-        if loaded is None or loaded.model is None or path is None:
-            return None
-        if loaded.model.absolute() != path.absolute():
-            return None
-        times: dict[Node, float] = {}
-        for time in share_times(loaded.plan, loaded.mapping):
-            node = document.find_node(time.node.scope, time.node.ref) if time.node else None
-            if node is not None:
-                times[node] = times.get(node, 0.0) + time.time_ms
-        title = f"{self.tab_title}, shared by cost in a layer (an estimate)"
-        return (times, title) if times else None
 
     def show_layer(self, row: int | None) -> None:
         """Show a layer in the details, and put the other cursors on it."""
@@ -389,215 +317,49 @@ class PlanScreen(Panes):
                 self.layer_pane.go_to(row)
         self.facts_changed()
 
+    def _row_of(self, pane: str) -> int | None:
+        """Return the layer at the cursor of a pane, by its place among the plan's."""
+        if pane == "graph":
+            return self.graph.row_at_cursor
+        if pane == "findings":
+            return self.row_of_finding()
+        if pane == "tables":
+            return self.query_one(SpecialPane).layer_at_cursor()
+        layer = self.layer_pane.layer_at_cursor()
+        return None if layer is None else layer.index
+
     # Messages may be late: the pane with the focus leads, and its current cursor counts.
 
     @on(LayerPane.LayerMoved)
     def _table_moved(self) -> None:
         if self.pane in ("layers", "summary", "charts"):
-            layer = self.layer_pane.layer_at_cursor()
-            self.show_layer(None if layer is None else layer.index)
+            self.show_layer(self._row_of("layers"))
 
     @on(PlanGraphPane.LayerReached)
-    def _graph_moved(self) -> None:
-        if self.pane == "graph":
-            self.show_layer(self.graph.row_at_cursor)
-
     @on(LineView.CursorMoved, "#findings")
-    def _finding_moved(self) -> None:
-        if self.pane == "findings":
-            self.show_layer(self.row_of_finding())
-
     @on(SpecialView.CursorMoved, "#special-table")
-    def _special_moved(self) -> None:
-        if self.pane == "tables":
-            self.show_layer(self.query_one(SpecialPane).layer_at_cursor())
+    def _other_moved(self) -> None:
+        if self.pane in ("graph", "findings", "tables"):
+            self.show_layer(self._row_of(self.pane))
+
+    @on(PlanGraphPane.LayerOpened)
+    @on(LineView.Activated, "#findings")
+    @on(SpecialView.Activated, "#special-table")
+    def _other_chosen(self) -> None:
+        self.show_in_table(self._row_of(self.pane))
 
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
         self.show_layer(event.index)
-        layer = self.layer_at_cursor()
-        if layer is not None and layer.nodes:
+        if "linked" in self.facts():
             self.action_go_to_node()
         else:
             self.show_pane("graph")
 
-    @on(PlanGraphPane.LayerOpened)
-    def _box_opened(self, event: PlanGraphPane.LayerOpened) -> None:
-        self.show_in_table(event.row)
-
-    @on(LineView.Activated, "#findings")
-    def _finding_chosen(self) -> None:
-        self.show_in_table(self.row_of_finding())
-
-    @on(SpecialView.Activated, "#special-table")
-    def _special_chosen(self) -> None:
-        self.show_in_table(self.query_one(SpecialPane).layer_at_cursor())
-
-    @on(PlanDetails.NodeChosen)
-    def _node_chosen(self, event: PlanDetails.NodeChosen) -> None:
-        self.go_to_node(event.place)
-
-    @on(ChartPane.LayerChosen)
-    def _dot_chosen(self, event: ChartPane.LayerChosen) -> None:
-        self.show_in_table(event.index)
-
-    @on(ChartPane.TypeChosen)
-    def _type_chosen(self, event: ChartPane.TypeChosen) -> None:
-        self.layer_pane.set_filter("", ("type", event.type))
-        self.show_pane("layers")
-
-    def layer_count(self) -> int | None:
-        """Return how many layers the engine has; None while its files are being read."""
-        return None if self.loaded is None else len(self.loaded.layers)
-
     def show_in_table(self, index: int | None) -> None:
-        """Go to a layer in the table, without a filter that hides it."""
-        if index is None:
-            self.notify("This is about the whole engine", timeout=3)
-            return
-        self.layer_pane.go_to(index, clear=True)
-        self.show_pane("layers")
+        """Go to a layer in the table and in the details."""
+        super().show_in_table(index)
         self.show_layer(index)
-
-    # --- arranges the panes of the plan screen for its size --------------------------------------
-
-    PANES: ClassVar[tuple[str, ...]] = PANES
-    FOCUS: ClassVar[dict[str, str]] = {
-        "layers": "#layer-table", "charts": "#type-chart", "tables": "#special-table",
-    }  # fmt: skip
-    beside = "graph"
-    """The pane beside the layers, on a large screen."""
-
-    def visible_panes(self) -> set[str]:
-        """Return the panes that are seen."""
-        if self.pane in _BESIDE:
-            self.beside = self.pane
-        if self.maximised or self.size_class == "small":
-            return {self.pane}
-        if self.size_class == "large":
-            return {"summary", "layers", self.beside}
-        return {self.pane}
-
-    def place_panes(self, shown: set[str]) -> None:
-        """Show the details under what has layers, unless one pane has all the room."""
-        detailed = not self.maximised and not shown.isdisjoint(_DETAILED)
-        self.query_one("#details").display = detailed
-        self.query_one("#side").display = detailed or not shown.isdisjoint(_BESIDE)
-        self.query_one("#main").display = shown != {"summary"}
-        self.set_class(shown.isdisjoint(_BESIDE), "-only-details")
-
-    def maximise(self, maximised: bool) -> None:
-        """Give the focused pane all the room, or take it back."""
-        super().maximise(maximised)
-        self.place_panes(self.visible_panes())
-
-    def focus_pane(self) -> None:
-        """Put the focus into the chosen pane; of the graph, into the view that is seen."""
-        if self.pane == "graph":
-            self.graph.focus_view()
-        else:
-            super().focus_pane()
-
-    def details(self) -> Widget:
-        """Return the details, which have a focus of their own."""
-        return self.query_one("#details")
-
-    # --- the commands of the plan screen ---------------------------------------------------------
-
-    @task()
-    async def action_go_to_node(self) -> None:
-        """Show the layer's ONNX node in the model; asks which one when there are several."""
-        layer = self.layer_at_cursor()
-        if layer is None or not layer.nodes:
-            return
-        if len(layer.nodes) == 1:
-            self.go_to_node(0)
-            return
-        more = len(layer.nodes) - len(_LETTERS)
-        about = f"This layer computes {len(layer.nodes)} ONNX nodes."
-        about += " The details list the others, too." if more > 0 else ""
-        choices = [
-            Choice(_LETTERS[n], f"{visible(link.op_type)}  {visible(link.label)}".strip(), str(n))
-            for n, link in enumerate(layer.nodes[: len(_LETTERS)])
-        ]
-        answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
-        if answer is not None:
-            self.go_to_node(int(answer))
-
-    def go_to_node(self, place: int) -> None:
-        """Show one of the nodes of the layer in the model, which is asked for when not known."""
-        loaded, layer = self.loaded, self.layer_at_cursor()
-        if loaded is None or layer is None or place >= len(layer.nodes):
-            return
-        if loaded.model is None:
-            self.action_choose_model()
-            return
-        link = layer.nodes[place]
-        host(self).reveal(loaded.model, link.scope, link.node)
-
-    def action_improve(self) -> None:
-        """Show what the rules of a finding would change in the model."""
-        if self.loaded is None or self.loaded.model is None:
-            self.action_choose_model()
-        else:
-            offer_rules(host(self), self.loaded.model, self._rules_at_cursor())
-
-    @task()
-    async def action_choose_model(self) -> None:
-        start = str(self.path.parent) + os.sep if self.path is not None else ""
-        hint = "path of the ONNX model that the engine was built from"
-        path = await self.tasks.ask(OpenPathDialog("The model of the engine", start, hint))
-        if path is not None:
-            self.read(path)
-
-    def action_again(self) -> None:
-        self.read()
-
-    # --- the table ------------------------------------------------------------------------------
-
-    def action_filter(self) -> None:
-        self.show_pane("layers")
-        self.layer_pane.open_filter()
-
-    @task()
-    async def action_narrow(self) -> None:
-        loaded = self.loaded
-        if loaded is None:
-            return
-        items, filters = narrowings(loaded.layers)
-        dialog = PickDialog("Layers with", lambda: items, placeholder="type, precision or finding")
-        key = await self.tasks.ask(dialog)
-        if key is not None:
-            text, group = filters[str(key)]
-            self.layer_pane.set_filter(text, group)
-            self.show_pane("layers")
-
-    def action_group(self) -> None:
-        self.show_pane("layers")
-        self.layer_pane.next_grouping()
-
-    @task()
-    async def action_columns(self) -> None:
-        pane = self.layer_pane
-        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
-        if keys is not None and keys != pane.columns:
-            pane.set_columns(keys)
-            host(self).state.put("layouts", _LAYOUT, {"keys": list(keys)})
-
-    def restore_columns(self) -> None:
-        """Take the columns that the user chose before."""
-        keys = host(self).state.get("layouts", _LAYOUT).get("keys")
-        if isinstance(keys, list):
-            self.layer_pane.set_columns([str(key) for key in keys])
-
-    def action_clear(self) -> None:
-        """Take back marks, the filter, the group; stop reading."""
-        if self.loaded is None:
-            self.tasks.cancel("load")
-        else:
-            self.layer_pane.clear()
-
-    # --- panes ----------------------------------------------------------------------------------
 
     def action_show_other(self) -> None:
         """Show the layer in the graph, or the layer of another pane in the table."""
@@ -612,16 +374,6 @@ class PlanScreen(Panes):
             self.show_pane("layers")
         self.call_after_refresh(details.focus)
 
-    def action_next_table(self) -> None:
-        if self.pane == "tables":
-            self.query_one(SpecialPane).next_table()
-        else:
-            self.show_pane("charts")
-            self.query_one(PlanCharts).next_chart()
-
-    def action_unit(self) -> None:
-        self.query_one(PlanCharts).toggle_unit()
-
     def row_of_finding(self) -> int | None:
         """Return the layer of the finding under the cursor; None when it is of the engine."""
         finding = self.query_one(PlanFindings).finding_at_cursor()
@@ -631,49 +383,93 @@ class PlanScreen(Panes):
         layers = enumerate(self.loaded.plan.layers)
         return next((row for row, layer in layers if layer.index == index), None)
 
-    # --- files ----------------------------------------------------------------------------------
+    # --- the model ------------------------------------------------------------------------------
 
-    def _stem(self) -> str:
-        return visible((self.path or Path("engine")).name.partition(".")[0]) or "engine"
-
-    def _ask(self, title: str, name: str, write: Write) -> None:
-        ask_where(self, title, f"Relative to {os.getcwd()}.", name, write)
-
-    def action_save_csv(self) -> None:
-        """Ask for a path and write the shown table, with its filter and order."""
-        csv = self._shown_csv()
-        if csv is None:
-            return
-        name, text = csv
-
-        self._ask(
-            "Save as CSV",
-            f"{self._stem()}{name}.csv",
-            lambda path, over: write_text(path, text, overwrite=over),
-        )
-
-    def _shown_csv(self) -> tuple[str, str] | None:
-        """Return what the shown table adds to the name of a file, and its rows as CSV."""
-        loaded, pane = self.loaded, self.layer_pane
-        if loaded is None:
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        """Return the milliseconds of the nodes of the model that the engine is of."""
+        loaded, path = self.loaded, document.path
+        if loaded is None or loaded.model is None or path is None:
             return None
-        if self.pane == "tables":
-            special = self.query_one(SpecialPane).shown_table()
-            return None if special is None else (f"-{special.name}", csv_of(special))
-        if pane.by != "layer":
-            return f"-by-{pane.by}", groups_csv(pane.shown_groups())
-        return "", csv_of(layer_table(pane.shown_layers(), "engine csv"))
+        if loaded.model.absolute() != path.absolute():
+            return None
+        times: dict[Node, float] = {}
+        for time in share_times(loaded.plan, loaded.mapping):
+            node = document.find_node(time.node.scope, time.node.ref) if time.node else None
+            if node is not None:
+                times[node] = times.get(node, 0.0) + time.time_ms
+        title = f"{self.tab_title}, shared by cost in a layer (an estimate)"
+        return (times, title) if times else None
 
-    def action_export(self) -> None:
+    @on(PlanDetails.NodeChosen)
+    async def _node_chosen(self, event: PlanDetails.NodeChosen) -> None:
+        layer = self.layer_at_cursor()
+        if layer is not None and event.place < len(layer.nodes):
+            await self.show_node(layer.nodes[event.place])
+
+    async def show_node(self, link: NodeLink) -> None:
+        """Show an ONNX node in the model, which is asked for when not known."""
+        if self.loaded is not None and self.loaded.model is not None:
+            host(self).reveal(self.loaded.model, link.scope, link.node)
+        else:
+            self.action_choose_model()
+
+    def action_improve(self) -> None:
+        """Show what the rules of a finding would change in the model."""
+        if self.loaded is None or self.loaded.model is None:
+            self.action_choose_model()
+        else:
+            offer_rules(host(self), self.loaded.model, self._rules_at_cursor())
+
+    @task()
+    async def action_choose_model(self) -> None:
+        start = str(self.path.parent) + os.sep
+        hint = "path of the ONNX model that the engine was built from"
+        path = await self.tasks.ask(OpenPathDialog("The model of the engine", start, hint))
+        if path is not None:
+            self.model = path
+            self.read()
+
+    # --- tables and files -----------------------------------------------------------------------
+
+    @task()
+    async def action_narrow(self) -> None:
         loaded = self.loaded
         if loaded is None:
             return
+        items, filters = narrowings(loaded.layers)
+        dialog = PickDialog("Layers with", lambda: items, placeholder="type, precision or finding")
+        key = await self.tasks.ask(dialog)
+        if key is not None:
+            text, group = filters[str(key)]
+            self.layer_pane.set_filter(text, group)
+            self.show_pane("layers")
 
-        self._ask(
-            "Export the engine as a page",
-            f"{self._stem()}.html",
-            lambda path, over: _write_page(loaded, path, over),
-        )
+    def action_next_table(self) -> None:
+        if self.pane == "tables":
+            self.query_one(SpecialPane).next_table()
+        else:
+            self.show_pane("charts")
+            self.charts.next_chart()
+
+    @property
+    def stem(self) -> str:
+        """What names of files that are written begin with: several suffixes go."""
+        return visible(self.path.name.partition(".")[0]) or "engine"
+
+    def shown_csv(self) -> tuple[str, int, str]:
+        """Return the shown table, which may be a special one."""
+        special = self.query_one(SpecialPane).shown_table() if self.pane == "tables" else None
+        if special is None:
+            return super().shown_csv()
+        return f"-{special.name}", len(special.rows), csv_of(special)
+
+    def export(self, path: Path, overwrite: bool) -> Sequence[str]:
+        """Write the engine as a page."""
+        from dld_tui.core.tensorrt.plan.html import write_page
+
+        loaded = self.loaded
+        assert loaded is not None  # the caller has it
+        return write_page(loaded.plan, loaded.findings, loaded.mapping, path, overwrite=overwrite)
 
     def action_save_picture(self) -> None:
         """Ask for a path and write what the graph pane shows as a picture."""
@@ -690,12 +486,6 @@ class PlanScreen(Panes):
             picture = content if isinstance(content, Picture) else picture_of(content, kind, look)
             return list(write_bytes(path, picture.data, overwrite=overwrite))
 
-        self._ask("Save picture: .svg, .png, .jpg or .txt", f"{self._stem()}.svg", write)
-
-    @task()
-    async def action_compare_with(self) -> None:
-        await ask_reports(host(self), self.path)
-
-    def complain(self, error: DldError) -> None:
-        """Show an error."""
-        self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
+        about = f"Relative to {os.getcwd()}."
+        name = f"{self.stem}.svg"
+        ask_where(self, "Save picture: .svg, .png, .jpg or .txt", about, name, write)

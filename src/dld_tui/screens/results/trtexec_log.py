@@ -209,7 +209,7 @@ class LogScreen(Page):
 
     SCOPE = "log"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("log")
-    CSS_PATH = STYLES / "plan.tcss"
+    CSS_PATH = STYLES / "results.tcss"
     AUTO_FOCUS = "#log-lines"
     HELP = "A trtexec log. {log.plan} shows its layers as an engine plan."
 

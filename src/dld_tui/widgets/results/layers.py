@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
+from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import has_gpu_times
@@ -25,10 +27,12 @@ from dld_tui.core.report.layer_table import (
     summarise_selection,
 )
 from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
+from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import layer_style
+from dld_tui.widgets.lists.styled import ListSource, Piece, layer_style
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -257,6 +261,15 @@ class LayerPane(TablePane):
         """Return the groups as they are shown, in order; none while not grouped."""
         return self.table.shown_rows() if self.by != "layer" else []
 
+    def csv(self) -> tuple[str, int, str]:
+        """Return what is shown: the end of a file's name, how many rows, and these as CSV."""
+        if self.by != "layer":
+            groups = self.shown_groups()
+            return f"-by-{self.by}", len(groups), csv_of(group_table(groups, "", "csv"))
+        layers = self.shown_layers()
+        view = "engine csv" if self.engine else "report csv"
+        return "", len(layers), csv_of(layer_table(layers, view))
+
     def go_to(self, index: int, clear: bool = False) -> bool:
         """Move the cursor to a layer; `clear` gives up filter and groups when they hide it."""
         if self.by == "layer" and self.table.go_to_key(index):
@@ -327,6 +340,68 @@ class LayerPane(TablePane):
         self.frame.show(title, self._keys)
 
 
+# --- which columns are shown ---------------------------------------------------------------------
+
+
 def column_title(column: Column[Any]) -> str:
     """Return what a column is called where it has no title."""
     return column.title or {"cost": "bar"}.get(column.key, column.key)
+
+
+class ColumnList(LineView):
+    """One row a column; Space and Enter switch it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "activate", "switch", show=False)]
+    HELP = "Space shows or hides a column, d restores the default columns, Esc closes the list."
+
+
+class ColumnsDialog(Dialog[tuple[str, ...]]):
+    """Which columns to show; changes are kept when it is closed."""
+
+    TITLE_TEXT = "Columns"
+    KEYS = "Space switch  d default  Esc done"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "done", show=False),
+        Binding("f,C", "close", "done", show=False),
+        Binding("d", "defaults", "default", show=False),
+    ]
+
+    def __init__(self, chosen: Sequence[str], known: Table[Layer]) -> None:
+        super().__init__()
+        self.chosen = set(chosen)
+        self.known = known
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = ColumnList(self._rows())
+        view.styles.height = min(len(self.known.columns), max(self.app.size.height - 6, 4))
+        yield view
+
+    def _rows(self) -> ListSource:
+        shown = glyphs.current()
+        rows: list[list[Piece]] = []
+        for column in self.known.columns:
+            on = column.key in self.chosen
+            rows.append(
+                [
+                    (shown.on if on else shown.off, "accent" if on else "dim"),
+                    (f" {column_title(column):<14}", "strong" if on else ""),
+                    (f" {column.help}", "dim"),
+                ]
+            )
+        return ListSource(rows, self.known.keys)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Show or hide the column at the cursor."""
+        event.stop()
+        self.chosen ^= {str(event.key)}
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def action_defaults(self) -> None:
+        """Take the columns that a new user sees."""
+        self.chosen = {column.key for column in self.known.columns if column.shown}
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def go_back(self) -> None:
+        """Give the chosen columns, in the order of the table."""
+        self.dismiss(tuple(key for key in self.known.keys if key in self.chosen))

@@ -1,0 +1,426 @@
+"""A page of results: panes on number keys, and what all pages with layers can do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import ClassVar, Generic, TypeVar
+
+from textual import events, on
+from textual.containers import Container
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.home.palette import open_menu
+from dld_tui.screens.results.compare import ask_reports
+from dld_tui.screens.results.pages import ask_where
+from dld_tui.styles import STYLES
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.results.layers import ColumnsDialog, LayerPane
+from dld_tui.widgets.results.report_views import ChartPane
+from dld_tui.widgets.shell.command_dispatch import hint
+from dld_tui.widgets.shell.page import Page, host
+from dld_tui.widgets.tasks import task, with_progress
+
+SIZES = {"large": (150, 40), "medium": (100, 32), "small": (0, 0)}
+"""Columns and rows from which a screen is of a size."""
+LETTERS = "123456789"
+_SHOW_S = 0.4
+"""A file that is read sooner is painted once, in the place of what was there before."""
+_FILL_S = 5.0
+"""Its panes are painted when all of them are laid out; if that takes longer, one by one."""
+
+
+@dataclass(frozen=True)
+class Pane:
+    """A pane of a page of results."""
+
+    name: str
+    """Its id, and its name in the row of panes."""
+    make: Callable[[], Widget]
+    """Makes the widget, which has this id."""
+    place: str = "top"
+    """``top``, ``main`` below it, or ``side``: right of the main panes on a large screen."""
+    stays: Sequence[str] = ()
+    """The sizes at which it is always seen: the others take turns in the room that is left."""
+    focus: str = ""
+    """Selects the widget in it that takes the focus; empty for the pane itself."""
+    below: Sequence[str] = ()
+    """Panes that it is seen below of: such a pane has no key."""
+
+
+class PaneStrip(Rows):
+    """The row that names the panes and shows which one is chosen."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+        self.current = names[0]
+
+    def content(self, width: int) -> list[Line]:
+        line: Line = [(" ", "bar-row")]
+        for number, name in enumerate(self.names, 1):
+            chosen = name == self.current
+            line.append((f" {number} ", "current key" if chosen else "bar-row key"))
+            line.append((f"{name} ", "current" if chosen else "bar-row"))
+        return [[*line, (" " * width, "bar-row")]]
+
+
+R = TypeVar("R")
+"""What is read from the file of a page."""
+
+
+class ResultsPage(Page, Generic[R]):
+    """A page of panes about a file: those are seen that fit.
+
+    A kind of result names its panes, reads its file and fills them. ``layer_pane`` is a
+    :class:`LayerPane` where there is one, ``charts`` a :class:`ChartPane`.
+    """
+
+    CSS_PATH = STYLES / "results.tcss"
+    AUTO_FOCUS = ""
+    PANES: ClassVar[tuple[Pane, ...]] = ()
+    """In the order of their keys."""
+    FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
+    """The pane that has the focus first, and that on a large screen."""
+    EXPORT: ClassVar[tuple[str, str]] = ("", "")
+    """What an export is called, and what is said about its file name."""
+    _turn = ""
+    """Of the panes that take turns on a large screen, the one that was seen last."""
+    _awaited_layer: int | None = None
+    _arranged: tuple[set[str], str] | None = None
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.tab_title = path.name
+        self.loaded: R | None = None
+        """What was read; None until then."""
+        self.pane = self.FIRST[0]
+        self.maximised = False
+
+    def body(self) -> Iterable[Widget]:
+        """Return the panes at their places."""
+        places: dict[str, list[Widget]] = {"top": [], "main": [], "side": []}
+        for pane in self.PANES:
+            places[pane.place].append(pane.make())
+        side = [Container(*places["side"], id="side")] if places["side"] else []
+        lower = Container(*places["main"], *side, id="lower")
+        return (
+            PaneStrip([pane.name for pane in self.PANES if not pane.below]),
+            Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
+            Container(*places["top"], lower, id="panes"),
+        )
+
+    # --- reading --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> R:
+        """Read the file, on a thread.
+
+        Raises:
+            InputError: It cannot be read.
+            CancelledError: `cancelled` returned True.
+        """
+
+    @abstractmethod
+    def fill(self, loaded: R) -> None:
+        """Show what was read, or what was read again."""
+
+    def on_mount(self) -> None:
+        """Read the file."""
+        self.query_one("#panes").display = False
+        self.hold_paint(_SHOW_S)
+        self.read()
+
+    @task("load", replace=True)
+    async def read(self) -> None:
+        """Read the file; a page that has nothing to show closes its tab, and the app says why."""
+        begin = monotonic()
+        is_first = self.loaded is None
+        try:
+            loaded = await with_progress(
+                self.load, lambda done, total: self._tell(done, total, monotonic() - begin)
+            )
+        except (Exception, asyncio.CancelledError):
+            if is_first:
+                host(self).close_page(self)
+            raise
+        self.hold_paint(_FILL_S)  # again: reading may have taken longer
+        self.loaded = loaded
+        self.query_one("#loading").display = False
+        self.query_one("#panes").display = True
+        self.fill(loaded)
+        if is_first:
+            self._restore_columns()
+            self.show_pane(self.FIRST[self.size_class == "large"])
+        self.release_paint_when_laid_out()
+        self._show_awaited_layer()
+        self.tab_changed()
+
+    def _tell(self, done: int, total: int, seconds: float) -> None:
+        if total and self.loaded is None and self.is_mounted:
+            text = progress_text(self.tab_title, done, total, seconds)
+            self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
+
+    # --- panes ----------------------------------------------------------------------------------
+
+    @property
+    def size_class(self) -> str:
+        """``large``, ``medium`` or ``small``."""
+        size = self.app.size
+        return next(
+            name
+            for name, (columns, rows) in SIZES.items()
+            if size.width >= columns and size.height >= rows
+        )
+
+    def visible_panes(self) -> set[str]:
+        """Return the panes that are seen at this size."""
+        panes, size = [pane for pane in self.PANES if not pane.below], self.size_class
+        turns = [pane.name for pane in panes if size not in pane.stays]
+        if size == "large" and self.pane in turns:
+            self._turn = self.pane
+        if self.maximised:
+            return {self.pane}
+        seen = {pane.name for pane in panes if size in pane.stays}
+        wanted = (self.pane, self._turn if size == "large" else "", *turns[:1])
+        turn = next((name for name in wanted if name in turns), None)
+        seen |= {turn} if turn is not None else set()
+        return seen | {pane.name for pane in self.PANES if not seen.isdisjoint(pane.below)}
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show what fits."""
+        self.arrange_panes()
+
+    def arrange_panes(self) -> None:
+        """Show the panes that fit."""
+        seen, size = self.visible_panes(), self.size_class
+        if (seen, size) != self._arranged:
+            self._arranged = (seen, size)
+            places = dict.fromkeys(("main", "side"), False)
+            has_turn = False
+            for pane in self.PANES:
+                is_seen = pane.name in seen
+                self.query_one(f"#{pane.name}").display = is_seen
+                places[pane.place] = is_seen or places.get(pane.place, False)
+                has_turn |= is_seen and pane.place == "side" and not pane.below
+            for side in self.query("#side"):
+                side.display = places["side"]
+            self.query_one("#lower").display = places["main"] or places["side"]
+            self.set_class(not has_turn, "-only-below")
+            for name in SIZES:
+                self.set_class(name == size, f"-{name}")
+            self.set_class(len(seen) > 1, "-many")
+        self._name_pane()
+
+    def _name_pane(self) -> None:
+        strip = self.query_one(PaneStrip)
+        if strip.current != self.pane:
+            strip.current = self.pane
+            strip.refresh()
+
+    def action_pane(self, number: str) -> None:
+        self.show_pane(self.PANES[int(number) - 1].name)
+
+    def show_pane(self, name: str) -> None:
+        """Show a pane and put the focus into it."""
+        self.pane = name
+        self.arrange_panes()
+        self.focus_pane()
+        self.facts_changed()
+
+    def focus_pane(self) -> None:
+        """Put the focus into the chosen pane."""
+        pane = next(pane for pane in self.PANES if pane.name == self.pane)
+        self.query_one(pane.focus or f"#{pane.name}").focus()
+
+    def action_maximise_pane(self) -> None:
+        self.maximised = not self.maximised
+        self.arrange_panes()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Name the pane that has the focus."""
+        names = [pane.name for pane in self.PANES if not pane.below]
+        for node in event.widget.ancestors_with_self:
+            if node.id in names and node.id != self.pane:
+                self.pane = str(node.id)
+                self._name_pane()
+
+    def action_clear(self) -> None:
+        """Take back marks, the filter, the group; stop reading."""
+        if self.loaded is None:
+            self.tasks.cancel("load")
+        else:
+            self.layer_pane.clear()
+
+    # --- layers ---------------------------------------------------------------------------------
+
+    @property
+    def layer_pane(self) -> LayerPane:
+        """The table of layers."""
+        return self.query_one(LayerPane)
+
+    @property
+    def charts(self) -> ChartPane:
+        """The charts."""
+        return self.query_one(ChartPane)
+
+    @property
+    def knows_times(self) -> bool:
+        """Whether it has been read."""
+        return self.loaded is not None
+
+    def layer_at_cursor(self) -> Layer | None:
+        """Return the layer that commands are about."""
+        return None
+
+    def action_context_menu(self) -> None:
+        layer = self.layer_at_cursor()
+        if layer is not None:
+            open_menu(self.app, self, "layer", layer.name)
+
+    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
+        """Show the menu on a right click."""
+        event.stop()
+        self.call_after_refresh(self.action_context_menu)
+
+    def reveal_layer(self, index: int) -> None:
+        """Go to a layer in the table, as soon as the file is read."""
+        self._awaited_layer = index
+        self._show_awaited_layer()
+
+    def _show_awaited_layer(self) -> None:
+        index = self._awaited_layer
+        if index is not None and self.loaded is not None:
+            self._awaited_layer = None
+            if 0 <= index < len(self.layer_pane.all_layers):
+                self.show_in_table(index)
+
+    def show_in_table(self, index: int | None) -> None:
+        """Go to a layer in the table, without a filter that hides it."""
+        if index is None:
+            self.notify("This is about the whole engine", timeout=3)
+            return
+        self.layer_pane.go_to(index, clear=True)
+        self.show_pane("layers")
+
+    @on(ChartPane.LayerChosen)
+    def _dot_chosen(self, event: ChartPane.LayerChosen) -> None:
+        self.show_in_table(event.index)
+
+    @on(ChartPane.TypeChosen)
+    def _type_chosen(self, event: ChartPane.TypeChosen) -> None:
+        self.show_type(event.type)
+
+    def show_type(self, name: str) -> None:
+        """Show the layers of a type."""
+        self.layer_pane.set_filter("", ("type", name))
+        self.show_pane("layers")
+
+    @task()
+    async def action_go_to_node(self) -> None:
+        """Show the layer's ONNX node in the model; asks which one when there are several."""
+        layer = self.layer_at_cursor()
+        if layer is None or not layer.nodes:
+            return
+        place = 0
+        if len(layer.nodes) > 1:
+            about = f"{visible(layer.name)} computes {fmt.plural(len(layer.nodes), 'ONNX node')}."
+            choices = [
+                Choice(letter, f"{visible(link.op_type)}  {visible(link.label)}".strip(), str(at))
+                for at, (letter, link) in enumerate(zip(LETTERS, layer.nodes, strict=False))
+            ]
+            answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
+            if answer is None:
+                return
+            place = int(answer)
+        await self.show_node(layer.nodes[place])
+
+    async def show_node(self, link: NodeLink) -> None:
+        """Show an ONNX node in the model."""
+
+    # --- the table ------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Filter the layers while one types."""
+        self.show_pane("layers")
+        self.layer_pane.open_filter()
+
+    def action_group(self) -> None:
+        """Group the layers by the next thing."""
+        self.show_pane("layers")
+        self.layer_pane.next_grouping()
+
+    @task()
+    async def action_columns(self) -> None:
+        """Choose the columns of the layer table."""
+        pane = self.layer_pane
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
+        if keys is not None and keys != pane.columns:
+            pane.set_columns(keys)
+            host(self).state.put("layouts", f"{self.SCOPE}.columns", {"keys": list(keys)})
+
+    def _restore_columns(self) -> None:
+        """Take the columns that the user chose before."""
+        keys = host(self).state.get("layouts", f"{self.SCOPE}.columns").get("keys")
+        if isinstance(keys, list):
+            self.layer_pane.set_columns([str(key) for key in keys])
+
+    # --- files ----------------------------------------------------------------------------------
+
+    @property
+    def stem(self) -> str:
+        """What names of files that are written begin with. Fit for a terminal."""
+        return visible((self.path or Path("result")).stem)
+
+    def shown_csv(self) -> tuple[str, int, str]:
+        """Return the shown table: the end of its name, its number of rows, and all as CSV."""
+        return self.layer_pane.csv()
+
+    def action_save_csv(self) -> None:
+        """Ask for a path and write the shown table, with its filter and order."""
+        if self.loaded is None:
+            return
+        end, rows, text = self.shown_csv()
+        about = f"{fmt.plural(rows, 'row')} as shown, all columns. Relative to {os.getcwd()}."
+        ask_where(
+            self, "Save as CSV", about, f"{self.stem}{end}.csv",
+            lambda path, over: write_text(path, text, overwrite=over),
+        )  # fmt: skip
+
+    def export(self, path: Path, overwrite: bool) -> Sequence[str]:
+        """Write all that was read, on a thread, and return remarks."""
+        raise NotImplementedError
+
+    def action_export(self) -> None:
+        """Ask for a path and write all that was read."""
+        if self.loaded is not None:
+            title, about = self.EXPORT
+            about = f"{about} Relative to {os.getcwd()}.".lstrip()
+            ask_where(self, title, about, f"{self.stem}.html", self.export)
+
+    @task()
+    async def action_compare_with(self) -> None:
+        """Choose another report or engine and compare this one with it."""
+        await ask_reports(host(self), self.path)
+
+
+def progress_text(name: str, done: int, total: int, seconds: float) -> str:
+    """Return how much of a file is read, and how fast; `name` is untrusted text."""
+    progress = f"{100 * done / total:.0f} % of {fmt.size(total)}"
+    rate = fmt.size(int(done / seconds)) if seconds else fmt.UNKNOWN
+    stop = hint("{report.clear} stops")
+    return f" reading {visible(name)}: {progress}, {rate}/s   {stop}"

@@ -1,0 +1,73 @@
+"""The timeline of a report: the median pass, and the way to the others."""
+
+from __future__ import annotations
+
+from dld_tui.core import fmt
+from dld_tui.core.report.layer_table import shared_names
+from dld_tui.core.report.records import PassState
+from dld_tui.core.report.report import Report
+from dld_tui.core.text import visible
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.tasks import on_thread, task
+from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
+from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
+
+
+class PassTimeline(TimelineView):
+    """The timeline of a pass of a report."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(empty=" No pass was profiled: no timeline.", id=id)
+        self.describe = self._describe
+        self.report: Report | None = None
+        self.shown_pass: int | None = None
+
+    def set_report(self, report: Report, timeline: Timeline) -> None:
+        """Show the median pass of a report, whose timeline is given."""
+        self.report = report
+        self.show_pass(report.median_pass, timeline)
+
+    def show_pass(self, index: int | None, timeline: Timeline) -> None:
+        """Draw a pass."""
+        self.shown_pass = index
+        self.set_timeline(timeline)
+        keys = "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure"
+        self.frame.show(self._title(timeline), keys)
+
+    def _title(self, timeline: Timeline) -> str:
+        report, index = self.report, self.shown_pass
+        if report is None or index is None:
+            return "Timeline"
+        shared = visible(shared_names(report.layers).gapped)
+        names = f" · {shared}" if shared else ""
+        kind = "median pass" if index == report.median_pass else "pass"
+        states = (one.state for one in report.passes if one.index == index)
+        state = next(states, PassState.MEASURED)
+        end = "" if state is PassState.MEASURED else f" · {state}"
+        length = fmt.milliseconds(timeline.total_us / 1000)
+        return f"Timeline{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{end}"
+
+    @task("pass", replace=True)
+    async def step_pass(self, step: str) -> None:
+        """Draw another pass: the one before with ``-1``, the one after with ``1``."""
+        report = self.report
+        if report is None or self.shown_pass is None:
+            return
+        numbers = [one.index for one in report.passes]
+        at = numbers.index(self.shown_pass) + int(step)
+        if not 0 <= at < len(numbers):
+            self.notify("No further pass", timeout=2)
+            return
+        self.shown_pass = numbers[at]  # for a next step before it is read
+        self.show_pass(numbers[at], await on_thread(timeline_of, report, numbers[at]))
+
+    @task("pass", replace=True)
+    async def open_pass(self, index: int) -> None:
+        """Draw a pass by its number in the report."""
+        if self.report is not None:
+            self.show_pass(index, await on_thread(timeline_of, self.report, index))
+
+    def _describe(self, room: int) -> list[Line]:
+        if self.report is None or not self.timeline.lanes:
+            return []
+        return span_lines(self, self.report.layers, room)
