@@ -161,3 +161,37 @@ old (float[2, 3] x) => (float[6] y)
 """
     with closing(Document(models.parse(text))) as document:
         assert [one for one in check(document) if one.level == "error"] == []
+
+
+def test_each_of_equal_calls_is_looked_at() -> None:
+    text = """
+<ir_version: 8, opset_import: ["" : 17]>
+equal (float[4] x, bool train) => (float[4] y) {
+  [first] a, mask = Dropout (x, , train)
+  [second] b, kept = Dropout (a, , train)
+  [third] c = Relu (b)
+  [fourth] d = Relu (ghost)
+  [fifth] e = Cast <to = 1> (c)
+  [sixth] f = Cast <to = 6> (e)
+  [seventh] g = Cast <to = 1> (f)
+  [eighth] y = Max (d, g)
+  [ninth] unmade = Add (x, x)
+  [tenth] unused = Add (x, x)
+  [eleventh] short = Clip (x, , y)
+  [twelfth] shorter = Clip (x, y, )
+}
+"""
+    model = models.parse(text)
+    model.graph.node[1].name = "odd\u200bname"
+    model.graph.value_info.append(oh.make_tensor_value_info("g", onnx.TensorProto.INT64, [4]))
+    with closing(Document(model)) as document:
+        found = {(one.rule, one.node.outputs[0]) for one in check(document) if one.node}
+    assert found == {
+        ("unused-output", "a"),
+        ("unused-output", "b"),
+        ("odd-name", "b"),
+        ("undefined-input", "d"),
+        ("type-conflict", "g"),
+        ("type-conflict", "y"),
+        *(("unused-node", name) for name in ("unmade", "unused", "short", "shorter")),
+    }

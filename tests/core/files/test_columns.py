@@ -17,7 +17,7 @@ from onnx import helper
 from dld_tui.core.document import Document
 from dld_tui.core.document import document as document_module
 from dld_tui.core.document.index import LinkIndex, NodeIndex
-from dld_tui.core.document.node import Node, NodeTexts
+from dld_tui.core.document.node import Node, NodeTexts, columns_of
 from dld_tui.core.document.serialise import save, skeleton_bytes, snapshot
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.files import columns
@@ -107,6 +107,15 @@ def check_columns(data: bytes, content: FileContent | None = None) -> None:
             assert list(table) == list(plain_table)  # in the order of the file
     assert read.names == [node.name for node in nodes]
     assert read.kinds == [(node.domain, node.op_type) for node in nodes]
+    for own in (lazy.main.nodes, nodes):
+        by_column = [row for some in columns_of(own) for row in zip(*some, strict=True)]
+        assert [(name, kind, tuple(ins), tuple(outs), list(attributes))
+                for _, name, kind, ins, outs, attributes in by_column] == [
+            (node.name, (node.domain, node.op_type), node.inputs, node.outputs,
+             [one.SerializeToString() for one in node.proto.attribute])
+            for node in nodes
+        ]  # fmt: skip
+        assert [row[0] for row in by_column] == own
     assert [tuple(own) for own in read.inputs] == [node.inputs for node in nodes]
     assert [tuple(own) for own in read.outputs] == [node.outputs for node in nodes]
     for field_name in ("name", "op_type"):

@@ -16,11 +16,11 @@ from dld_tui.core.checks.rules import (
     check_node_name,
     check_size,
     check_value,
-    operator_of,
 )
 from dld_tui.core.checks.signatures import Root, called_operators, functions_of
-from dld_tui.core.checks.state import ScopeState, check_live, check_order, is_late
+from dld_tui.core.checks.state import ScopeState, check_live, check_order
 from dld_tui.core.document import Document, Node, Scope
+from dld_tui.core.document.node import columns_of
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.text import visible
 
@@ -55,6 +55,11 @@ class PluginChecks:
         ]
         """Findings on checks that cannot be imported."""
 
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._checks)
+
     def findings(self, node: Node) -> Iterator[Finding]:
         """Yield their findings on a node."""
         for check in self._checks:
@@ -70,6 +75,8 @@ class PluginChecks:
 
 _SLICE = 64
 """Nodes and values between two looks at the time."""
+_LONG_ATTRIBUTES = 500
+"""Bytes of attributes that two nodes rarely share, such as the tensors of constants."""
 
 
 class Checker:
@@ -177,12 +184,10 @@ class Checker:
         yield
 
     def _check_scope(self, state: ScopeState) -> Iterator[None]:
-        for at, node in enumerate(state.scope.nodes):
-            self._check_node(state, node, at)
-            if not at % _SLICE:
-                yield
+        yield from self._check_nodes(state)
         for count, name in enumerate(self._names(state)):
-            state.report(check_value(state, name))
+            if findings := check_value(state, name):
+                state.report(findings)
             if not count % _SLICE:
                 yield
         for name in state.scope.shared_names():
@@ -194,18 +199,60 @@ class Checker:
     def _names(state: ScopeState) -> dict[str, None]:
         """Return the values to look at: those in lists, and those whose names may be a fault."""
         names = state.record_names()
-        for name, nodes in state.producers.items():
-            if state.parent is not None or len(nodes) > 1 or not name.isprintable():
-                names[name] = None
-            if len(nodes) > 1:
-                state.repeated.add(name)
+        producers, outer = state.producers, state.parent
+        state.repeated.update(name for name, nodes in producers.items() if len(nodes) > 1)
+        if state.repeated or outer is not None or not "".join(producers).isprintable():
+            for name in producers:
+                is_outer = outer is not None and outer.sees(name)
+                if is_outer or name in state.repeated or not name.isprintable():
+                    names[name] = None
         return names
 
-    def _check_node(self, state: ScopeState, node: Node, at: int) -> None:
-        key = state.keys[node] = operator_of(node)
-        state.root.calls[key] += 1
-        inputs = node.inputs
-        state.report(check_node(state, node, inputs), at)
-        state.report(self._added.findings(node), at)
-        if is_late(state, node, inputs):
-            state.late.add(node)
+    def _check_nodes(self, state: ScopeState) -> Iterator[None]:
+        """Check all nodes; calls that differ in names only are compared with the operator once."""
+        at = 0
+        fine, has_bodies = state.root.fine, state.scope.control_flow
+        undefined, type_of = state.undefined(), state.types_by_name()
+        added = self._added if self._added.any else None
+        waiting = set(state.producers)
+        """Values that no node before makes."""
+        for columns in columns_of(state.scope.nodes):
+            kinds = columns.kinds
+            is_printable = "".join(columns.names).isprintable()
+            state.keys.update(zip(columns.nodes, kinds, strict=True))
+            state.root.calls.update(kinds)
+            for node, name, key, inputs, outputs, attributes in zip(
+                columns.nodes,
+                columns.names,
+                kinds,
+                columns.inputs,
+                columns.outputs,
+                columns.attributes,
+                strict=True,
+            ):
+                form = (
+                    key,
+                    tuple(attributes),
+                    tuple(map(type_of, inputs)),
+                    tuple(map(type_of, outputs)),
+                )
+                if (
+                    form not in fine
+                    or node in has_bodies
+                    or not (is_printable or name.isprintable())
+                    or not undefined.isdisjoint(inputs)
+                    or (len(outputs) > 1 and not all(map(state.uses, outputs)))
+                ):
+                    if findings := check_node(state, node, inputs):
+                        state.report(findings, at)
+                    elif sum(map(len, attributes)) < _LONG_ATTRIBUTES:
+                        fine.add(form)
+                if added is not None:
+                    state.report(added.findings(node), at)
+                taken = state.taken_by(node) if node in has_bodies else inputs
+                if not waiting.isdisjoint(taken):
+                    state.late.add(node)
+                waiting.difference_update(outputs)
+                if not at % _SLICE:
+                    yield
+                at += 1

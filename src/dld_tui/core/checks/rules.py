@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
@@ -23,10 +22,10 @@ from dld_tui.core.checks.signatures import (
     Signature,
     function_key,
 )
-from dld_tui.core.checks.state import ScopeState
+from dld_tui.core.checks.state import ScopeState, Types
 from dld_tui.core.document import Document, Node, Scope, Tensor
 from dld_tui.core.document.data_files import unused_bytes
-from dld_tui.core.document.node import attribute_type
+from dld_tui.core.document.node import attribute_type, grouped_for_reading
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
 from dld_tui.core.document.types.value_types import (
     Dims,
@@ -39,9 +38,9 @@ from dld_tui.core.document.types.value_types import (
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, ExternalDataError, element_bits
-from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, tag_of, text_of
+from dld_tui.core.files.proto_fields import LEAST_OF_A_CROWD, MOST_PARTS, crowd_of, text_of
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import TextEnum, plain_domain
+from dld_tui.core.types import TextEnum
 
 # --- the model as a whole -------------------------------------------------------------------------
 
@@ -88,12 +87,16 @@ def check_size(document: Document) -> Iterator[Finding | None]:
             if count > MOST_PARTS + _PARTS_A_NODE * len(scope.nodes):
                 text = f"There are {count:,} entries of {name} for {len(scope.nodes):,} nodes"
                 yield make_finding("too-many-parts", text, scope)
-        for at, node in enumerate(scope.nodes):
-            if crowd := crowd_of(node.proto):
-                text = f"{name_of(node.op_type)} has {crowd}, more than programs go through"
-                yield make_finding("too-many-parts", text, scope, node)
-            elif not at % _SIZE_SLICE:
+        for own, nodes in grouped_for_reading(scope.nodes):
+            if own is not None and own.longest < LEAST_OF_A_CROWD:
                 yield None
+                continue
+            for at, node in enumerate(nodes):
+                if crowd := crowd_of(node.proto):
+                    text = f"{name_of(node.op_type)} has {crowd}, more than programs go through"
+                    yield make_finding("too-many-parts", text, scope, node)
+                elif not at % _SIZE_SLICE:
+                    yield None
 
 
 _SIZE_SLICE = 1000
@@ -265,7 +268,7 @@ _RULES: Mapping[type[DldError], str] = {
 
 def check_tensor(proto: onnx.TensorProto, scope: Scope, name: str) -> list[Finding]:
     """Return the problems of an initializer."""
-    if is_plainly_good(proto, scope):
+    if size_if_plain(proto, scope) is not None:
         return []
     return _problems(Tensor(proto, scope.document), f"Tensor {name_of(name)}", scope, None, name)
 
@@ -280,7 +283,7 @@ def attribute_problems(node: Node, name: str) -> list[Finding]:
     return [
         finding
         for tensor in tensors
-        if isinstance(tensor, Tensor) and not is_plainly_good(tensor.proto, node.scope)
+        if isinstance(tensor, Tensor) and size_if_plain(tensor.proto, node.scope) is None
         for finding in _problems(tensor, f"Attribute {name_of(name)}", node.scope, node, None)
     ]
 
@@ -295,17 +298,17 @@ def inline_bytes(proto: onnx.TensorProto) -> int:
     return size
 
 
-def is_plainly_good(proto: onnx.TensorProto, scope: Scope) -> bool:
-    """Return True for most good tensors, fast; False when a closer look is needed."""
+def size_if_plain(proto: onnx.TensorProto, scope: Scope) -> int | None:
+    """Return the bytes of most good tensors, fast; None when a closer look is needed."""
     if proto.data_location == _EXTERNAL or not proto.HasField("raw_data"):
-        return False
-    width = _BYTES.get(proto.data_type)
-    if width is None:
-        return False
-    for dim in proto.dims:
+        return None
+    size = _BYTES.get(proto.data_type)
+    if size is None:
+        return None
+    for dim in proto.dims[:]:
         if dim < 0:
-            return False
-        width *= dim
+            return None
+        size *= dim
     if (
         proto.float_data
         or proto.int32_data
@@ -314,10 +317,10 @@ def is_plainly_good(proto: onnx.TensorProto, scope: Scope) -> bool:
         or proto.double_data
         or proto.uint64_data
     ):
-        return False
+        return None
     data = proto.raw_data
     blob = scope.document.blobs.get(data)
-    return width == (len(data) if blob is None else blob.length)
+    return size if size == (len(data) if blob is None else blob.length) else None
 
 
 def _problems(
@@ -398,6 +401,9 @@ _LISTS = (*_TYPED_LISTS, "initializer", "sparse_initializer")
 
 def check_value(state: ScopeState, name: str) -> list[Finding]:
     """Return findings on a value from the records of this scope."""
+    types = _types_if_plain(state, name)
+    if _is_plain_weight(state, name) if types is None else types in state.fine_types:
+        return []
     findings: list[Finding] = []
     scope = state.scope
     records = {}
@@ -418,7 +424,48 @@ def check_value(state: ScopeState, name: str) -> list[Finding]:
         _check_output(findings, state, name)
     if any(records.get(list_name) for list_name in _TYPED_LISTS):
         _check_value_types(findings, state, name, records)
+    if types is not None and not findings:
+        state.fine_types.add(types)
     return findings
+
+
+def _types_if_plain(state: ScopeState, name: str) -> Types | None:
+    """Return the types of most values that a node makes: all that can be wrong with such a one.
+
+    None where there may be more to say.
+    """
+    scope = state.scope
+    infos = scope.named("value_info").all(name)
+    if (
+        len(infos) != 1
+        or len(state.producers.get(name, ())) != 1
+        or name in state.declared
+        or name in state.outputs
+        or not name.isprintable()
+        or (state.parent is not None and state.parent.sees(name))
+    ):
+        return None
+    inferred = None if scope.is_stale(name) else scope.inferred.get(name)
+    return infos[0].type.SerializeToString(), inferred, state.is_constant(name)
+
+
+def _is_plain_weight(state: ScopeState, name: str) -> bool:
+    """Return True for most weights, fast: there is nothing to say about them."""
+    weights = state.scope.named("initializer").all(name)
+    if (
+        len(weights) != 1
+        or state.parent is not None
+        or name in state.others
+        or name in state.producers
+        or not state.uses(name)
+        or not name.isprintable()
+    ):
+        return False
+    size = size_if_plain(weights[0], state.scope)
+    if size is None:
+        return False
+    state.inline[name] = size
+    return True
 
 
 def _check_definitions(
@@ -730,31 +777,7 @@ _TENSORS = frozenset({int(_A.TENSOR), int(_A.TENSORS), int(_A.SPARSE_TENSOR)})
 _CUT = Repair("trim_links", node=True)
 
 
-def operator_of(node: Node) -> Key:
-    """Return the operator that a node calls."""
-    proto = node.proto
-    return _key_of(proto.domain, proto.op_type)
-
-
-@lru_cache(maxsize=1024)
-def _key_of(domain: str | bytes, op_type: str | bytes) -> Key:
-    # Cached, so that equal operators of many nodes are one object.
-    return plain_domain(text_of(domain)), text_of(op_type)
-
-
-_ATTRIBUTE_TAG = bytes((tag_of(5),))
-
-
-def _may_have_attributes(node: Node) -> bool:
-    """Return False if a node has no attributes, without reading the field.
-
-    protobuf keeps 360 bytes for each repeated field that was read and is empty: 35 MB for 100,000
-    nodes.
-    """
-    return _ATTRIBUTE_TAG in node.proto.SerializeToString()
-
-
-def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[Finding]:
+def check_node(state: ScopeState, node: Node, inputs: Sequence[str]) -> list[Finding]:
     """Return findings on a node whose inputs are given (they are slow to get)."""
     findings: list[Finding] = []
     outputs = node.outputs
@@ -787,14 +810,13 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
         _check_operand_types(findings, state, node, signature, inputs, outputs)
         if len(outputs) > 1:
             _check_unused(findings, state, node, signature)
-    if signature.required or _may_have_attributes(node):
-        _check_attributes(findings, state, node, signature)
+    _check_attributes(findings, state, node, signature)
     if node.children:
         findings += check_bodies(state, node)
     return findings
 
 
-def _undefined(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> Finding:
+def _undefined(state: ScopeState, node: Node, inputs: Sequence[str]) -> Finding:
     missing = [name for name in inputs if name and not state.sees(name)]
     noun, verb = ("Input", "has") if len(missing) == 1 else ("Inputs", "have")
     message = f"{noun} {names_of(missing)} {verb} no producer"
@@ -828,7 +850,7 @@ def _count(
 
 
 def _check_left_out(
-    findings: list[Finding], node: Node, signature: Signature, inputs: tuple[str, ...]
+    findings: list[Finding], node: Node, signature: Signature, inputs: Sequence[str]
 ) -> None:
     for index, name in enumerate(inputs):
         if not name and index < len(signature.inputs) and signature.inputs[index].required:
@@ -837,7 +859,7 @@ def _check_left_out(
 
 
 def _check_nameless(
-    findings: list[Finding], node: Node, signature: Signature, outputs: tuple[str, ...]
+    findings: list[Finding], node: Node, signature: Signature, outputs: Sequence[str]
 ) -> None:
     formals = signature.outputs
     for index, name in enumerate(outputs):
@@ -869,8 +891,8 @@ def _check_operand_types(
     state: ScopeState,
     node: Node,
     signature: Signature,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
 ) -> None:
     """Compare the known types of a node's values with those that its operator takes."""
     known: list[tuple[bool, int, str]] = []
@@ -925,7 +947,7 @@ def _terminal(node: Node, entry: tuple[bool, int, str]) -> str:
 
 def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
     wanted = node.attribute("to")
-    declared = state.types.get(next(iter(node.outputs), ""))
+    declared = state.type_of(next(iter(node.outputs), ""))
     output_type = tensor_type(int(wanted.proto.i)) if wanted is not None else None
     if output_type is not None and declared is not None and output_type != declared:
         message = (

@@ -6,7 +6,7 @@ The tables of operators are loaded where they are used: `dld inspect` compares n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """The domain, ``""`` for ai.onnx, and the name of an operator."""
+
+Form = tuple[Key, Sequence[bytes], tuple[str | None, ...], tuple[str | None, ...]]
+"""A call but for names: operator, serialised attributes, and the types of inputs and outputs, None
+where one is not known and ``""`` where a value is left out."""
 
 UNLIMITED = 2**31 - 1
 _FILLED_IN = ("", "ai.onnx.ml", "com.microsoft")
@@ -91,6 +95,8 @@ class Root:
         self._main_imports = dict(import_entries(scope.document.main)) if is_called else {}
         self.parameters: frozenset[str] = parameters_of(scope)
         self._signatures: dict[Key, Signature] = {}
+        self.fine: set[Form] = set()
+        """Forms of calls that there is nothing to say about: most nodes have one of a few."""
 
     def signature(self, key: Key) -> Signature:
         """Return what calls of an operator from here must look like."""

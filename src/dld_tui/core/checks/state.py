@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from dld_tui.core.checks.findings import Finding, Repair, make_finding, name_of
 from dld_tui.core.checks.signatures import Key, Root
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.types.value_types import tensor_type, type_of_proto, type_of_value
+from dld_tui.core.document.types.value_types import (
+    ValueType,
+    tensor_type,
+    type_of_proto,
+    type_of_value,
+)
+from dld_tui.core.files.proto_fields import text_of
 
 _TYPED_LISTS = ("value_info", "output", "input")
+Types = tuple[bytes, "ValueType | None", bool]
+"""What value_info and inference say of a value, and whether it is a constant."""
 
 
 class ScopeState:
@@ -20,6 +28,8 @@ class ScopeState:
     def __init__(self, scope: Scope, root: Root, parent: ScopeState | None) -> None:
         self.scope = scope
         self.root = root
+        self.inputs = Counter(scope.inputs)
+        self.outputs = Counter(scope.outputs)
         self.parent = parent
         self.children: dict[Scope, ScopeState] = {}
         self.producers = scope.links.producers
@@ -34,50 +44,52 @@ class ScopeState:
         """The operator that each node calls."""
         self.declared: set[str] = set()
         """Inputs and initializers."""
+        self.others: set[str] = {*self.inputs, *self.outputs}
+        """Names in the lists of the scope other than that of the initializers."""
         self.types: dict[str, str] = {}
         """The declared types of values."""
+        self.fine_types: set[Types] = set()
+        """Types of values of which there is nothing to say: most have one of a few."""
         self.inline: dict[str, int] = {}
         """Bytes of the initializers in the model's own file, by name, where it is not zero."""
         self.captured: set[str] = set()
         """Outer values that this scope and those below it use."""
         self.captured_by: dict[str, dict[ScopeState, None]] = {}
         """Values that scopes right below this one capture."""
-        self.inputs = Counter(scope.inputs)
-        self.outputs = Counter(scope.outputs)
         self.repeated: set[str] = set()
         """Values that several nodes make."""
+        self.constants = {name for node in scope.nodes_of_type("Constant") for name in node.outputs}
+        """Values that Constant nodes make."""
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.positions = {node: at for at, node in enumerate(scope.nodes)}
         """The place of each node in the list."""
 
     # --- names ----------------------------------------------------------------------------------
 
-    def declare(self, name: str) -> None:
-        """Record the present records of a name in the lists of the scope."""
-        scope, records = self.scope, self.scope.records
-        known: str | None = None
-        declared = name in self.inputs
-        for list_name in _TYPED_LISTS:
-            if known is None and list_name in records:
-                if list_name == "value_info" and self.is_constant(name):
-                    continue  # readers go by the constant, whatever is declared
-                for record in self.records_of(list_name, name):
-                    known = known or type_of_proto(record.type)
-        if "initializer" in records:
-            for tensor in self.records_of("initializer", name):
-                declared = True
-                known = known or tensor_type(tensor.data_type)
-            declared = declared or name in scope.named("sparse_initializer")
-        if declared:
-            self.declared.add(name)
-        if known is not None:
-            self.types[name] = known
-
     def declare_all(self) -> Iterator[None]:
         """Take note of all names in the lists of the scope; yields now and then."""
+        scope, records, types = self.scope, self.scope.records, self.types
         self.declared.update(self.inputs)
-        for count, name in enumerate(self.record_names()):
-            self.declare(name)
+        for list_name in ("initializer", "sparse_initializer"):
+            if records.get(list_name):
+                self.declared.update(scope.named(list_name))
+        for list_name in ("sparse_initializer", *_TYPED_LISTS):
+            if records.get(list_name):
+                self.others.update(scope.named(list_name))
+        for list_name in _TYPED_LISTS:
+            for count, record in enumerate(records.get(list_name, ())):
+                name = text_of(record.name)
+                # Readers go by the constant, whatever value_info declares.
+                if name not in types and not (list_name == "value_info" and self.is_constant(name)):
+                    known = type_of_proto(record.type)
+                    if known is not None:
+                        types[name] = known
+                if not count % 512:
+                    yield
+        for count, tensor in enumerate(records.get("initializer", ())):
+            known = tensor_type(tensor.data_type)
+            if known is not None:
+                types.setdefault(text_of(tensor.name), known)
             if not count % 512:
                 yield
 
@@ -105,8 +117,7 @@ class ScopeState:
 
     def is_constant(self, name: str) -> bool:
         """Return whether a Constant node makes a value."""
-        nodes = self.producers.get(name)
-        return nodes is not None and any(node.op_type == "Constant" for node in nodes)
+        return name in self.constants
 
     def defines(self, name: str) -> bool:
         """Return whether this very scope defines a value."""
@@ -152,7 +163,23 @@ class ScopeState:
                 names.update(dict.fromkeys(sorted(child.captured)))
         return names
 
+    def undefined(self) -> set[str]:
+        """Return the values that nodes of this scope use and nothing defines."""
+        unknown = self.consumers.keys() - self.producers.keys() - self.declared
+        return {name for name in unknown if not self.sees(name)}
+
     # --- types ----------------------------------------------------------------------------------
+
+    def types_by_name(self) -> Callable[[str], str | None]:
+        """Return a function that gives the type of a value, ``""`` for one that is left out.
+
+        It works each one out once.
+        """
+        if not self.scope.inferred and self.parent is None:
+            return {**self.types, "": ""}.get
+        known = _TypesOfScope(self)
+        known[""] = ""
+        return known.__getitem__
 
     def type_of(self, name: str) -> str | None:
         """Return the type of a value: declared in the file, or else inferred."""
@@ -186,28 +213,22 @@ class ScopeState:
         self.found += ((place, finding) for finding in findings)
 
 
+class _TypesOfScope(dict[str, "str | None"]):
+    """Types of values, each worked out when it is first asked for."""
+
+    def __init__(self, state: ScopeState) -> None:
+        self._state = state
+
+    def __missing__(self, name: str) -> str | None:
+        known = self[name] = self._state.type_of(name)
+        return known
+
+
 # --- the order of nodes, cycles, and which nodes the outputs of a scope depend on ----------------
 
 _SORT = Repair("sort_nodes")
 _SLICE = 256
 _MOST_SHOWN = 8
-
-
-def is_late(state: ScopeState, node: Node, inputs: Iterable[str]) -> bool:
-    """Return whether a node comes before one of its inputs.
-
-    Where several nodes make a value, the first one counts.
-    """
-    positions = state.positions
-    place = positions[node]
-    producers = state.producers
-    for name in state.taken_by(node) if node.children else inputs:
-        sources = producers.get(name)
-        if sources:
-            source = sources[0] if len(sources) == 1 else state.first_producer(name)
-            if source is not None and positions[source] >= place:
-                return True
-    return False
 
 
 def check_order(state: ScopeState) -> Iterator[None]:

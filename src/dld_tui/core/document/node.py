@@ -10,7 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
+from dld_tui.core.files.columns import (
+    MARK,
+    AskNodesError,
+    NodeBytes,
+    item_of_each,
+    items_of_each,
+    read_all,
+)
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import plain_domain
@@ -446,6 +453,57 @@ def texts_of_nodes(nodes: Sequence[Node], field: str) -> list[str]:
                 continue
         texts += [getattr(node, field) for node in group]
     return texts
+
+
+class NodeColumns(NamedTuple):
+    """What some nodes are, as lists. All untrusted text."""
+
+    nodes: Sequence[Node]
+    names: Sequence[str]
+    kinds: Sequence[tuple[str, str]]
+    """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+    inputs: Sequence[Sequence[str]]
+    outputs: Sequence[Sequence[str]]
+    attributes: Sequence[Sequence[bytes]]
+    """The serialised attributes of each node."""
+
+
+def columns_of(nodes: Sequence[Node]) -> Iterator[NodeColumns]:
+    """Yield what nodes are, some at a time, without making messages."""
+    kinds = _Kinds()
+    for own, group in grouped_for_reading(nodes):
+        for at in range(0, len(group), len(group) if own is not None else _AT_ONCE):
+            some = group if own is not None else group[at : at + _AT_ONCE]
+            yield _columns(some, own, kinds)
+
+
+_AT_ONCE = 64
+
+
+def _columns(nodes: Sequence[Node], own: NodeBytes | None, kinds: _Kinds) -> NodeColumns:
+    kinds.found.clear()
+    try:
+        pieces = [n.proto.SerializeToString() for n in nodes] if own is None else own.pieces()
+        texts, all_attributes = read_all(pieces)
+        inputs, outputs, names, op_types, domains = texts
+        kinds.add(item_of_each(domains), item_of_each(op_types))
+        return NodeColumns(
+            nodes,
+            item_of_each(names),
+            kinds.found[:],
+            items_of_each(inputs),
+            items_of_each(outputs),
+            items_of_each(all_attributes, MARK.encode()),
+        )
+    except AskNodesError:
+        return NodeColumns(
+            nodes,
+            [node.name for node in nodes],
+            [(node.domain, node.op_type) for node in nodes],
+            [node.inputs for node in nodes],
+            [node.outputs for node in nodes],
+            [[a.SerializeToString() for a in node.proto.attribute] for node in nodes],
+        )
 
 
 class NodeTexts:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from dld_tui.core.files.proto_fields import (
     DELIMITED,
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from dld_tui.core.files.source import FileContent
 
+T = TypeVar("T")
+
 # --- Kinds of messages declared for one question about a model, so that protobuf answers it fast
 # protobuf steps over a field that a kind of message does not declare. It joins the occurrences of a
 # field that is declared as a single message, so a list in there holds the items of all of them.
@@ -32,6 +34,7 @@ _SINGLE, _REPEATED = 1, 3
 
 TEXT_FIELDS = {"input": 1, "output": 2, "name": 3, "op_type": 4, "domain": 7}
 """The numbers of some fields of NodeProto."""
+_ATTRIBUTE = 5
 
 _KINDS: dict[str, dict[str, tuple[int, int, str]]] = {
     # What may hold payloads, each as it is in the file.
@@ -96,14 +99,19 @@ def nodes_as_one() -> Any:
 
 
 @cache
-def texts_as_one() -> Any:
+def texts_as_one(*, attributes: bool = False) -> Any:
     """Return the class of a node whose texts are lists, and which has nothing else.
 
     A text that is not UTF-8 is an error, as it is not in ONNX's own messages.
+
+    Args:
+        attributes: It has the attributes, too, as bytes.
     """
     message = _text(1, "Texts")
     for name, number in TEXT_FIELDS.items():
         message += _declared(name, number, _REPEATED, _typed(_STRING))
+    if attributes:
+        message += _declared("attribute", _ATTRIBUTE, _REPEATED, _typed(_BYTES))
     return _class_of("Texts", field_bytes(4, message) + _text(12, "proto3"))
 
 
@@ -208,18 +216,43 @@ class NodeBytes:
         Raises:
             AskNodesError: The mark itself is one of the texts, or one is not UTF-8.
         """
-        from google.protobuf.message import DecodeError
+        return _lists(_parsed(self.pieces(), fields), fields, self.count)
 
-        nodes = message_kind("GraphPieces").FromString(self._data()).node[:]
-        mark = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
-        try:
-            texts = texts_as_one().FromString(mark.join([*nodes, b""]))
-        except DecodeError:
-            raise AskNodesError from None
-        lists: list[list[str]] = [getattr(texts, field)[:] for field in fields]
-        if any(items.count(MARK) != self.count for items in lists):
-            raise AskNodesError
-        return lists
+    def pieces(self) -> list[bytes]:
+        """Return the bytes of each node."""
+        nodes: list[bytes] = message_kind("GraphPieces").FromString(self._data()).node[:]
+        return nodes
+
+
+def read_all(nodes: Sequence[bytes]) -> tuple[list[list[str]], list[bytes]]:
+    """Return the items of all of ``TEXT_FIELDS`` of serialised nodes, and their attributes.
+
+    After those of each node there is :data:`MARK`, or its byte.
+
+    Raises:
+        AskNodesError: As of :meth:`NodeBytes.read`.
+    """
+    parsed = _parsed(nodes, TEXT_FIELDS, attributes=True)
+    return _lists(parsed, TEXT_FIELDS, len(nodes)), parsed.attribute[:]
+
+
+def _parsed(nodes: Sequence[bytes], fields: Iterable[str], *, attributes: bool = False) -> Any:
+    """Return nodes as one message, a mark after each in some of its fields."""
+    from google.protobuf.message import DecodeError
+
+    numbers = [TEXT_FIELDS[field] for field in fields] + [_ATTRIBUTE] * attributes
+    mark = b"".join(field_bytes(number, MARK.encode()) for number in numbers)
+    try:
+        return texts_as_one(attributes=attributes).FromString(mark.join([*nodes, b""]))
+    except DecodeError:
+        raise AskNodesError from None
+
+
+def _lists(parsed: Any, fields: Iterable[str], count: int) -> list[list[str]]:
+    lists: list[list[str]] = [getattr(parsed, field)[:] for field in fields]
+    if any(items.count(MARK) != count for items in lists):
+        raise AskNodesError
+    return lists
 
 
 class NodesApart(NamedTuple):
@@ -322,15 +355,17 @@ def _runs_of_nodes(model: FileContent, position: int) -> Iterator[_Run]:
         yield _Run(start, position, count, longest)
 
 
-def items_of_each(items: list[str]) -> list[Sequence[str]]:
+def items_of_each(items: list[T], mark: Any = MARK) -> list[Sequence[T]]:
     """Return the items of each node, of a list with marks; of the only one it is a tuple."""
-    count = items.count(MARK)
-    if len(items) == 2 * count and items[1::2].count(MARK) == count:
+    count = items.count(mark)
+    if len(items) == count:
+        return [()] * count
+    if len(items) == 2 * count and items[1::2].count(mark) == count:
         return list(zip(items[::2], strict=True))
-    lists: list[Sequence[str]] = []
+    lists: list[Sequence[T]] = []
     start = 0
     for _ in range(count):
-        end = items.index(MARK, start)
+        end = items.index(mark, start)
         lists.append(items[start:end] if end != start + 1 else (items[start],))
         start = end + 1
     return lists

@@ -66,6 +66,8 @@ def read_varint(
 MOST_PARTS: Final = 100_000
 """Attributes, inputs, outputs, or numbers in a list, that programs go through in a node; inputs,
 outputs and functions of a model."""
+LEAST_OF_A_CROWD: Final = 2 * MOST_PARTS
+"""Bytes of a node with so many of them: each takes two or more."""
 
 
 def crowd_of_model(model: Any) -> str:
@@ -85,7 +87,7 @@ def crowd_of(node: Any) -> str:
 
     Lists of a Constant and of operators outside of ai.onnx, such as tree ensembles, may be long.
     """
-    if node.ByteSize() < 2 * MOST_PARTS:  # each takes two bytes or more
+    if node.ByteSize() < LEAST_OF_A_CROWD:
         return ""
     for parts, what in (
         (node.attribute, "attributes"), (node.input, "inputs"), (node.output, "outputs"),

@@ -84,6 +84,8 @@ class Checks(Controller):
     """The findings of each external check on the current model."""
     _checks_run: bool = False
     _is_awaited: bool = False
+    _is_first: bool = True
+    """Whether the model has not been checked before: when it opens, its picture comes first."""
     _with_speed: bool = False
 
     @property
@@ -138,7 +140,8 @@ class Checks(Controller):
             began = perf_counter()
             speed: list[Finding] | None = None
             while not (self.model.is_closed or (checker.done and speed is not None)):
-                if self.work.is_running or self.model.is_arranging:
+                is_drawn_first = self.model.is_arranging and self._is_first
+                if self.work.is_running or is_drawn_first:
                     await asyncio.sleep(_WAIT_S)  # a thread changes, saves or draws the model
                     continue
                 if checker.done:
@@ -151,7 +154,7 @@ class Checks(Controller):
         finally:
             self._checks_run = False
         if not self.model.is_closed and self.page.is_attached:
-            self.is_checked = True
+            self.is_checked, self._is_first = True, False
             self._findings = [*checker.findings(), *(speed or ())]
             self._show_all()
 

@@ -42,7 +42,7 @@ _ALWAYS = ("escape", "ctrl+c", "ctrl+q")
 """Keys that wait for no work: only for keys that were typed before them."""
 _PAINT_S = 0.1
 """While keys wait the screen is painted so often."""
-_USED_S = 0.3
+_USED_S = 0.15
 """So long after a key the next one is expected."""
 _STUCK_S = 20.0
 """Something that never comes to rest does not hold keys for longer."""
