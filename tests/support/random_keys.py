@@ -155,7 +155,7 @@ def session(programs: Programs, folder: Path, seed: int, keys: int, answer_s: fl
                 outcome.slowest_s = max(outcome.slowest_s, slowest_s)
             _end(typist, draw, folder, outcome)
         except TimeoutError as error:
-            outcome.faults.append(f"{error} (after {outcome.keys} keys)")
+            outcome.faults.append(f"{error} (after {outcome.keys} keys)\n{typist.stacks()}")
         outcome.pages = typist.pages
         if not typist.runs():
             outcome.faults += typist.state()["faults"]

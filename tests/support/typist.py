@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import faulthandler
 import fcntl
 import hashlib
 import json
@@ -33,6 +34,8 @@ from types import TracebackType
 from typing import Any
 
 LIMIT_S = 90.0
+_STACKS = "stacks"
+"""The file in the folder of a run that tells what its threads do, when it is asked."""
 SPECIAL = {
     "<enter>": "\r", "<esc>": "\x1b", "<tab>": "\t", "<backtab>": "\x1b[Z", "<up>": "\x1b[A",
     "<down>": "\x1b[B", "<right>": "\x1b[C", "<left>": "\x1b[D", "<backspace>": "\x7f",
@@ -107,7 +110,8 @@ def _state(app: Any) -> dict[str, Any]:
 
 
 def _run(paths: Sequence[str], control: int) -> None:
-    """Be the program, with an ear on a pipe."""
+    """Be the program, with an ear on a pipe, and an eye on its threads."""
+    faulthandler.register(signal.SIGUSR2, open(_STACKS, "w"), all_threads=True)  # noqa: SIM115
     from textual._context import active_app
 
     from dld_tui.app import DldApp, show
@@ -299,6 +303,15 @@ class Typist:
     def runs(self) -> bool:
         """Tell whether the program has not ended."""
         return Path(f"/proc/{self.pid}").exists()
+
+    def stacks(self) -> str:
+        """Return what the threads of the program do at the moment."""
+        with suppress(OSError):
+            folder = os.readlink(f"/proc/{self.pid}/cwd")
+            os.kill(self.pid, signal.SIGUSR2)
+            time.sleep(0.5)
+            return Path(folder, _STACKS).read_text()
+        return "it has ended"
 
     def wait_for_end(self) -> None:
         """Wait until the program has ended.

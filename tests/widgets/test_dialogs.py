@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from dld_tui.core.errors import InputError
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text
@@ -102,3 +104,17 @@ async def test_an_error_with_long_details_fits_a_small_screen() -> None:
         app.push_screen(ErrorDialog(InputError("x" * 300, details="y\n" * 1000)))
         await pilot.pause()
         assert "Esc close" in screen_text(app)
+
+
+@pytest.mark.parametrize("key", ["q", "escape", "j", "x"])
+async def test_a_letter_of_one_question_does_not_answer_the_next(key: str) -> None:
+    answers: list[str | None] = []
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(
+            ChoiceDialog("Close?", "", [Choice(key, "discard", "discard")]), answers.append
+        )
+        await pilot.press(key)
+        app.push_screen(ChoiceDialog("Open?", "", [Choice("1", "all", "all")]), answers.append)
+        await pilot.press(key, "escape")
+    assert answers == ["discard", None]

@@ -280,7 +280,7 @@ class ContextMenu(Dialog[Entry]):
         yield view
         for at, own in enumerate(keys):
             for key in own:
-                self._bindings.bind(key, f"take({at})", show=False, priority=True)
+                self.take_key(key, f"take({at})")
 
     def _width(self, screen: int) -> int:
         """Return the cells of a row: of the longest one, and of the title above them."""

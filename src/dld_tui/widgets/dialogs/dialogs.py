@@ -204,8 +204,7 @@ class ChoiceDialog(Dialog[str]):
         """Let every answer's letter choose it."""
         for choice in self.choices:
             # The letters win over the keys of the list, such as g and k.
-            action = f"choose({choice.value!r})"
-            self._bindings.bind(choice.key, action, show=False, priority=True)
+            self.take_key(choice.key, f"choose({choice.value!r})")
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Give the answer at the cursor."""

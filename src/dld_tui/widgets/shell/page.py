@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 from textual import events
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.geometry import Size
 from textual.reactive import reactive
@@ -243,6 +244,15 @@ class Front(_Base):
     # --- commands, as those of widgets ----------------------------------------------------------
 
     SCOPE: ClassVar[str] = ""
+
+    def take_key(self, key: str, action: str) -> None:
+        """Let a key do this and nothing else, here and whatever has the focus.
+
+        Textual's ``bind`` appends to lists that all screens of the class share, so that the letter
+        of an answer would answer later questions, too.
+        """
+        bound = Binding(key, action, show=False, priority=True)
+        self._bindings.key_to_bindings[key] = [bound]
 
     def facts(self) -> set[str]:
         """Return the facts that hold now: keys of ``commands.FACTS``."""
