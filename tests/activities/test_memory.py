@@ -145,7 +145,7 @@ def test_a_profile_has_in_use_what_a_run_has(tmp_path: Path) -> None:
     for _ in profile(Profile(path, report, shape=("x:256x1024",), duration=0.02)):
         pass
     with Report.open(report) as found:
-        in_use = {one.name: one.in_use_bytes for one in found.layers}
+        in_use = {one.name: one.cost and one.cost.in_use_bytes for one in found.layers}
         assert max(filter(None, in_use.values())) == measured.peak
         events = found.pass_events(found.passes[-1].index)
         (row,) = memory_rows(found, events)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from tests.support.cli import Dld, process
 from tests.support.gpu_reports import make_gpu_report
 
@@ -191,13 +190,13 @@ def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
     told = {"name": "x", "dtype": "float32", "shape": [2, 3], "why": "batch by its name"}
     for name, value in (("load_ms", 12.5), ("energy_per_inference_j", 0.25), ("inputs", [told])):
         writer.set_fact(name, value)
-    details: dict[str, JSON] = {
-        "flops": 3000, "moved_bytes": 600, "roof_ms": 1.5, "bound": "compute",
-        "in_use_bytes": 4096, "arena_bytes": 8192,
-    }  # fmt: skip
+    cost = Cost(
+        flops=3000, moved_bytes=600, roof_ms=1.5, bound="compute", in_use_bytes=4096,
+        arena_bytes=8192,
+    )  # fmt: skip
     layers = [
-        writer.add_layer(replace(LAYERS[0], details=details)),
-        writer.add_layer(replace(LAYERS[1], details={"flops": 500}, nodes=())),
+        writer.add_layer(replace(LAYERS[0], cost=cost)),
+        writer.add_layer(replace(LAYERS[1], cost=Cost(500), nodes=())),
     ]
     for index in range(3):
         start = 10_000.0 * index

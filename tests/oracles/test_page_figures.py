@@ -22,7 +22,7 @@ from dld_tui.core.report.export import layers_csv, report_json, report_page
 from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps, summary_text
 from dld_tui.core.report.triage import triage
@@ -188,14 +188,14 @@ def write(path: Path, passes: list[list[float | None]], between_us: float) -> No
     with start_report(path) as report:
         report.add_latencies([sum(t or 0 for t in times) / 1000 + 0.01 for times in passes])
         for n in range(max(map(len, passes))):
-            details: dict[str, Any] = {
-                "flops": 10**6, "moved_bytes": 10**4 * (n + 1), "roof_ms": 0.3 / (n + 1),
-                "bound": "memory" if n % 2 else "compute", "launch_ms": 0.001, "peak": "fp32",
-                "parameter_bytes": 4,
-            }  # fmt: skip
+            cost = Cost(
+                flops=10**6, moved_bytes=10**4 * (n + 1), roof_ms=0.3 / (n + 1),
+                bound="memory" if n % 2 else "compute", launch_ms=0.001, peak="fp32",
+                parameter_bytes=4,
+            )  # fmt: skip
             kind = ("Conv", "MatMul", "Relu")[n % 3]
             report.add_layer(Layer(f"layer {n}", kind, provider=CPU, precision="float32",
-                                   details=details))  # fmt: skip
+                                   cost=cost))  # fmt: skip
         start = 0.0
         for number, times in enumerate(passes):
             at, made = start, []

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dld_tui.core.report.groups import priced
-from dld_tui.core.report.records import Layer
-from dld_tui.core.types import JSON
+from dld_tui.core.report.records import Bound, Cost, Layer
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import (
@@ -90,11 +89,9 @@ def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
 
 
 def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
-    def of(name: str, flops: int, moved: int, bound: str, roof_ms: float, ms: float) -> Layer:
-        details: dict[str, JSON] = {
-            "flops": flops, "moved_bytes": moved, "bound": bound, "roof_ms": roof_ms,
-        }  # fmt: skip
-        return Layer(name, "Conv", time_ms=ms, input_types=("float16",), details=details)
+    def of(name: str, flops: int, moved: int, bound: Bound, roof_ms: float, ms: float) -> Layer:
+        cost = Cost(flops, moved, bound=bound, roof_ms=roof_ms)
+        return Layer(name, "Conv", time_ms=ms, input_types=("float16",), cost=cost)
 
     # 1 TFLOP/s and 10 GB/s: 100 operations a byte are where both meet.
     layers = [

@@ -200,9 +200,8 @@ def test_the_time_of_a_function_is_that_of_its_calls_in_the_main_graph() -> None
         "function local:inner": {"one": pytest.approx(2 / 3), "two": pytest.approx(1 / 3)},
     }
 
-    def layer(ms: float, *links: NodeLink, around: str | None = None) -> Layer:
-        details = {} if around is None else {"around": around}
-        return Layer("l", "t", nodes=links, time_ms=ms, details=details)
+    def layer(ms: float, *links: NodeLink, around: str = "") -> Layer:
+        return Layer("l", "t", nodes=links, time_ms=ms, around=around)
 
     abs_link = NodeLink(("function local:inner",), "abs", "abs", "Abs")
     layers = [

@@ -11,18 +11,18 @@ import pytest
 from dld_tui.core.cost.roofline import (
     NodeKind,
     is_above_roof,
-    kernel_work,
+    kernel_cost,
     limiter,
     per_second,
     roof_percent,
-    roofline_details,
     roofline_text,
     with_reached_roofs,
+    with_roof,
 )
 from dld_tui.core.document.document import Document
 from dld_tui.core.machine.peaks import MemoryLevel, Peaks
 from dld_tui.core.report.formats.ort_profile import Kernel
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Cost, Layer
 from tests.support.models import parse
 
 F = "float32"
@@ -38,7 +38,7 @@ def test_a_kernel_by_its_own_shapes() -> None:
     )  # fmt: skip
     made, macs = 6 * 64, 6 * 64 * 4 * 9
     moved = 4 * (4 * 64 + 6 * 36 + 6 + made)
-    assert kernel_work(kernel, None) == {"flops": 2 * macs + made, "moved_bytes": moved}
+    assert kernel_cost(kernel, None) == Cost(2 * macs + made, moved)
 
 
 def test_weights_that_were_packed_beforehand_are_read_all_the_same(tmp_path: Path) -> None:
@@ -51,33 +51,32 @@ def test_weights_that_were_packed_beforehand_are_read_all_the_same(tmp_path: Pat
     onnx.save(parse(text), tmp_path / "m.onnx")
     (node,) = Document.open(tmp_path / "m.onnx").main.nodes
     about: dict[str, Any] = {"output_dims": ((5, 3),), "output_types": (F,)}
-    work = {"flops": 2 * 5 * 2 * 3, "moved_bytes": 4 * (10 + 6 + 15)}
+    work = Cost(2 * 5 * 2 * 3, 4 * (10 + 6 + 15))
     packed = Kernel("g", "Gemm", input_dims=((5, 2),), input_types=(F,), **about)
-    assert kernel_work(packed, node) == work
+    assert kernel_cost(packed, node) == work
     whole = Kernel("g", "Gemm", input_dims=((5, 2), (3, 2)), input_types=(F, F), **about)
-    assert kernel_work(whole, node) == work
-    assert "flops" not in kernel_work(packed, None)
+    assert kernel_cost(whole, node) == work
+    assert kernel_cost(packed, None).flops is None
 
 
 def test_what_is_not_known_and_what_only_runs_others() -> None:
-    assert kernel_work(Kernel("k", "NobodyKnowsThis", output_dims=((2,),)), None) == {}
-    assert kernel_work(Kernel("i", "If"), None) == {"flops": 0, "moved_bytes": 0}
+    assert kernel_cost(Kernel("k", "NobodyKnowsThis", output_dims=((2,),)), None) == Cost()
+    assert kernel_cost(Kernel("i", "If"), None) == Cost(0, 0)
     picked = Kernel("g", "Gather", input_dims=((1000, 8), (3,)), input_types=(F, "int64"),
                     output_dims=((3, 8),), output_types=(F,))  # fmt: skip
-    assert kernel_work(picked, None) == {"flops": 0, "moved_bytes": 96 + 24 + 96}
+    assert kernel_cost(picked, None) == Cost(0, 96 + 24 + 96)
 
 
 def layer(flops: int, moved: int, time_ms: float, **more: float) -> Layer:
-    details = {"flops": flops, "moved_bytes": moved}
-    details |= roofline_details(details, (F,), ROOF)  # type: ignore[arg-type]
-    return Layer("l", "Conv", details=details, time_ms=time_ms, **more)  # type: ignore[arg-type]
+    cost = with_roof(Cost(flops, moved), (F,), ROOF)
+    return Layer("l", "Conv", cost=cost, time_ms=time_ms, **more)  # type: ignore[arg-type]
 
 
 def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
     computes = layer(2 * 10**9, 10**6, 4.0)  # 2 ms of work, 10 us of bytes near by
     assert limiter(computes) == "compute"
     assert roof_percent(computes) == pytest.approx(50)
-    assert per_second(computes, computes.flops) == pytest.approx(5e11)
+    assert per_second(computes, 2 * 10**9) == pytest.approx(5e11)
     moves = layer(10**6, 10**8, 20.0)  # 10 ms of bytes, too many for a cache
     assert limiter(moves) == "memory"
     assert roof_percent(moves) == pytest.approx(50)
@@ -102,10 +101,8 @@ def test_the_peak_is_that_of_the_type_a_layer_computes_in() -> None:
     roof = Peaks("x", {"fp32": 1e12, "tf32": 8e12, "fp16": 16e12, "int8": 4e12}, 1e15)
 
     def peak(op_type: str, first: str = F, level: int = 0) -> tuple[Any, Any]:
-        details = {"flops": 10**12, "moved_bytes": 1}
-        kind = NodeKind(op_type, level)
-        found = roofline_details(details, (first,), roof, kind)
-        return found["peak"], round(found["roof_ms"], 3)  # type: ignore[arg-type]
+        found = with_roof(Cost(10**12, 1), (first,), roof, NodeKind(op_type, level))
+        return found.peak, round(found.roof_ms or 0, 3)
 
     assert peak("Relu") == ("fp32", 1000)
     assert peak("MatMul") == ("tf32", 125)
@@ -146,6 +143,6 @@ def test_the_time_of_a_launch_is_not_compared_with_the_roof() -> None:
     cuda = {"provider": "CUDAExecutionProvider"}
     launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
     assert (roof_percent(launched), limiter(launched)) == (None, None)
-    assert per_second(launched, launched.flops) is None
+    assert per_second(launched, 10**12) is None
     assert roofline_text([launched]) == ""
     assert limiter(layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)) == "compute"  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.core.cost.sharing import SHARED_BY, cost_shares, sharing_note
+from dld_tui.core.cost.sharing import cost_shares, sharing_note
 from dld_tui.core.report.records import Layer, NodeLink
 
 TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu", share=0.1))
@@ -10,9 +10,9 @@ TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu",
 
 def test_the_note_names_what_was_shared_by() -> None:
     layers = [
-        Layer("x", "FusedConv", nodes=TWO, details={SHARED_BY: "macs"}),
-        Layer("y", "FusedConv", nodes=TWO, details={SHARED_BY: "macs"}),
-        Layer("z", "Gelu", nodes=TWO, details={SHARED_BY: "bytes"}),
+        Layer("x", "FusedConv", nodes=TWO, shared_by="macs"),
+        Layer("y", "FusedConv", nodes=TWO, shared_by="macs"),
+        Layer("z", "Gelu", nodes=TWO, shared_by="bytes"),
         Layer("old", "FusedConv", nodes=TWO),
         Layer("alone", "Conv", nodes=TWO[:1]),
     ]

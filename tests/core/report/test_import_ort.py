@@ -47,7 +47,7 @@ def test_layers_of_a_model_with_branches(tmp_path: Path, profile: Path) -> None:
     assert (add.confidence, inner.confidence) == ("none", "name")
     assert [p.state for p in report.passes] == ["warm-up"] + ["measured"] * 3
     assert (pre.precision, pre.output_dims) == ("float32", ((1, 4),))
-    assert report.layers[1].details["node_index"] == 1
+    assert report.layers[1].node_index == 1
 
 
 def test_a_run_that_failed_on_the_way_does_not_count(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import triage
 from tests.support.profiles import start_report
@@ -80,7 +80,7 @@ def test_the_peaks_of_the_devices_that_computed_are_shown(tmp_path: Path) -> Non
     roofs: Any = {"CPUExecutionProvider": cpu, "CUDAExecutionProvider": cpu, "Bad": 7}
     with start_report(tmp_path / "r.dldprof") as writer:
         for provider in ("CPUExecutionProvider", "Bad"):
-            writer.add_layer(Layer("l", "Conv", provider=provider, details={"roof_ms": 0.1}))
+            writer.add_layer(Layer("l", "Conv", provider=provider, cost=Cost(roof_ms=0.1)))
         writer.set_fact("roofs", roofs)
     with Report.open(tmp_path / "r.dldprof") as report:
         texts = [fact.text for fact in measured_facts(report) if fact.name == "peaks"]

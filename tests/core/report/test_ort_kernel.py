@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.report.formats.ort_profile import kernel_from, may_hold_others, whole
+from dld_tui.core.report.records import NOTHING_KNOWN
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "1.0": {"provider": "CPUExecutionProvider", "op_name": "Conv"},
@@ -52,7 +53,7 @@ def test_each_versions_arguments(
     kernel = kernel_from("n0", ARGUMENTS[version])
     assert (kernel.name, kernel.op_type) == ("n0", "Conv")
     assert (kernel.precision, kernel.node_index) == (precision, index)
-    assert kernel.details.get("output_bytes") == output_bytes
+    assert kernel.cost.output_bytes == output_bytes
 
 
 def test_shapes_and_provider() -> None:
@@ -73,7 +74,7 @@ def test_wrong_types_are_left_out() -> None:
     )  # fmt: skip
     assert (kernel.op_type, kernel.provider, kernel.node_index) == ("n0", None, None)
     assert kernel.input_dims == (None, (None, 2, None))
-    assert kernel.details == {}
+    assert kernel.cost == NOTHING_KNOWN
 
 
 def test_numbers_in_strings() -> None:

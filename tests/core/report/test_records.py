@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.records import Cost, Layer, NodeLink
 
 
 def test_labels_say_where_a_node_is() -> None:
@@ -11,5 +11,5 @@ def test_labels_say_where_a_node_is() -> None:
 
 
 def test_layers_can_be_keys() -> None:
-    layer = Layer("a", "Conv", details={"node_index": 3})
-    assert {layer: 1}[Layer("a", "Conv", details={"node_index": 3})] == 1
+    layer = Layer("a", "Conv", cost=Cost(1), other={"new": [3]})
+    assert {layer: 1}[Layer("a", "Conv", cost=Cost(1), other={"new": [3]})] == 1

@@ -14,7 +14,7 @@ from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files import permission
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import store
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.report import Report
 from tests.support.profiles import start_report
 
@@ -28,7 +28,7 @@ def test_what_is_written_is_read(path: Path) -> None:
     link = NodeLink(("If:then_branch",), ">o", "", "Conv", "tensor", 0.5)
     layer = Layer(
         "Ω[/conv]", "FusedConv", ((1, None), None), ((2, "N"),), "CPUExecutionProvider", "float16",
-        ("float16",), ("float16",), (link,), "tensor", {"parameter_bytes": 12},
+        ("float16",), ("float16",), (link,), "tensor", Cost(parameter_bytes=12),
     )  # fmt: skip
     with start_report(path) as report:
         report.add_latencies([3.0, 1.0])
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(path: Path) -> None:
         (read,) = found.layers
         assert (read.name, read.nodes, read.input_dims) == ("Ω[/conv]", (link,), ((1, None), None))
         assert (read.time_ms, read.count, read.percent) == (0.025, 2, 100)
-        assert (read.details, read.precision) == ({"parameter_bytes": 12}, "float16")
+        assert (read.cost, read.precision) == (layer.cost, "float16")
         assert [(e.start_us, e.self_us) for e in found.pass_events(0)] == [(10, 15), (40, 10)]
         assert [t.name for t in found.tracks] == ["77", "78"]
         assert [(n.kind, n.text) for n in found.notes] == [("warning", "slow\x1b[31m")]

@@ -13,7 +13,7 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.document.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
-from dld_tui.core.report.records import GpuEvent, Layer, PassState
+from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.story import (
@@ -125,7 +125,7 @@ def test_advice_names_nodes_gains_and_a_command_that_can_be_run(tmp_path: Path) 
 
 def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.dldprof", threads=2)
-    made.add_layer(layer(0, details={"launch_ms": 0.9, "roof_ms": 0.1}))
+    made.add_layer(layer(0, cost=Cost(launch_ms=0.9, roof_ms=0.1)))
     made.add_pass(0, 0.0, 1000.0)
     made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
     made.finish()
@@ -162,12 +162,9 @@ def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> No
 def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.dldprof")
     made.set_fact("roofs", {CPU: {"flops": {"fp32": 1e9, "int8": 2e9}}})
-    details: dict[str, JSON] = {
-        "flops": 10**6, "moved_bytes": 1, "roof_ms": 1.0, "peak": "fp32", "bound": "compute",
-        "parameter_bytes": 9,
-    }  # fmt: skip
-    for kind, about in (("MatMul", details), ("Relu", {})):
-        made.add_layer(Layer(kind, kind, provider=CPU, precision="float32", details=about))
+    cost = Cost(10**6, 1, parameter_bytes=9, roof_ms=1.0, bound="compute", peak="fp32")
+    for kind, about in (("MatMul", cost), ("Relu", None)):
+        made.add_layer(Layer(kind, kind, provider=CPU, precision="float32", cost=about))
     made.add_pass(0, 0.0, 2000.0)
     made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1), (1, 1000.0, 1000.0, 1000.0, 1)])
     made.finish()

@@ -19,14 +19,10 @@ from dld_tui.core.report.records import Layer
 if TYPE_CHECKING:
     from dld_tui.core.compare.rows import MeasuredLayers
 
-TACTIC = "tactic"
-"""The detail of a layer that names the kernel which was chosen for it."""
-INSERTED = "inserted"
-"""The detail of a layer that is true when the backend put it in."""
-PLACE = "engine_layer"
-"""The detail of a layer that is its place in the file of its engine."""
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8e4m3fn": "fp8"}
 _MOST_NAMES = 3
+_TACTIC_VALUE = re.compile(r"-?\d+|0[xX][\da-fA-F]+")
+"""A number in place of the name of a kernel, which says nothing across engines."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,11 @@ class Mismatch:
 
 def any_engine(subjects: Iterable[Comparable]) -> bool:
     """Return whether one of the subjects is an engine rather than a report."""
-    return any(PLACE in layer.details for subject in subjects for layer in subject.layers)
+    return any(
+        layer.engine is not None and layer.engine.engine_layer is not None
+        for subject in subjects
+        for layer in subject.layers
+    )
 
 
 def find_mismatches(
@@ -89,8 +89,8 @@ def _precision(layers: Sequence[Layer]) -> str:
 
 def _tactic(side: MeasuredLayers, layers: Sequence[Layer]) -> str:
     longest = sorted(layers, key=lambda layer: -(side.layer_ms[layer.index] or 0.0))
-    names = (layer.details.get(TACTIC) for layer in longest)
-    return next((name for name in names if isinstance(name, str) and name), "")
+    names = (layer.engine.tactic for layer in longest if layer.engine)
+    return next((name for name in names if name and not _TACTIC_VALUE.fullmatch(name)), "")
 
 
 def _nodes(layers: Sequence[Sequence[Layer]]) -> str:
@@ -113,13 +113,13 @@ class InsertedLayers:
 
 def inserted_layers(subject: Comparable, side: MeasuredLayers) -> InsertedLayers:
     """Return how many layers of a report convert only, and how long they take."""
-    chosen = [
-        layer
-        for layer in subject.layers
-        if layer.details.get(INSERTED) is True or is_conversion(layer)
-    ]
+    chosen = [layer for layer in subject.layers if _is_inserted(layer)]
     time = sum(side.layer_ms[layer.index] or 0.0 for layer in chosen)
     return InsertedLayers(len(chosen), time if side.timed else None)
+
+
+def _is_inserted(layer: Layer) -> bool:
+    return (layer.engine is not None and layer.engine.inserted) or is_conversion(layer)
 
 
 HEAVY, CONVERTING, OTHER = "products", "conversions", "rest"
@@ -153,10 +153,10 @@ class PrecisionFigures:
 
 def kind_of_work(layer: Layer) -> str:
     """Return the kind of work of an engine layer: a key of :data:`WORK`."""
-    kinds = (layer.type, str(layer.details.get("layer_type") or ""))
+    kinds = (layer.type, layer.engine.layer_type if layer.engine else "")
     if any(map(_HEAVY.search, kinds)):
         return HEAVY
-    if layer.details.get(INSERTED) is True or is_conversion(layer):
+    if _is_inserted(layer):
         return CONVERTING
     quantizes = any(map(_QUANTIZING.search, kinds)) or (
         bool(layer.nodes) and all("QuantizeLinear" in link.op_type for link in layer.nodes)

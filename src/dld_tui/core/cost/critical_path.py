@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import execution_order, used_values
-from dld_tui.core.cost.sharing import AROUND
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table
@@ -96,9 +95,9 @@ def node_times(
         times[node] = times.get(node, 0.0) + ms
 
     for layer in layers:
-        ms, around = layer.cost_ms or 0.0, layer.details.get(AROUND)
-        if isinstance(around, str):
-            add(around, ms)
+        ms = layer.cost_ms or 0.0
+        if layer.around:
+            add(layer.around, ms)
             continue
         for link in layer.nodes:
             if link.calls:

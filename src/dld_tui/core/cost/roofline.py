@@ -7,7 +7,7 @@ operations at the peak of their type, and at least that of its bytes at the band
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -22,26 +22,20 @@ from dld_tui.core.cost.operators import (
 )
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.report.groups import ELEMENT_BITS, HOST, is_launched
+from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
 from dld_tui.core.shapes.value import Value
-from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.formats.ort_profile import Kernel
-    from dld_tui.core.report.records import Dims, Layer
-    from dld_tui.core.types import JSON
+    from dld_tui.core.report.records import Dims
 
 
-FLOPS, MOVED = "flops", "moved_bytes"
-"""The details of a layer with these figures of one run."""
 Limiter: TypeAlias = Literal["compute", "memory", "launch", "overhead"]
 _ROOFS = ("compute", "memory")
-ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
-PEAK = "peak"
-"""The type whose peak a layer is compared with, such as ``int8`` or ``tf32``."""
 _QUANTIZES_FIRST = frozenset({"DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 """Products that read floats and multiply integers."""
 _INT8_LEVEL = 4
@@ -56,33 +50,32 @@ _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "in
           "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
 
 
-def roofline_details(
-    details: Mapping[str, JSON], types: Sequence[str], peaks: Peaks, node: NodeKind | None = None
-) -> Facts:
-    """Return the least time of one run of a layer under a roofline, and its limit.
+def with_roof(cost: Cost, types: Sequence[str], peaks: Peaks, node: NodeKind | None = None) -> Cost:
+    """Return the cost of a layer with its least time under a roofline, and its limit.
 
     Args:
-        details: Of the layer, with its operations and bytes.
+        cost: With its operations and bytes; without one of them, it stays as it is.
         types: Of its inputs: the first one selects the peak.
         peaks: Of the device that it ran on.
         node: Which operator it is, where that may select another peak.
     """
-    flops, moved = details.get(FLOPS), details.get(MOVED)
-    if not isinstance(flops, int) or not isinstance(moved, int):
-        return {}
+    flops, moved = cost.flops, cost.moved_bytes
+    if flops is None or moved is None:
+        return cost
     kind = _computed_type(_SHORT.get(types[0], types[0]) if types else "", peaks, node)
     if not peaks.flops.get(kind):
         kind = "fp32"
     peak = peaks.flops.get(kind)
     if not peak:
-        return {}
+        return cost
     compute_s, memory_s = flops / peak, moved / peaks.bandwidth_of(moved)
-    return {
-        ROOF_MS: 1000 * max(compute_s, memory_s),
-        BOUND: "compute" if compute_s > memory_s else "memory",
-        PEAK: kind,
-        LAUNCH_MS: peaks.launch_ms,
-    }
+    return replace(
+        cost,
+        roof_ms=1000 * max(compute_s, memory_s),
+        bound="compute" if compute_s > memory_s else "memory",
+        peak=kind,
+        launch_ms=peaks.launch_ms,
+    )
 
 
 class NodeKind(NamedTuple):
@@ -124,15 +117,21 @@ def per_second(layer: Layer, work: float | None) -> float | None:
     return None if work is None or ms is None else work / ms * 1000
 
 
+def roof_ms_of(layer: Layer) -> float | None:
+    """Return the least time of one run of a layer; None if unknown."""
+    return layer.cost and layer.cost.roof_ms
+
+
 def roof_percent(layer: Layer) -> float | None:
     """Return the least time of a layer as a percentage of its time; None if unknown.
 
     Also None for a layer that is faster: then the measured roof is too low.
     """
     ms = measured_ms(layer)
-    if layer.roof_ms is None or ms is None or is_above_roof(layer):
+    roof_ms = roof_ms_of(layer)
+    if roof_ms is None or ms is None or is_above_roof(layer):
         return None
-    return 100 * layer.roof_ms / ms
+    return 100 * roof_ms / ms
 
 
 def limiter(layer: Layer) -> Limiter | None:
@@ -141,14 +140,14 @@ def limiter(layer: Layer) -> Limiter | None:
     One that is far below both roofs is limited by neither, but by overhead: of its kernel, of
     threads, of how it reads its data.
     """
-    ms, roof_ms = measured_ms(layer), layer.roof_ms
-    if ms is None or roof_ms is None or is_above_roof(layer):
+    ms, cost = measured_ms(layer), layer.cost
+    if ms is None or cost is None or cost.roof_ms is None or is_above_roof(layer):
         return None
-    if roof_ms < ms / 2 and ms < _LAUNCHES * (layer.launch_ms or 0.0):
+    if cost.roof_ms < ms / 2 and ms < _LAUNCHES * (cost.launch_ms or 0.0):
         return "launch"
-    if roof_ms < _NEAR * ms:
+    if cost.roof_ms < _NEAR * ms:
         return "overhead"
-    return "compute" if layer.bound == "compute" else "memory"
+    return "compute" if cost.bound == "compute" else "memory"
 
 
 def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
@@ -160,38 +159,38 @@ def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """
     known = _on_cpu(layers)
     rates = reached_rates(layers)
-    higher: dict[int, float] = {}
+    higher: dict[int, Cost] = {}
     bandwidth = 0.0
-    for layer, ms in sorted(known, key=lambda one: -(one[0].moved_bytes or 0.0)):
-        bandwidth = max(bandwidth, (layer.moved_bytes or 0.0) / ms)
-        reached, work = rates[layer.details.get(PEAK)] / 1000, layer.flops or 0.0
-        if layer.bound != "compute":
-            reached, work = bandwidth, layer.moved_bytes or 0.0
-        if reached and work / reached < (layer.roof_ms or 0.0):
-            higher[layer.index] = work / reached
+    for index, cost, ms in sorted(known, key=lambda one: -(one[1].moved_bytes or 0.0)):
+        bandwidth = max(bandwidth, (cost.moved_bytes or 0.0) / ms)
+        reached, work = rates[cost.peak] / 1000, cost.flops or 0.0
+        if cost.bound != "compute":
+            reached, work = bandwidth, cost.moved_bytes or 0.0
+        if reached and work / reached < (cost.roof_ms or 0.0):
+            higher[index] = replace(cost, roof_ms=work / reached)
     return tuple(
-        replace(layer, details={**layer.details, ROOF_MS: higher[layer.index]})
-        if layer.index in higher
-        else layer
+        replace(layer, cost=higher[layer.index]) if layer.index in higher else layer
         for layer in layers
     )
 
 
-def reached_rates(layers: Sequence[Layer]) -> dict[object, float]:
+def reached_rates(layers: Sequence[Layer]) -> dict[str, float]:
     """Return the most operations per second that layers on the CPU reached, by type."""
-    rates: dict[object, float] = {}
-    for layer, ms in _on_cpu(layers):
-        kind = layer.details.get(PEAK)
-        rates[kind] = max(rates.get(kind, 0.0), 1000 * (layer.flops or 0.0) / ms)
+    rates: dict[str, float] = {}
+    for _, cost, ms in _on_cpu(layers):
+        rates[cost.peak] = max(rates.get(cost.peak, 0.0), 1000 * (cost.flops or 0.0) / ms)
     return rates
 
 
-def _on_cpu(layers: Sequence[Layer]) -> list[tuple[Layer, float]]:
-    """Return the layers on the CPU that have a roof, and their times."""
+def _on_cpu(layers: Sequence[Layer]) -> list[tuple[int, Cost, float]]:
+    """Return the layers on the CPU that have a roof: their index, cost and time."""
     return [
-        (layer, ms)
+        (layer.index, layer.cost, ms)
         for layer in layers
-        if layer.provider == HOST and layer.roof_ms and (ms := measured_ms(layer))
+        if layer.provider == HOST
+        and layer.cost is not None
+        and layer.cost.roof_ms
+        and (ms := measured_ms(layer))
     ]
 
 
@@ -212,7 +211,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         limit = limiter(layer)
         if limit is not None:
             spent, least = by.get(limit, (0.0, 0.0))
-            by[limit] = spent + ms, least + (layer.roof_ms or 0.0) * (layer.count or 1.0)
+            by[limit] = spent + ms, least + (roof_ms_of(layer) or 0.0) * (layer.count or 1.0)
     covered = sum(spent for spent, _ in by.values())
     if not covered:
         return ""
@@ -229,19 +228,19 @@ def roofline_text(layers: Sequence[Layer]) -> str:
 
 def is_above_roof(layer: Layer) -> bool:
     """Return whether a layer is faster than its roof allows: then it is not its roof."""
-    ms, least = measured_ms(layer), layer.roof_ms
+    ms, least = measured_ms(layer), roof_ms_of(layer)
     return ms is not None and least is not None and least > _ABOVE * ms
 
 
 def node_kind(op_type: str, node: Node | None) -> NodeKind:
-    """Return what of a kernel selects its peak; `node` as in :func:`kernel_work`."""
+    """Return what of a kernel selects its peak; `node` as in :func:`kernel_cost`."""
     level = node.attribute("accuracy_level") if node is not None else None
     is_level = level is not None and isinstance(level.value, int)
     return NodeKind(op_type, level.value if level is not None and is_level else 0)
 
 
-def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
-    """Return the operations and bytes of one run of a kernel, as far as they are known.
+def kernel_cost(kernel: Kernel, node: Node | None) -> Cost:
+    """Return the cost of a kernel with the operations and bytes of one run, as far as known.
 
     Args:
         kernel: The kernel with its shapes and types.
@@ -251,7 +250,7 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
     domain = node.domain if node is not None and node.op_type == kernel.op_type else ""
     counted = operator(domain, kernel.op_type)
     if counted.is_view:
-        return {FLOPS: 0, MOVED: 0}
+        return replace(kernel.cost, flops=0, moved_bytes=0)
     inputs = _inputs(kernel, node)
     outputs = list(map(_known, kernel.output_dims, kernel.output_types))
     read, written = (
@@ -263,7 +262,7 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
     if node is not None:
         proto.attribute.extend(node.proto.attribute)
     call = Call(proto, list(map(Value, read)), results=list(map(Value, written)))
-    counts: dict[str, int] = {}
+    moved = flops = None
     sizes = [[_size(tensor) for tensor in side if tensor is not None] for side in (inputs, outputs)]
     if outputs and not any(None in side for side in sizes):
         taken, given = ([size for size in side if size is not None] for side in sizes)
@@ -275,7 +274,7 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
             size = None if tensor is None else _size(tensor)
             if size is not None and isinstance(rows, int):
                 skipped += size - rows * size // whole
-        counts[MOVED] = sum(taken) - skipped + sum(given)
+        moved = sum(taken) - skipped + sum(given)
 
     macs: Count | None = 0
     operations: Count | None = 0 if counted.is_known else None
@@ -286,8 +285,8 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         count = elements(first[0]) if first and first[0] is not None else None
         operations = None if count is None else count * (counted.per_input or counted.per_output)
     if isinstance(macs, int) and isinstance(operations, int):
-        counts[FLOPS] = 2 * macs + operations
-    return counts
+        flops = 2 * macs + operations
+    return replace(kernel.cost, flops=flops, moved_bytes=moved)
 
 
 _Input: TypeAlias = "tuple[Shape | None, str]"
@@ -308,15 +307,15 @@ def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
     if node is None or len(recorded) >= len(node.inputs):
         return recorded
     left = deque(recorded)
-    roofline_details: list[_Input | None] = []
+    inputs: list[_Input | None] = []
     for name in node.inputs:
         stored = node.scope.resolve(name) if name else None
         tensor = stored.scope.initializer(name) if stored and stored.kind == "initializer" else None
         if tensor is not None and (not left or left[0] != (tensor.shape, tensor.dtype)):
-            roofline_details.append((tensor.shape, tensor.dtype))
+            inputs.append((tensor.shape, tensor.dtype))
         else:
-            roofline_details.append(left.popleft() if name and left else None)
-    return roofline_details
+            inputs.append(left.popleft() if name and left else None)
+    return inputs
 
 
 def _size(tensor: _Input) -> int | None:

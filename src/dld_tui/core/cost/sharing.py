@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from dld_tui.core.cost.operators import PRODUCTS, operator, work
 from dld_tui.core.report.groups import ELEMENT_BITS
@@ -22,7 +22,7 @@ from dld_tui.core.shapes.value import Value
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.report.records import Layer
+    from dld_tui.core.report.records import Layer, SharedBy
 
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose"})
 _PRODUCTS = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"})
@@ -77,14 +77,6 @@ def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:
     return dims if dims is not None and all(isinstance(size, int) for size in dims) else None
 
 
-SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
-"""What the time of a layer was shared by."""
-
-AROUND = "around"
-"""The detail with the node of the main graph in whose subgraphs a layer ran."""
-SHARED_BY = "shared_by"
-"""The detail of a layer that says how its time was distributed."""
-
 _DEFAULT_BITS = 32
 
 
@@ -119,9 +111,8 @@ def sharing_note(layers: Iterable[Layer]) -> str:
     counts: dict[str, int] = {}
     for layer in layers:
         if len(layer.nodes) > 1:
-            stored = layer.details.get(SHARED_BY)
-            rule = stored if stored in ("macs", "bytes") else "equal"
-            counts[str(rule)] = counts.get(str(rule), 0) + 1
+            rule = layer.shared_by or "equal"
+            counts[rule] = counts.get(rule, 0) + 1
     if not counts:
         return ""
     words = {

@@ -65,7 +65,7 @@ class Peaks:
     """Other programs ran while they were measured: the processor may do more."""
     memory_bytes: int | None = None
 
-    def bandwidth_of(self, moved: int) -> float:
+    def bandwidth_of(self, moved: float) -> float:
         """Return bytes per second that a layer of so many bytes does not exceed.
 
         Those of the largest measured size that is not larger: a larger one is not faster.

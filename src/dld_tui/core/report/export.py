@@ -18,6 +18,7 @@ from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json
+from dld_tui.core.report.details import details_of
 from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
@@ -49,11 +50,20 @@ from dld_tui.core.report.layer_table import (
 )
 from dld_tui.core.report.measured_facts import (
     ReportInput,
+    activations_peak,
     measured_facts,
     measured_json,
     report_inputs,
 )
-from dld_tui.core.report.records import Counter, GpuEvent, Group, Layer, PassEvent
+from dld_tui.core.report.records import (
+    NOTHING_KNOWN,
+    Cost,
+    Counter,
+    GpuEvent,
+    Group,
+    Layer,
+    PassEvent,
+)
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.report.story import advice_json, next_steps, step_command
@@ -559,11 +569,11 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
         layers: Of a report.
         joules: The measured energy of a pass; None where it is unknown.
     """
-    counted = [layer for layer in layers if layer.flops is not None]
+    counted = [layer for layer in layers if layer.cost and layer.cost.flops is not None]
     if not counted:
         return None
-    flops, achieved_flops = _amount(layers, lambda layer: layer.flops)
-    moved, achieved_bytes = _amount(layers, lambda layer: layer.moved_bytes)
+    flops, achieved_flops = _amount(layers, lambda cost: cost.flops)
+    moved, achieved_bytes = _amount(layers, lambda cost: cost.moved_bytes)
     whole_ms = sum(map(_pass_ms, layers))
     is_measured = isinstance(joules, (int, float)) and not isinstance(joules, bool)
     per_ms = joules / whole_ms if is_measured and whole_ms else None  # type: ignore[operator]
@@ -575,7 +585,9 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
         "flops": flops,
         "moved_bytes": moved,
         "uncounted_layers": sum(
-            1 for layer in layers if None in (layer.flops, layer.moved_bytes) and _pass_ms(layer)
+            None in (cost.flops, cost.moved_bytes)
+            for layer in layers
+            if _pass_ms(layer) and (cost := layer.cost or NOTHING_KNOWN)
         ),
         "above_roof_layers": sum(map(is_above_roof, layers)),
         "achieved_flops": achieved_flops,
@@ -588,8 +600,8 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
                 "op_type": link.op_type,
                 "layer": layer.index,
                 "share": link.share,
-                "achieved_flops": per_second(layer, layer.flops),
-                "achieved_bytes_s": per_second(layer, layer.moved_bytes),
+                "achieved_flops": per_second(layer, layer.cost and layer.cost.flops),
+                "achieved_bytes_s": per_second(layer, layer.cost and layer.cost.moved_bytes),
                 "limiter": limiter(layer),
                 "energy_j_estimate": (
                     None if per_ms is None else per_ms * _pass_ms(layer) * link.share
@@ -606,10 +618,14 @@ def _pass_ms(layer: Layer) -> float:
 
 
 def _amount(
-    layers: Sequence[Layer], of: Callable[[Layer], float | None]
+    layers: Sequence[Layer], of: Callable[[Cost], float | None]
 ) -> tuple[float | None, float | None]:
     """Return an amount per pass, and per second; None if unknown."""
-    known = [(layer, amount) for layer in layers if (amount := of(layer)) is not None]
+    known = [
+        (layer, amount)
+        for layer in layers
+        if layer.cost is not None and (amount := of(layer.cost)) is not None
+    ]
     total = sum(amount * (layer.count or 1.0) for layer, amount in known)
     ms = sum(_pass_ms(layer) for layer, _ in known)
     return (total if known else None, 1000 * total / ms if ms else None)
@@ -620,13 +636,14 @@ def memory_json(layers: Sequence[Layer]) -> JSON:
 
     A report has no tensors: ``dld memory`` lists those alive at the peak.
     """
-    most = max(layers, key=lambda layer: layer.in_use_bytes or 0, default=None)
-    if most is None or not most.in_use_bytes:
+    peak = activations_peak(layers)
+    if peak is None:
         return None
+    at = peak.layer
     return {
-        "peak_bytes": round(most.in_use_bytes),
-        "at": {"layer": most.index, "name": most.name, "nodes": [link.node for link in most.nodes]},
-        "arena_bytes": max(layer.arena_bytes or 0 for layer in layers) or None,
+        "peak_bytes": peak.in_use_bytes,
+        "at": {"layer": at.index, "name": at.name, "nodes": [link.node for link in at.nodes]},
+        "arena_bytes": peak.arena_bytes,
         "alive": None,
     }
 
@@ -660,7 +677,7 @@ def layers_json(layers: Sequence[Layer]) -> list[dict[str, JSON]]:
         {
             **record,
             "node_links": [*map(node_link_json, layer.nodes)],
-            "details": dict(layer.details),
+            "details": details_of(layer),
         }
         for record, layer in zip(records, layers, strict=True)
     ]

@@ -16,7 +16,7 @@ from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.layer_table import display_name, shared_names, short_provider
-from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
+from dld_tui.core.report.measured_facts import BUSY_THREADS, activations_peak, report_inputs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
@@ -186,9 +186,9 @@ def _memory(report: Report) -> str:
         size = facts.get(key)
         if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
             parts.append(f"{fmt.size(size)} {name}")
-    most = max((layer.in_use_bytes or 0 for layer in report.layers), default=0)
-    if most:
-        parts.append(f"{fmt.size(round(most))} activations")
+    peak = activations_peak(report.layers)
+    if peak is not None:
+        parts.append(f"{fmt.size(peak.in_use_bytes)} activations")
     text, load = ", ".join(parts), facts.get("load_ms")
     if isinstance(load, (int, float)) and not isinstance(load, bool) and load >= 0:
         text += f"{'; ' if text else ''}loads in {fmt.duration(load / 1000)}"

@@ -64,9 +64,9 @@ def _percent(cost_ms: float | None, total_ms: float) -> float | None:
 
 def output_bytes(layer: Layer) -> int | None:
     """Return the size of a layer's outputs: as the backend says, else of known shapes and types."""
-    stored = layer.details.get("output_bytes")
-    if isinstance(stored, int) and not isinstance(stored, bool) and stored > 0:
-        return stored
+    stored = layer.cost and layer.cost.output_bytes
+    if stored:
+        return round(stored)
     if not layer.output_dims or len(layer.output_dims) != len(layer.output_types):
         return _of_first(layer)
     bits = 0
@@ -120,7 +120,7 @@ class _Sum:
 
 
 def group_layers(layers: Iterable[Layer], by: str, whole: Sequence[Layer] = ()) -> list[Group]:
-    """Return the groups, the costliest first. `by` is one of `GROUPINGS` or the name of a detail.
+    """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or a text of an engine.
 
     By ``node``, ``op`` and ``scope``, the time of a layer is distributed over its ONNX nodes by
     `NodeLink.share`, and marked as an estimate. The figures of a group are the sums of those of
@@ -179,8 +179,7 @@ def parts(layer: Layer, by: str) -> Iterator[_Part]:
     elif by == "precision":
         yield layer.precision or UNKNOWN, 1.0, False
     else:
-        detail = layer.details.get(by)
-        yield detail if isinstance(detail, str) and detail else UNKNOWN, 1.0, False
+        yield getattr(layer.engine, by, "") or UNKNOWN, 1.0, False
 
 
 _Node = TypeVar("_Node", bound="_HasOperator")

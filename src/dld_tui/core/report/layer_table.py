@@ -89,9 +89,10 @@ def node_names(layer: Layer) -> str:
     return guess + visible(main_node(layer.nodes).label) + more
 
 
-def _findings(layer: Layer) -> str:
-    count = layer.findings or 0
-    return f"▲{count if count > 1 else ''}" if count else ""
+def findings_text(layer: Layer, glyph: str = "▲") -> str:
+    """Return a glyph and how many findings a layer has, where they are several."""
+    count = (layer.engine and layer.engine.findings) or 0
+    return f"{glyph}{count if count > 1 else ''}" if count else ""
 
 
 def _all_nodes(layer: Layer) -> str:
@@ -106,6 +107,12 @@ NODES = Unit(
     lambda link: str(link.label),
     lambda link: str(link.name or link.node),
 )
+
+
+def figure(path: str, unknown: Any = None) -> Callable[[Layer], Any]:
+    """Return what reads a figure of a layer, such as ``time_ms`` or ``cost.flops``."""
+    part, _, key = path.rpartition(".")
+    return lambda layer: getattr(getattr(layer, part) if part else layer, key, unknown)
 
 
 def layer_columns(
@@ -134,25 +141,24 @@ def layer_columns(
         return None if measurement is None else measurement.of_pass_percent(layer)
 
     def precision(layer: Layer) -> str:
-        first_input, output = short_precision(layer.precision), layer.output_precision
+        first_input = short_precision(layer.precision)
+        output = layer.engine and layer.engine.output_precision
         return first_input if not output or output == first_input else f"{first_input} → {output}"
 
-    def figure(key: str) -> Callable[[Layer], Any]:
-        return lambda layer: getattr(layer, key)
-
+    flops, moved = figure("cost.flops"), figure("cost.moved_bytes")
     ms = FINE_MS if engine else MS
     return (
-        Column("index", "#", figure("file_index" if engine else "index"), PLACE, 5, priority=6,
-               style="dim", descending=False,
+        Column("index", "#", figure("engine.engine_layer" if engine else "index"), PLACE, 5,
+               priority=6, style="dim", descending=False,
                help="Place in the file." if engine else "Order of execution."),
-        Column("findings", "", figure("findings"), COUNT, 2, priority=1, style="warn",
-               text=_findings,
-               order=lambda layer: layer.findings or None,
+        Column("findings", "", figure("engine.findings"), COUNT, 2, priority=1, style="warn",
+               text=findings_text,
+               order=lambda layer: (layer.engine and layer.engine.findings) or None,
                help="Number of findings that may cost time."),
         Column("name", wording.row, figure("name"), least=28 if engine else 20, keep="end",
                pinned=True, help="Layer name of the backend."),
-        Column("type", "type", figure("kind" if engine else "type"), width=18, priority=2,
-               keep="middle", help="Layer type of the backend."),
+        Column("type", "type", figure("engine.kind" if engine else "type", ""), width=18,
+               priority=2, keep="middle", help="Layer type of the backend."),
         Column("input_dims", "input shapes", figure("input_dims"), SHAPES, 26, priority=9,
                style="dim", shown=False, help="Shapes of the inputs."),
         Column("output_dims", "output shapes", figure("output_dims"), SHAPES, 18, priority=9,
@@ -169,8 +175,8 @@ def layer_columns(
                text=precision, style=lambda layer: precision_style(layer.precision),
                help="Type of the inputs, then of the outputs." if engine
                else "Type of the first output."),
-        Column("output_precision", "to", figure("output_precision"), width=6, priority=8,
-               shown=False, help="Type of the first output."),
+        Column("output_precision", "to", figure("engine.output_precision", ""), width=6,
+               priority=8, shown=False, help="Type of the first output."),
         Column("time_ms", "CPU ms" if on_gpu else "time ms", figure("time_ms"), ms, 9, heat=True,
                help=f"{wording.figure.capitalize()} {'' if engine else 'self '}time of"
                f" a {wording.whole}."),
@@ -191,41 +197,42 @@ def layer_columns(
                help="Slowest pass, ms."),
         Column("mean_ms", "mean", figure("mean_ms"), MS, 8, priority=8, style="dim", shown=False,
                help="Mean of the passes in which the layer ran, ms."),
-        Column("median_ms", "median ms", figure("median_ms"), ms, 9, priority=9,
+        Column("median_ms", "median ms", figure("engine.median_ms"), ms, 9, priority=9,
                style="dim", shown=False, help="Median time per pass."),
         Column("count", "runs", figure("count"), MEAN, 5, priority=8, style="dim",
                help="Executions per pass; above 1 in a loop."),
         Column("passes", "passes", figure("passes"), COUNT, 6, priority=8, style="dim",
                shown=False, help="Number of passes in which the layer ran."),
-        Column("footprint", "bytes", figure("footprint"), SIZE, 8, priority=4,
+        Column("footprint", "bytes", figure("engine.footprint"), SIZE, 8, priority=4,
                style="dim", help="Bytes of weights, inputs and outputs."),
-        Column("weights_bytes", "weights", figure("weights_bytes"), SIZE, 8, priority=7,
+        Column("weights_bytes", "weights", figure("engine.weights_bytes"), SIZE, 8, priority=7,
                style="dim", help="Bytes of weights and biases."),
-        Column("io_bytes", "in+out", figure("io_bytes"), SIZE, 8, priority=9,
+        Column("io_bytes", "in+out", figure("engine.io_bytes"), SIZE, 8, priority=9,
                style="dim", help="Bytes of inputs and outputs."),
-        Column("flops", "FLOPs", figure("flops"), SHORT, 8, priority=8, style="dim", shown=False,
+        Column("flops", "FLOPs", flops, SHORT, 8, priority=8, style="dim", shown=False,
                help="Operations per execution; a multiply-accumulate counts as two."),
-        Column("moved_bytes", "moved", figure("moved_bytes"), SIZE, 8, priority=8, style="dim",
+        Column("moved_bytes", "moved", moved, SIZE, 8, priority=8, style="dim",
                shown=False, help="Bytes read and written per execution."),
-        Column("flops_per_s", "FLOP/s", lambda layer: per_second(layer, layer.flops), SHORT, 8,
+        Column("flops_per_s", "FLOP/s", lambda layer: per_second(layer, flops(layer)), SHORT, 8,
                priority=8, style="dim", shown=False, help="Achieved operations per second."),
-        Column("bytes_per_s", "B/s", lambda layer: per_second(layer, layer.moved_bytes), SHORT, 8,
+        Column("bytes_per_s", "B/s", lambda layer: per_second(layer, moved(layer)), SHORT, 8,
                priority=8, style="dim", shown=False, help="Achieved bytes per second."),
         Column("roof_percent", "% roof", roof_percent, PERCENT, 7, priority=8, style="dim",
                shown=False, help="Minimum time by the roofline as a share of the measured time."),
         Column("limiter", "limited by", limiter, NOTE, 10, priority=8, style="dim", shown=False,
                help="Limiter of the minimum time: compute, memory or launch."),
-        Column("in_use_bytes", "in use", figure("in_use_bytes"), SIZE, 8, priority=8, style="dim",
-               shown=False, help="Bytes of live activations after the layer, in the first pass."),
-        Column("layer_type", "layer type", figure("layer_type"), width=18, priority=8,
+        Column("in_use_bytes", "in use", figure("cost.in_use_bytes"), SIZE, 8, priority=8,
+               style="dim", shown=False,
+               help="Bytes of live activations after the layer, in the first pass."),
+        Column("layer_type", "layer type", figure("engine.layer_type", ""), width=18, priority=8,
                style="dim", shown=False, help="Layer type in the file."),
-        Column("tactic", "tactic", figure("tactic"), width=34, priority=8, keep="end",
+        Column("tactic", "tactic", figure("engine.tactic", ""), width=34, priority=8, keep="end",
                style="dim", help="Tactic (kernel) of the layer."),
         Column("nodes", "ONNX nodes", figure("nodes"), NODES, priority=6, keep="end", least=20,
                text=_all_nodes, style="link",
                help="ONNX nodes that the layer computes; ~ marks matches by rule."),
-        Column("confidence", "sure", figure("mapping_confidence" if engine else
-               "confidence"), NOTE, 8, shown=False, help="How the ONNX nodes were matched."),
+        Column("confidence", "sure", figure("engine.mapping_confidence" if engine else
+               "confidence", ""), NOTE, 8, shown=False, help="How the ONNX nodes were matched."),
     )  # fmt: skip
 
 
@@ -318,7 +325,9 @@ def layer_table(
         )
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")
-    if view.endswith(" html") and all(layer.flops is None for layer in layers):
+    if view.endswith(" html") and not any(
+        layer.cost and layer.cost.flops is not None for layer in layers
+    ):
         columns = tuple(column for column in columns if column.key not in _ROOFLINE)
     return Table(
         columns,
@@ -450,8 +459,10 @@ def _test_of(word: str, engine: bool) -> _Test:
 
 
 def _limit_test(key: str, sign: str, limit: float) -> _Test:
+    figure_of = figure(key)
+
     def test(layer: Layer) -> bool:
-        value = getattr(layer, key)
+        value = figure_of(layer)
         if not isinstance(value, (int, float)):
             return False
         if sign.startswith(">"):
@@ -482,10 +493,10 @@ _PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
     "scope": _scopes,
 }
 _ENGINE_PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
-    "tactic": lambda layer: (layer.tactic,),
-    "kind": lambda layer: (layer.layer_type,),
-    "out": lambda layer: (layer.output_precision,),
-    "origin": lambda layer: (layer.origin,),
+    "tactic": lambda layer: (layer.engine.tactic,) if layer.engine else (),
+    "kind": lambda layer: (layer.engine.layer_type,) if layer.engine else (),
+    "out": lambda layer: (layer.engine.output_precision,) if layer.engine else (),
+    "origin": lambda layer: (layer.engine.origin,) if layer.engine else (),
     "format": lambda layer: (*layer.input_types, *layer.output_types),
 }
 _NAMED_ONLY = ("prec", "scope")
@@ -496,7 +507,8 @@ _LIMITS: Mapping[str, str] = {
 }  # fmt: skip
 _ENGINE_LIMITS: Mapping[str, str] = {
     "ms": "time_ms", "time": "time_ms", "%": "percent", "percent": "percent",
-    "bytes": "footprint", "weights": "weights_bytes", "findings": "findings",
+    "bytes": "engine.footprint", "weights": "engine.weights_bytes",
+    "findings": "engine.findings",
 }  # fmt: skip
 
 

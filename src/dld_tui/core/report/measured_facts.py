@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import main_layers, reached_rates, roofline_text
+from dld_tui.core.cost.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
 from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.machine.peaks import BUSY
 from dld_tui.core.report.groups import HOST
@@ -16,6 +16,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.report.records import Layer
     from dld_tui.core.report.report import Report
 
 INPUTS = "inputs"
@@ -226,7 +227,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
     roofs = report.facts.get("roofs")
-    used = {layer.provider for layer in main_layers(report.layers) if layer.roof_ms is not None}
+    used = {layer.provider for layer in main_layers(report.layers) if roof_ms_of(layer) is not None}
     reached = reached_rates(report.layers)
     for provider, roof in roofs.items() if isinstance(roofs, dict) else ():
         if provider not in used or not isinstance(roof, dict):
@@ -267,13 +268,32 @@ def _board_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
         yield MeasuredFact("power mode", text, is_doubtful=is_slowed)
 
 
+class ActivationsPeak(NamedTuple):
+    """Where most activations are in use, in a pass."""
+
+    layer: Layer
+    """After it."""
+    in_use_bytes: int
+    arena_bytes: int | None
+    """The most that the arena has, weights included; None if unknown."""
+
+
+def activations_peak(layers: Iterable[Layer]) -> ActivationsPeak | None:
+    """Return where most activations are in use; None if it was not measured."""
+    known = [(layer, cost) for layer in layers if (cost := layer.cost) and cost.in_use_bytes]
+    if not known:
+        return None
+    layer, most = max(known, key=lambda pair: pair[1].in_use_bytes or 0)
+    held = max(cost.arena_bytes or 0 for _, cost in known)
+    return ActivationsPeak(layer, round(most.in_use_bytes or 0), round(held) or None)
+
+
 def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
-    most = max(report.layers, key=lambda layer: layer.in_use_bytes or 0, default=None)
-    if most is not None and most.in_use_bytes:
-        after = clip(visible(most.name), _NAME, keep="end")
-        most_text = fmt.size(round(most.in_use_bytes))
-        held = max(layer.arena_bytes or 0 for layer in report.layers)
-        arena = f"; the arena has {fmt.size(round(held))}, weights included" if held else ""
+    peak = activations_peak(report.layers)
+    if peak is not None:
+        after = clip(visible(peak.layer.name), _NAME, keep="end")
+        most_text, held = fmt.size(peak.in_use_bytes), peak.arena_bytes
+        arena = f"; the arena has {fmt.size(held)}, weights included" if held else ""
         yield MeasuredFact(
             "activations", f"{most_text} at the peak, after {after}{arena}", most_text
         )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, final
 
 from dld_tui.core.types import JSON, TextEnum
 
@@ -44,30 +43,10 @@ Passes with ``kernels alone`` ran without layer profiling, with the work of the 
 timeline of the GPU is read from these."""
 
 
-class _Text:
-    """A text in the details of a layer; empty where missing."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __get__(self, layer: Layer | None, owner: type[Layer]) -> str:
-        """Return the text of a layer."""
-        value = layer.details.get(self._key) if layer is not None else None
-        return value if isinstance(value, str) else ""
-
-
-class _Number:
-    """A number in the details of a layer; None where missing."""
-
-    def __init__(self, key: str) -> None:
-        self._key = key
-
-    def __get__(self, layer: Layer | None, owner: type[Layer]) -> float | None:
-        """Return the number of a layer; None for a value that no count, size or time can have."""
-        value = layer.details.get(self._key) if layer is not None else None
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return None
-        return value if 0 <= value <= sys.float_info.max else None
+SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
+"""What the time of a layer of several nodes was shared by."""
+Bound: TypeAlias = Literal["compute", "memory"]
+"""The higher of the two roofs of a layer."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +77,77 @@ class NodeLink:
         return " › ".join((*(self.calls or self.scope), self.name or self.node))
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run of a layer takes, as far as it is known: work, bytes and least time.
+
+    See :mod:`dld_tui.core.cost.roofline`. The fields are keys of `Layer` details in JSON.
+    """
+
+    flops: float | None = None
+    """A multiply-accumulate counts as two."""
+    moved_bytes: float | None = None
+    parameter_bytes: float | None = None
+    activation_bytes: float | None = None
+    output_bytes: float | None = None
+    in_use_bytes: float | None = None
+    """Arena bytes in use after the layer in the first pass, less those before all layers."""
+    arena_bytes: float | None = None
+    arena_peak_bytes: float | None = None
+    roof_ms: float | None = None
+    """The least time by the peaks of the device."""
+    bound: Bound | None = None
+    peak: str = ""
+    """The type whose peak it is compared with, such as ``int8`` or ``tf32``."""
+    launch_ms: float | None = None
+    """The time of an empty layer."""
+
+
+NOTHING_KNOWN = Cost()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What the files of an engine say of a layer. Texts are foreign, and empty if unknown.
+
+    The fields are keys of `Layer` details in JSON.
+    """
+
+    engine_layer: int | None = None
+    """Its place in the file of the engine; None where only times are known."""
+    kind: str = ""
+    """ParameterType if any, else LayerType."""
+    layer_type: str = ""
+    output_precision: str = ""
+    tactic: str = ""
+    """The kernel that was chosen for it."""
+    origin: str = ""
+    """Why a Reformat layer is there."""
+    stream: int | None = None
+    inserted: bool = False
+    """Whether TensorRT put it in, between the layers of the model."""
+    mapping: str = ""
+    """How its ONNX nodes were found."""
+    mapping_confidence: str = ""
+    findings: int | None = None
+    """How many may cost time."""
+    footprint: float | None = None
+    """Bytes of weights, outputs, and what it reads of its inputs."""
+    weights_bytes: float | None = None
+    io_bytes: float | None = None
+    total_ms: float | None = None
+    average_ms: float | None = None
+    median_ms: float | None = None
+    trtexec_percentage: float | None = None
+
+
 @dataclass(frozen=True)
 class Layer:
     """One kernel or engine layer with its statistics over the measured passes.
 
-    For `ReportWriter.add_layer` only the fields up to `details` matter; the rest is computed.
+    For `ReportWriter.add_layer` only the fields up to `other` matter; the rest is computed.
     """
 
     name: str
@@ -119,8 +164,16 @@ class Layer:
     output_types: tuple[str, ...] = ()
     nodes: tuple[NodeLink, ...] = ()
     confidence: Confidence = "none"
-    details: Mapping[str, JSON] = field(default_factory=dict, hash=False)
-    """Further details from the backend, e.g. ``activation_bytes``, ``parameter_bytes``."""
+    cost: Cost | None = None
+    engine: EngineFacts | None = None
+    node_index: int | None = None
+    """The number of its node in the graph that ONNX Runtime ran."""
+    around: str = ""
+    """The node of the main graph in whose subgraphs it ran."""
+    shared_by: SharedBy | None = None
+    """How its time was shared over several nodes."""
+    other: Mapping[str, JSON] | None = field(default=None, hash=False)
+    """What else a report says of it, such as facts of a later version."""
     index: int = -1
     """The layer's number in the report, in order of first execution."""
     time_ms: float | None = None
@@ -149,29 +202,6 @@ class Layer:
         if self.gpu_time_ms is not None:
             return self.gpu_time_ms
         return None if self.without_kernels else self.time_ms
-
-    # Further details in the files of an engine.
-    kind = _Text("kind")
-    tactic = _Text("tactic")
-    layer_type = _Text("layer_type")
-    output_precision = _Text("output_precision")
-    origin = _Text("origin")
-    mapping_confidence = _Text("mapping_confidence")
-    file_index = _Number("index")
-    findings = _Number("findings")
-    median_ms = _Number("median_ms")
-    footprint = _Number("footprint")
-    weights_bytes = _Number("weights_bytes")
-    io_bytes = _Number("io_bytes")
-
-    # The cost of one run and its lower bound; see :mod:`dld_tui.core.cost.roofline`.
-    flops = _Number("flops")
-    moved_bytes = _Number("moved_bytes")
-    in_use_bytes = _Number("in_use_bytes")
-    arena_bytes = _Number("arena_bytes")
-    roof_ms = _Number("roof_ms")
-    launch_ms = _Number("launch_ms")
-    bound = _Text("bound")
 
 
 @dataclass(frozen=True)

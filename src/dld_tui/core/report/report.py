@@ -40,6 +40,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import schema
+from dld_tui.core.report.details import details_fields
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import GROUPINGS, group_layers, priced
 from dld_tui.core.report.records import (
@@ -181,7 +182,7 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
         output_types=texts_of(row[8], place),
         nodes=tuple(links.get(index, ())),
         confidence=_confidence(row[9]),
-        details=details if isinstance(details, dict) else {},
+        **(details_fields(details) if isinstance(details, dict) else {}),
         index=index,
         time_ms=optional_time(row[11], place),
         percent=optional_time(row[12], place),
@@ -500,7 +501,7 @@ class Report:
                 " samples"
             )
         self.layers = priced(self.layers)
-        if any(layer.roof_ms for layer in self.layers):
+        if any(layer.cost and layer.cost.roof_ms for layer in self.layers):
             from dld_tui.core.cost.roofline import with_reached_roofs  # needs messages of onnx
 
             self.layers = with_reached_roofs(self.layers)

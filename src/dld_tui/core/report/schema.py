@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError, SaveError
 from dld_tui.core.files.source import Source
+from dld_tui.core.report.details import details_of
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.statistics import is_valid_time, median
 from dld_tui.core.text import visible
@@ -80,7 +81,7 @@ def layer_row(index: int, layer: Layer) -> tuple[object, ...]:
         as_json(list(layer.input_types)),
         as_json(list(layer.output_types)),
         layer.confidence,
-        as_json(dict(layer.details)),
+        as_json(details_of(layer)),
         *(None,) * 8,
     )
 

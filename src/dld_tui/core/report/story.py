@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import PEAK, roof_percent
+from dld_tui.core.cost.roofline import roof_percent
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched
 from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
-from dld_tui.core.report.records import Program, program_of
+from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import (
     TRUSTED_COV_PERCENT,
@@ -506,11 +506,12 @@ def _saved_ms(report: Report, layers: Sequence[int], kind: str) -> float:
         layer = by_index[index]
         ms, roof = layer.cost_ms or 0.0, roof_percent(layer)
         peaks = _peaks_of(report, layer.provider)
-        own, other = (_rate(peaks.get(str(name))) for name in (layer.details.get(PEAK), kind))
+        cost = layer.cost or NOTHING_KNOWN
+        own, other = (_rate(peaks.get(name)) for name in (cost.peak, kind))
         if roof is None or not own or not other:
             saved += ms
             continue
-        part = own / other if layer.bound == "compute" else _NARROWER[kind]
+        part = own / other if cost.bound == "compute" else _NARROWER[kind]
         saved += ms * (1 - min(part, 1.0) * roof / 100)
     return saved
 

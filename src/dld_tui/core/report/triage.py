@@ -216,8 +216,7 @@ def is_quantizable(layer: Layer) -> bool:
     packed, and counts the bytes of one that it did not.
     """
     matrices = sum(len(dims or ()) > 1 for dims in layer.input_dims)
-    weights = layer.details.get("parameter_bytes")
-    has_weight = matrices == 1 or (isinstance(weights, (int, float)) and weights > 0)
+    has_weight = matrices == 1 or bool(layer.cost and layer.cost.parameter_bytes)
     return layer.type in _QUANTIZABLE and (has_weight or not layer.input_dims)
 
 

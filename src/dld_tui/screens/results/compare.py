@@ -15,7 +15,6 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
-from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.records import Row, Subject
 from dld_tui.core.document import Document
@@ -292,8 +291,8 @@ class CompareScreen(Page):
         place = self.layer_place()
         if place is not None:
             report, layer = place
-            index = layer.details.get(PLACE, layer.index)
-            assert isinstance(index, int)
+            in_engine = layer.engine and layer.engine.engine_layer
+            index = layer.index if in_engine is None else in_engine
             host(self).reveal_layer(self.paths[report], index)
 
     def action_go_to_node(self) -> None:

@@ -79,7 +79,7 @@ def narrowings(layers: Sequence[Layer]) -> tuple[list[PickItem], dict[str, _Filt
         items.append(PickItem(key, row, f"{kind} {shown}"))
         filters[key] = chosen
 
-    wrong = sum(bool(layer.details.get("findings")) for layer in layers)
+    wrong = sum(bool(layer.engine and layer.engine.findings) for layer in layers)
     if wrong:
         add("finding", "any", "warn", wrong, ("findings>0", None))
     for group in group_layers(layers, "type"):
@@ -89,8 +89,9 @@ def narrowings(layers: Sequence[Layer]) -> tuple[list[PickItem], dict[str, _Filt
         if group.key != UNKNOWN:
             shown, style = short_precision(group.key), precision_style(group.key)
             add("precision", shown, style, group.count, ("", ("precision", group.key)))
-    tactics = Counter(str(layer.details.get("tactic") or "") for layer in layers)
-    del tactics[""]
+    tactics = Counter(
+        layer.engine.tactic for layer in layers if layer.engine and layer.engine.tactic
+    )
     for tactic, count in tactics.most_common(_MOST_TACTICS):
         add("tactic", visible(tactic), "", count, ("", ("tactic", tactic)))
     return items, filters

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import PEAK, per_second
+from dld_tui.core.cost.roofline import per_second
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import display_name, precision_style, short_precision
-from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
 from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.text import fit, visible
@@ -304,17 +304,17 @@ def report_roofline(layers: Sequence[Layer]) -> Plot | str:
     peaks: dict[str, float] = {}
     bandwidths = [0.0]
     for layer in layers:
-        rate = per_second(layer, layer.flops)
-        if not rate or not layer.flops or not layer.moved_bytes or not layer.roof_ms:
+        cost = layer.cost or NOTHING_KNOWN
+        rate = per_second(layer, cost.flops)
+        if not rate or not cost.flops or not cost.moved_bytes or not cost.roof_ms:
             continue
-        points.append((layer.flops / layer.moved_bytes, rate, layer))
-        if layer.bound == "compute":
+        points.append((cost.flops / cost.moved_bytes, rate, layer))
+        if cost.bound == "compute":
             first = layer.input_types[0] if layer.input_types else layer.precision
-            kind = str(layer.details.get(PEAK) or short_precision(first))
-            peaks[kind] = 1000 * layer.flops / layer.roof_ms
+            peaks[cost.peak or short_precision(first)] = 1000 * cost.flops / cost.roof_ms
         else:
             # What fits into a cache may be faster than memory: that is no limit of the others.
-            bandwidths.append(1000 * layer.moved_bytes / layer.roof_ms)
+            bandwidths.append(1000 * cost.moved_bytes / cost.roof_ms)
     slowest = min((rate for rate in bandwidths if rate), default=0.0)
     return roofline_plot(points, slowest, peaks)
 

@@ -18,6 +18,7 @@ from dld_tui.core.report.layer_table import (
     REPORT_FILTER,
     Selection,
     are_named_by_nodes,
+    findings_text,
     group_table,
     groups_of,
     informative_columns,
@@ -79,8 +80,7 @@ def values_text(selection: Selection) -> str:
 
 
 def _findings(layer: Layer) -> str:
-    count = int(layer.findings or 0)
-    return f"{glyphs.current().warning}{count if count > 1 else ''}" if count else ""
+    return findings_text(layer, glyphs.current().warning)
 
 
 def screen_table(

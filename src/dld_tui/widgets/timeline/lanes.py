@@ -425,7 +425,9 @@ def memory_rows(report: Report, events: Sequence[PassEvent]) -> list[CounterRow]
     They are those of the first pass: later ones take all that they need as one block.
     """
     known = {
-        layer.index: layer.in_use_bytes for layer in report.layers if layer.in_use_bytes is not None
+        layer.index: layer.cost.in_use_bytes
+        for layer in report.layers
+        if layer.cost is not None and layer.cost.in_use_bytes is not None
     }
     steps = sorted((event.start_us, known[event.layer]) for event in events if event.layer in known)
     top = max((size for _, size in steps), default=0)

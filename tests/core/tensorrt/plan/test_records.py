@@ -17,10 +17,11 @@ def test_layers_become_records_with_their_place(tmp_path: Path) -> None:
     assert [record.index for record in records] == list(range(5))
     second = records[2]
     assert (second.type, second.precision, second.time_ms) == ("Convolution", "int8", 0.2)
-    assert second.details["output_precision"] == "fp16"
-    assert second.details["tactic"] == "sm80_xmma_fprop_int8_half"
-    assert second.details["footprint"] == plan.layers[2].footprint
-    assert int(str(second.details["findings"])) > 0
+    assert second.engine is not None
+    assert second.engine.output_precision == "fp16"
+    assert second.engine.tactic == "sm80_xmma_fprop_int8_half"
+    assert second.engine.footprint == plan.layers[2].footprint
+    assert second.engine.findings
     assert output_bytes(second) == 8 * 64 * 28 * 28 * 2
     assert [link.name for link in records[1].nodes] == ["/block/conv1/Conv"]
 

@@ -28,8 +28,10 @@ def test_layers_of_a_plan() -> None:
     assert (conv.index, conv.type, conv.precision, conv.time_ms) == (0, "Convolution", "fp16", 2.0)
     assert (conv.input_types, conv.output_types) == (("fp16",), ("int8",))
     assert [link.label for link in conv.nodes] == ["first"]
-    assert conv.details["tactic"] == "hmma"
-    assert (copy.index, copy.details["engine_layer"], copy.details["inserted"]) == (1, 4, True)
+    assert conv.engine is not None
+    assert copy.engine is not None
+    assert conv.engine.tactic == "hmma"
+    assert (copy.index, copy.engine.engine_layer, copy.engine.inserted) == (1, 4, True)
     assert (found.title, found.facts["backend"]) == ("net", "TensorRT")
 
 
@@ -57,7 +59,7 @@ def test_nodes_in_the_model(tmp_path: Path) -> None:
     assert [link.op_type for link in nodes] == ["Relu", "Add"]
     # Both read and write as much, and one of them reads a constant besides.
     assert [link.share for link in nodes] == pytest.approx([0.4995, 0.5005], abs=1e-4)
-    assert found.layers[0].details["shared_by"] == "bytes"
+    assert found.layers[0].shared_by == "bytes"
     assert found.layers[0].confidence == "name"
 
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.cost.roofline import kernel_work, node_kind, roofline_details
-from dld_tui.core.cost.sharing import AROUND, SHARED_BY, SharedBy, cost_shares
+from dld_tui.core.cost.roofline import kernel_cost, node_kind, with_roof
+from dld_tui.core.cost.sharing import cost_shares
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.formats.ort_profile import (
@@ -41,7 +41,14 @@ from dld_tui.core.report.formats.ort_profile import (
     without_cast,
 )
 from dld_tui.core.report.formats.trace_events import depths
-from dld_tui.core.report.records import Confidence, Layer, NodeLink, PassState
+from dld_tui.core.report.records import (
+    NOTHING_KNOWN,
+    Confidence,
+    Layer,
+    NodeLink,
+    PassState,
+    SharedBy,
+)
 from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -782,19 +789,15 @@ class _Importer:
         )
         if owner is None and len(nodes) == 1 and not nodes[0].scope:
             self._main_links[index] = nodes[0]
-        details = {**kernel.details}
-        if around is not None:
-            details[AROUND] = around.node
-        node = None
+        node = shared_by = None
         if self._attribution is not None:
             node = self._attribution.subject(kernel, nodes)
-            if self._attribution.shared_by is not None:
-                details[SHARED_BY] = self._attribution.shared_by
-        details.update(kernel_work(kernel, node))
+            shared_by = self._attribution.shared_by
+        cost = kernel_cost(kernel, node)
         peaks = self._peaks.get(kernel.provider or "")
         if peaks is not None:
             kind = node_kind(kernel.op_type, node)
-            details.update(roofline_details(details, kernel.input_types, peaks, kind))
+            cost = with_roof(cost, kernel.input_types, peaks, kind)
         return Layer(
             name=kernel.name,
             type=kernel.op_type,
@@ -806,7 +809,10 @@ class _Importer:
             output_types=kernel.output_types,
             nodes=nodes,
             confidence=confidence,
-            details=details,
+            cost=None if cost == NOTHING_KNOWN else cost,
+            node_index=kernel.node_index,
+            around="" if around is None else around.node,
+            shared_by=shared_by,
         )
 
     def _providers(self) -> dict[str, int]:

@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -44,7 +44,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import SelfTimes
-from dld_tui.core.report.records import Dims, PassState
+from dld_tui.core.report.records import NOTHING_KNOWN, Cost, Dims, PassState
 from dld_tui.core.types import JSON, CancelCheck, Foreign, ProgressCallback
 
 _TOKEN = re.compile(r"_token_\d+$")
@@ -142,18 +142,6 @@ _CONTRIB_HOLDERS = ("BeamSearch", "GreedySearch", "Sampling")
 _TYPE_NAMES = MappingProxyType({"float": "float32", "double": "float64"})
 """ONNX Runtime's C++ names where they differ from ONNX's."""
 
-IN_USE = "in_use_bytes"
-"""Arena bytes in use after a kernel in the first pass, less those before all kernels."""
-_BYTES = MappingProxyType(
-    {
-        "activation_size": "activation_bytes",
-        "parameter_size": "parameter_bytes",
-        "output_size": "output_bytes",
-        "mem_in_use_peak": "arena_peak_bytes",
-        "mem_arena_held": "arena_bytes",
-    }
-)
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -170,8 +158,7 @@ class Kernel:
     input_dims: tuple[Dims, ...] = ()
     output_types: tuple[str, ...] = ()
     output_dims: tuple[Dims, ...] = ()
-    details: dict[str, JSON] = field(default_factory=dict, hash=False)
-    """What else is known: ``node_index``, ``activation_bytes``, ``parameter_bytes``, …"""
+    cost: Cost = NOTHING_KNOWN
 
     @property
     def precision(self) -> str | None:
@@ -188,25 +175,23 @@ def kernel_from(name: str, arguments: Foreign) -> Kernel:
     """Return the kernel of a ``_kernel_time`` event; values of wrong types are left out."""
     input_types, input_dims = _tensors(arguments.get("input_type_shape"))
     output_types, output_dims = _tensors(arguments.get("output_type_shape"))
-    details: dict[str, JSON] = {}
-    for key, ours in _BYTES.items():
-        value = whole(arguments.get(key))
-        if value is not None:
-            details[ours] = value
-    node_index = whole(index_text(arguments))
-    if node_index is not None:
-        details["node_index"] = node_index
     provider = arguments.get("provider")
     return Kernel(
         name=name,
         op_type=op_type_of(name, arguments),
         provider=provider if isinstance(provider, str) and provider else None,
-        node_index=node_index,
+        node_index=whole(index_text(arguments)),
         input_types=input_types,
         input_dims=input_dims,
         output_types=output_types,
         output_dims=output_dims,
-        details=details,
+        cost=Cost(
+            activation_bytes=whole(arguments.get("activation_size")),
+            parameter_bytes=whole(arguments.get("parameter_size")),
+            output_bytes=whole(arguments.get("output_size")),
+            arena_peak_bytes=whole(arguments.get("mem_in_use_peak")),
+            arena_bytes=whole(arguments.get("mem_arena_held")),
+        ),
     )
 
 
@@ -404,7 +389,8 @@ class OrtProfile:
         if used is not None:
             grown = whole(arguments.get("mem_requested_in_use_delta")) or 0
             before = self._in_use_before.setdefault(kernel.provider, used - grown)
-            kernel.details[IN_USE] = max(0, used - before)
+            cost = replace(kernel.cost, in_use_bytes=max(0, used - before))
+            return replace(kernel, cost=cost)
         return kernel
 
     def _end_run(self, start: float, duration: float, thread: int) -> ProfilePass:

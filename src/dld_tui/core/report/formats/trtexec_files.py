@@ -22,7 +22,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import EngineFacts, Layer
 from dld_tui.core.report.report import LAYERS_ONLY, PHASES_ONLY, Report, temporary_report
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
@@ -347,15 +347,14 @@ def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
     samples: list[tuple[int, float, float, float, int | str]] = []
     kinds = dla_kinds((row.name, "") for row, _ in rows)
     for (row, mean), on_dla in zip(rows, kinds, strict=True):
-        details: dict[str, JSON] = {
-            "total_ms": row.total_ms,
-            "average_ms": row.mean_ms,
-            "median_ms": row.median_ms,
-            "trtexec_percentage": row.percentage,
-        }
-        known = {name: value for name, value in details.items() if value is not None}
+        facts = EngineFacts(
+            total_ms=row.total_ms,
+            average_ms=row.mean_ms,
+            median_ms=row.median_ms,
+            trtexec_percentage=row.percentage,
+        )
         # Without a provider: those of ONNX Runtime are timed where they are launched.
-        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), details=known))
+        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), engine=facts))
         samples.append((layer, start, mean * 1000, mean * 1000, "sum of layers"))
         start += mean * 1000
     writer.add_pass(0, 0.0, start)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+    from dld_tui.core.report.records import SharedBy
     from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 
 _PROFILE = re.compile(r"\s*\[profile \d+\]$")
@@ -786,7 +787,7 @@ def share_times(
 
 def shares_of(
     nodes: Sequence[NodeRef], rule: Rule = "cost", elements: int | None = None
-) -> tuple[list[tuple[NodeRef, float]], str]:
+) -> tuple[list[tuple[NodeRef, float]], SharedBy]:
     """Return the share of each node in its layer, and the rule that could be applied.
 
     By MACs needs the shapes of all convolutions and products of the layer; without them, and in a

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
 from dld_tui.core.compare.records import KIND, MEANS, Subject
-from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.report.layer_table import display_name
-from dld_tui.core.report.records import Confidence, Layer, NodeLink
+from dld_tui.core.report.records import (
+    Confidence,
+    Cost,
+    EngineFacts,
+    Layer,
+    NodeLink,
+    SharedBy,
+)
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, Facts, Foreign
+from dld_tui.core.types import JSON, Foreign
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -75,23 +79,17 @@ def plan_subject(
 ) -> Subject:
     """Return a plan as the subject of a comparison.
 
-    The time of a layer is its mean, as in the plan and in trtexec's own percentages.
-
     Args:
         mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
         document: The model of the mapping, if any.
     """
     timed = any(layer.time_ms is not None for layer in plan.layers)
-    layers = [
-        _layer(at, layer, mapping.get(layer.index, LayerNodes()))
-        for at, layer in enumerate(plan.layers)
-    ]
     path = document.path if document is not None else None
     device = next((plan.device[name] for name in _NAMES if plan.device.get(name)), None)
     return Subject(
         title=plan.title,
         path=plan.path,
-        layers=layers,
+        layers=layer_records(plan, mapping),
         latencies_ms=_latencies(plan),
         facts={
             "status": "complete",
@@ -136,7 +134,8 @@ def _settings(plan: EnginePlan) -> Foreign:
     return settings
 
 
-def _layer(at: int, layer: EngineLayer, nodes: LayerNodes) -> Layer:
+def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Layer:
+    links, shared_by = _links(layer, nodes)
     kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
@@ -146,9 +145,11 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes) -> Layer:
         precision=layer.precision or None,
         input_types=_types(layer.inputs),
         output_types=_types(layer.outputs),
-        nodes=_links(layer, nodes),
+        nodes=links,
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
-        details={**_details(layer, nodes)},
+        cost=_cost(layer),
+        engine=_facts(layer, nodes, findings),
+        shared_by=shared_by,
         index=at,
         time_ms=layer.time_ms,
         percent=layer.percent,
@@ -161,10 +162,14 @@ def _types(tensors: tuple[EngineTensor, ...]) -> tuple[str, ...]:
     return tuple(tensor.dtype for tensor in tensors)
 
 
-def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[NodeLink, ...]:
+def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...], SharedBy | None]:
+    """Return the nodes of a layer, and how its time is shared over several."""
+    if not nodes.nodes:
+        return (), None
     confidence = _CONFIDENCE.get(nodes.confidence, "none")
-    shares = dict(shares_of(nodes.nodes, _RULE, elements_of(layer))[0]) if nodes.nodes else {}
-    return tuple(
+    pairs, rule = shares_of(nodes.nodes, _RULE, elements_of(layer))
+    shares = dict(pairs)
+    links = tuple(
         NodeLink(
             ref.scope,
             ref.ref,
@@ -176,50 +181,58 @@ def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[NodeLink, ...]:
         )
         for ref in nodes.nodes
     )
+    return links, rule if len(links) > 1 else None
 
 
-def _details(layer: EngineLayer, nodes: LayerNodes) -> Facts:
-    several = len(nodes.nodes) > 1
-    used = shares_of(nodes.nodes, _RULE, elements_of(layer))[1] if several else None
-    details: Facts = {
-        SHARED_BY: used,
-        PLACE: layer.index,
-        "layer_type": layer.type,
-        TACTIC: layer.tactic,
-        "output_precision": layer.output_precision,
-        "origin": layer.origin,
-        "stream": layer.stream,
-        "weights_bytes": layer.weights_bytes,
-        "io_bytes": layer.io_bytes,
-        "mapping": nodes.how,
-        "mapping_confidence": nodes.confidence,
-        INSERTED: (nodes.inserted and layer.dla is None) or None,
-    }
-    return {name: value for name, value in details.items() if value not in (None, "")}
+def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> EngineFacts:
+    return EngineFacts(
+        engine_layer=layer.index,
+        kind=layer.kind,
+        layer_type=layer.type,
+        output_precision=layer.output_precision,
+        tactic=layer.tactic or layer.tactic_value,
+        origin=layer.origin,
+        stream=layer.stream,
+        inserted=nodes.inserted and layer.dla is None,
+        mapping=nodes.how,
+        mapping_confidence=nodes.confidence,
+        findings=findings,
+        footprint=layer.footprint,
+        weights_bytes=None if layer.weights_from == "unknown" else layer.weights_bytes,
+        io_bytes=layer.io_bytes,
+        median_ms=layer.median_ms,
+    )
+
+
+def _cost(layer: EngineLayer) -> Cost | None:
+    sizes = [tensor.bytes for tensor in layer.outputs]
+    known = [size for size in sizes if size is not None]
+    return Cost(output_bytes=sum(known)) if known and len(known) == len(sizes) else None
 
 
 def layer_records(
     plan: EnginePlan,
     mapping: Mapping[int, LayerNodes],
-    findings: Iterable[PlanFinding] = (),
+    findings: Iterable[PlanFinding] | None = None,
 ) -> list[Layer]:
     """Return a record for each of ``plan.layers``; ``Layer.index`` is its index there.
 
-    The time is the mean of a pass, which the file lists first; the median is in the details.
+    The time is the mean of a pass, as in the plan and in trtexec's own percentages.
 
     Args:
+        plan: The engine.
         mapping: The ONNX nodes by the layers' own index.
-        findings: Adds the number of findings of each layer to its details.
+        findings: Those of the lint, to count them by layer.
     """
-    counts = Counter(finding.layer for finding in findings)
-    pairs = zip(plan.layers, plan_subject(plan, mapping).layers, strict=True)
+    counts = None if findings is None else Counter(finding.layer for finding in findings)
     return [
-        replace(
-            record,
-            time_ms=layer.time_ms,
-            details={**record.details, **_layer_details(layer, counts[layer.index])},
+        _layer(
+            at,
+            layer,
+            mapping.get(layer.index, LayerNodes()),
+            None if counts is None else counts[layer.index],
         )
-        for layer, record in pairs
+        for at, layer in enumerate(plan.layers)
     ]
 
 
@@ -232,19 +245,3 @@ def shown_names(plan: EnginePlan, records: Iterable[Layer]) -> dict[int, str]:
     """
     names = {layer.index: visible(layer.name) for layer in plan.all_layers}
     return names | {plan.layers[record.index].index: display_name(record) for record in records}
-
-
-def _layer_details(layer: EngineLayer, findings: int) -> Facts:
-    sizes = [tensor.bytes for tensor in layer.outputs]
-    layer_details: Facts = {
-        "index": layer.index,
-        "kind": layer.kind,
-        "weights_bytes": None if layer.weights_from == "unknown" else layer.weights_bytes,
-        "tactic": layer.tactic or layer.tactic_value,
-        "footprint": layer.footprint,
-        "median_ms": layer.median_ms,
-        "findings": findings,
-    }
-    if sizes and None not in sizes:
-        layer_details["output_bytes"] = sum(size or 0 for size in sizes)
-    return layer_details
