@@ -7,38 +7,42 @@ whatever a later version adds.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
 from dld_tui.core.report.records import Bound, Cost, EngineFacts, Layer, SharedBy
 from dld_tui.core.types import JSON
 
+
+def _is_number(value: JSON) -> bool:
+    return type(value) in (int, float) and 0 <= value <= sys.float_info.max  # type: ignore[operator]
+
+
+_ACCEPTS: Mapping[str, Callable[[JSON], bool]] = {
+    "str": lambda value: type(value) is str,
+    "bool": lambda value: type(value) is bool,
+    "int | None": lambda value: type(value) is int and _is_number(value),
+    "float | None": _is_number,
+    "Bound | None": get_args(Bound).__contains__,
+    "SharedBy | None": get_args(SharedBy).__contains__,
+}
+_PARTS = {"layer": Layer, "cost": Cost, "engine": EngineFacts}
 _OWN = ("node_index", "around", "shared_by")
-_PARTS = {"cost": Cost, "engine": EngineFacts}
-_WORDS = {"Bound | None": get_args(Bound), "SharedBy | None": get_args(SharedBy)}
-_TYPES = {"str": (str,), "bool": (bool,), "int | None": (int,), "float | None": (int, float)}
-
-
-def _known() -> dict[str, tuple[str, str, object]]:
-    """Return the part of a layer, the type and the value if unknown, by key."""
-    known = {
-        field.name: (part, str(field.type), field.default)
-        for part, kind in _PARTS.items()
-        for field in fields(kind)
-    }
-    own = (field for field in fields(Layer) if field.name in _OWN)
-    return known | {field.name: ("", str(field.type), field.default) for field in own}
-
-
-_KNOWN = _known()
+_KNOWN = {
+    field.name: (part, field.default, _ACCEPTS[str(field.type)])
+    for part, kind in _PARTS.items()
+    for field in fields(kind)
+    if kind is not Layer or field.name in _OWN
+}
+"""The part of a layer that has a detail, its value if unknown, and a test of others."""
 
 
 def details_of(layer: Layer) -> dict[str, JSON]:
     """Return what is known of a layer besides what columns hold."""
-    details: dict[str, Any] = {**layer.other} if layer.other else {}
-    parts = {"": layer, "cost": layer.cost, "engine": layer.engine}
-    for key, (part, _, unknown) in _KNOWN.items():
+    details: dict[str, Any] = {**(layer.other or {})}
+    parts = {"layer": layer, "cost": layer.cost, "engine": layer.engine}
+    for key, (part, unknown, _) in _KNOWN.items():
         value = getattr(parts[part], key, unknown)
         if value != unknown:
             details[key] = value
@@ -47,22 +51,10 @@ def details_of(layer: Layer) -> dict[str, JSON]:
 
 def details_fields(details: Mapping[str, JSON]) -> dict[str, Any]:
     """Return the fields of `Layer` for details; a value that its key cannot have is unknown."""
-    own: dict[str, Any] = {}
     parts: dict[str, dict[str, Any]] = {}
-    other: dict[str, JSON] = {}
     for key, value in details.items():
-        known = _KNOWN.get(key)
-        if known is None:
-            other[key] = value
-        elif _is_of(value, known[1]):
-            (parts.setdefault(known[0], {}) if known[0] else own)[key] = value
-    own.update({part: _PARTS[part](**facts) for part, facts in parts.items()})
-    return {**own, "other": other} if other else own
-
-
-def _is_of(value: JSON, kind: str) -> bool:
-    if kind in _WORDS:
-        return value in _WORDS[kind]
-    if type(value) not in _TYPES[kind]:
-        return False
-    return not isinstance(value, (int, float)) or 0 <= value <= sys.float_info.max
+        part, _, accepts = _KNOWN.get(key, ("other", None, None))
+        if accepts is None or accepts(value):
+            parts.setdefault(part, {})[key] = value
+    own = parts.pop("layer", {})
+    return {**own, **{part: _PARTS.get(part, dict)(**facts) for part, facts in parts.items()}}
