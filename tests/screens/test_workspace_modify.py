@@ -12,12 +12,18 @@ from dld_tui.core.conversion.result import TensorLosses
 from dld_tui.core.document.payloads import reference
 from dld_tui.core.notes import texts
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
-from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
+from dld_tui.screens.model.opset_dialogs import (
+    AppliedDialog,
+    ConversionDialog,
+    ListDialog,
+    PreviewDialog,
+)
 from dld_tui.screens.workspace.conversion import result_notes
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
 from tests.core.conversion.test_storage import model_file
+from tests.core.document.edits.test_merging import FIRST, SECOND
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
@@ -189,3 +195,21 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         (shown,) = [one for one in graph.colours.overlays() if one.name == "quantized"]
         assert shown.legend == "2 nodes would be"
         assert title == " would be"
+
+
+async def test_models_are_merged_by_seven_keys(tmp_path: Path) -> None:
+    path = models.write(tmp_path, FIRST)
+    models.write(tmp_path, SECOND, "second.onnx")
+    async with opened(path, NARROW) as session:
+        document = session.screen.document
+        await form(session, "m")
+        for key in ("f2", "enter", "f2", "f5"):  # list, tick second.onnx, done, run
+            await session.pilot.press(key)
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        await session.until(lambda: "linked  y_1 → data" in session.text)
+        await session.pilot.press("enter")
+        assert document.main.outputs == ("z", "y", "data")
+        [done] = document.history.done
+        assert done.edit == "merge_models"
+        await session.pilot.press("u")
+        await session.until(lambda: document.main.outputs == ("y", "z"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import onnx
 import onnxruntime
 import pytest
 
@@ -13,3 +16,11 @@ def needs_onnxruntime(minor: int) -> pytest.MarkDecorator:
         tuple(map(int, version.split(".")[:2])) < (1, minor),
         reason=f"it tells what ONNX Runtime 1.{minor} does, and {version} is installed",
     )
+
+
+def session_of(model: onnx.ModelProto | Path) -> onnxruntime.InferenceSession:
+    """Load a model with the default options, but for the log."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    source = str(model) if isinstance(model, Path) else model.SerializeToString()
+    return onnxruntime.InferenceSession(source, options)

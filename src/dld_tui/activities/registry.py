@@ -412,6 +412,15 @@ ACTIVITIES: tuple[Activity, ...] = (
         modification=Modification("d", "shape", "change dimensions"),
     ),
     _own(
+        "convert_merge",
+        "Merge models",
+        "Merge models into one: outputs of each become inputs of the next.",
+        command=Command(("merge",), show="dld_tui.cli.jobs.results:show_conversion"),
+        result="dld_tui.core.conversion.result:MergedModel",
+        synonyms=("compose", "join", "append a model", "combine", "connect models", "chain"),
+        modification=Modification("m", "merged", "merge models"),
+    ),
+    _own(
         "convert_quantize",
         "Quantize",
         "Quantize a model: static, dynamic or weight-only.",

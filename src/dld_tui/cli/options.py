@@ -58,6 +58,7 @@ def _argument(setting: Setting) -> click.Parameter:
     return click.Argument(
         [setting.name],
         type=click_type(setting),
+        nargs=-1 if typing.get_origin(setting.type) is tuple else 1,
         required=setting.required,
         metavar=setting.param.metavar or setting.name.upper(),
     )

@@ -35,6 +35,7 @@ COMMANDS = (
     CommandInfo("rewrite", "Replace patterns of operators.", "dld_tui.cli.models.rewrite"),
     CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
     CommandInfo("extract", "Extract part of a model.", "dld_tui.cli.models.extract"),
+    CommandInfo("merge", "Merge models into one.", activity="convert_merge"),
     CommandInfo("triton", "Write a Triton model repository.", "dld_tui.cli.models.triton"),
     CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),
     CommandInfo(

@@ -207,7 +207,9 @@ def validate(request: Any) -> None:
         UsageError: A value violates its declaration; names the first flag.
     """
     settings = settings_of(type(request))
-    inputs = [getattr(request, s.name) for s in settings if s.param.kind == "file"]
+    inputs = list[object]()
+    for given in (getattr(request, s.name) for s in settings if s.param.kind == "file"):
+        inputs += given if isinstance(given, tuple) else [given]
     for setting in settings:
         problem = problem_with(setting, getattr(request, setting.name))
         if problem:
@@ -362,7 +364,8 @@ def _typed(setting: Setting, value: JSON) -> Any:
         if setting.type is Path and isinstance(value, str):
             return Path(value)
         if typing.get_origin(setting.type) is tuple and isinstance(value, list):
-            return tuple(value)
+            kind = typing.get_args(setting.type)[0]
+            return tuple(Path(str(item)) if kind is Path else item for item in value)
         if setting.type in (int, float, str) and not isinstance(value, bool):
             return setting.type(value)
     except (TypeError, ValueError):
@@ -390,7 +393,7 @@ def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
     """Return (value, problem of the text or None) of a typed setting."""
     text = text.strip()
     if not text and typing.get_origin(setting.type) is tuple:
-        return [], None
+        return [], "needed" if setting.required else None
     if not text:
         if setting.required:
             return None, "needed"
@@ -483,7 +486,7 @@ def command_words(
         if value is None or value == _plain_word(setting.default):
             continue
         if setting.param.positional:
-            parts.append(str(value))
+            parts += map(str, value if isinstance(value, list) else [value])
             continue
         flag = next(iter(setting.param.spellings), "--" + setting.name.replace("_", "-"))
         if isinstance(value, bool):

@@ -816,6 +816,13 @@ _SPARED = (
 )
 
 
+def too_many_weights(weights: int, most: int = MANY_BYTES) -> str:
+    """Return why values are not compared unasked; empty where there are few bytes of weights."""
+    return (
+        f"it has more than {fmt.size(most)} of weights (--values always)" if weights > most else ""
+    )
+
+
 class VerificationSummary(NamedTuple):
     """What conversions tell of the verification of their result."""
 
@@ -1076,8 +1083,8 @@ class Verifier:
         if why := too_wide(onnx.ModelProto.FromString(skeleton_bytes(self._original))):
             return why
         weights = figures(self._original).weight_bytes
-        if self._asked.values == "auto" and weights > self._most_bytes:
-            return f"it has more than {fmt.size(self._most_bytes)} of weights (--values always)"
+        if self._asked.values == "auto" and (why := too_many_weights(weights, self._most_bytes)):
+            return why
         asked = self._asked
         question = Question(asked.shape, self._folder, self._most, asked.tolerance)
         try:

@@ -132,7 +132,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
         report.removed = counts[0] - counts[1]
     work = attempt.model
     needed = helper.find_min_ir_version_for(list(work.opset_import), ignore_unknown=True)
-    _raise_ir_version(work, needed)
+    raise_ir_version(work, needed)
     model.CopyFrom(work)
     return report
 
@@ -163,7 +163,7 @@ def _import_used(model: onnx.ModelProto) -> None:
                     model.opset_import.add(domain=domain, version=version)
 
 
-def _raise_ir_version(model: onnx.ModelProto, version: int) -> None:
+def raise_ir_version(model: onnx.ModelProto, version: int) -> None:
     """Raise the version of the format; weights stay constants."""
     if model.ir_version >= version:
         return

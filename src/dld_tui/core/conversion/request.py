@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
 from dld_tui.core.params import like, param
+from dld_tui.core.types import JSON
 
 _PAGE = "Verification"
 
@@ -56,6 +58,16 @@ class ConversionRequest(PreviewedRequest):
     """The settings that all conversions have."""
 
     output: Path = param(**_about_output("The file to write."))
+
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]] | None:
+        """Return the edit that does the same and its arguments, where there is one.
+
+        Otherwise the result replaces the model.
+
+        Args:
+            keep: Returns the argument that stands for the file of another model.
+        """
+        return None
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,16 @@ class ResizedModel(VerifiedResult):
     """Nodes with constants that held an old size, one sentence each. Untrusted text."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MergedModel(VerifiedResult):
+    """Several models in one. Lists have one item for each model that was added."""
+
+    links: list[dict[str, str]]
+    """The input that each tensor became. Untrusted text."""
+    renamed: list[dict[str, str]]
+    """New names of tensors whose names were taken. Untrusted text."""
+
+
 @dataclass(frozen=True)
 class SimplifierTrial:
     """A trial of one simplifier, or of several in sequence."""
@@ -551,6 +561,8 @@ def report_notes(result: ConversionResult) -> list[Note]:
     """Return what a conversion did, the most important first. Fit for a terminal."""
     notes = conversion_notes(result) if isinstance(result, ConvertedOpset) else []
     lines = [f"NOT VALID: {visible(result.unsound)}"] if result.unsound else []
+    if isinstance(result, MergedModel):
+        lines += _link_lines(result)
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)
@@ -612,6 +624,15 @@ def _dimension_lines(result: ResizedModel) -> Iterator[str]:
         yield f"  {visible(line)}"
     if len(result.changed) > _CHANGED:
         yield f"  and {fmt.plural(len(result.changed) - _CHANGED, 'more node')}"
+
+
+def _link_lines(result: MergedModel) -> Iterator[str]:
+    for links, renamed in zip(result.links, result.renamed, strict=True):
+        for verb, pairs in (("linked", links), ("renamed", renamed)):
+            for first, second in list(pairs.items())[:_CHANGED]:
+                yield f"{verb}  {_short(first, 40)} → {_short(second, 40)}"
+            if len(pairs) > _CHANGED:
+                yield f"and {fmt.count(len(pairs) - _CHANGED)} more {verb}"
 
 
 def _latency_lines(latency: Latencies | None) -> Iterator[str]:

@@ -51,6 +51,7 @@ def lists_of(document: Document, activity: str) -> dict[str, Items]:
         "convert_quantize": {"exclude": nodes},
         "convert_fp16": {"node_block": nodes},
         "convert_bf16": {"node_block": nodes},
+        "convert_merge": {"others": lambda _: _models_beside(document)},
     }
     return known.get(activity, {})
 
@@ -81,6 +82,14 @@ def _nodes(document: Document) -> Iterator[PickItem]:
         if node.name:
             name, op_type = visible(node.name), visible(node.op_type)
             yield PickItem(node.name, [(name, ""), (f"  {op_type}", "type")], f"{name} {op_type}")
+
+
+def _models_beside(document: Document) -> Iterator[PickItem]:
+    folder = document.path.parent if document.path is not None else Path.cwd()
+    for path in sorted(folder.glob("*.onnx")):
+        if document.path is None or not is_same_file(path, document.path):
+            name = visible(path.name)
+            yield PickItem(str(path), [(name, "")], name)
 
 
 def _texts(value: JSON) -> list[str]:
@@ -159,9 +168,11 @@ class ConvertForm(ActivityScreen):
         if not self.applies and is_same_file(output.expanduser(), model):
             return "the output is the model that is open: apply the result to it instead"
         for row in self.query_one(ParamForm).rows.values():
-            path = row.value()[0] if row.setting.param.kind in ("file", "folder") else None
-            if path and not row.setting.required and not exists(str(path)):
-                name = clip(visible(row.text), _PATH_CELLS, keep="middle")
+            given = row.value()[0] if row.setting.param.kind in ("file", "folder") else None
+            paths = given if isinstance(given, list) else [given]
+            gone = next((str(path) for path in paths if path and not exists(str(path))), "")
+            if gone and row.setting.name != "model":
+                name = clip(visible(gone), _PATH_CELLS, keep="middle")
                 return f"{row.setting.param.label}: {name} is not there"
         return super().missing
 

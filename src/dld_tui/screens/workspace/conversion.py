@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes
-from dld_tui.core.params import RequestData, settings_of
+from dld_tui.core.params import RequestData, from_json, settings_of
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -45,6 +45,8 @@ class Result:
         self.aside = aside
         self.model: JSON = None
         """The result as an argument of edits, once it is there and found to be sound."""
+        self.edit: tuple[str, dict[str, JSON]] | None = None
+        """The edit that does the same to the document, where there is one."""
         self._document = document
 
     @contextmanager
@@ -65,6 +67,27 @@ class Result:
             yield output
             _check(before, output, cancelled)
             self.model = keep_model(self._document, output, move=True, cancelled=cancelled)
+
+    def apply(self) -> Transaction:
+        """Apply it to the document.
+
+        Raises:
+            EditError: It does not fit.
+        """
+        if self.edit is not None:
+            name, arguments = self.edit
+            return self._document.apply(name, **arguments)
+        return self._document.apply("replace_model", model=self.model, title=self.title)
+
+    def keep(self, path: Path, cancelled: CancelCheck) -> JSON:
+        """Keep the file of another model for as long as an edit needs it; return what names it.
+
+        Raises:
+            DldError: It cannot be opened, or there is no room for it.
+        """
+        from dld_tui.core.document.edits.model_swap import keep_model
+
+        return keep_model(self._document, path, cancelled=cancelled)
 
     def write(self) -> Path:
         """Write it to a separate file, which is returned.
@@ -117,9 +140,7 @@ class ApplyConversion(Controller):
                 return
 
             def step() -> Transaction:
-                transaction = self.document.apply(
-                    "replace_model", model=result.model, title=result.title
-                )
+                transaction = result.apply()
                 self._applied.append((transaction, notes))
                 return transaction
 
@@ -273,6 +294,9 @@ class Conversion(Controller):
                 written = {} if path is None else {"output": str(path)}
                 data = RequestData({**values, "model": str(view), **written})
                 data.replaces = tuple(replaces)
+                if result is not None:
+                    asked = from_json(activities.load(activity).request, data)
+                    result.edit = asked.as_edit(lambda path: result.keep(path, cancelled))
                 yield data
 
         def done(outcome: ConversionResult | Preview, is_current: bool) -> None:

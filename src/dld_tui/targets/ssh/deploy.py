@@ -611,6 +611,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_fp16": _convert_fp16,
     "convert_bf16": _onnxruntime,
     "convert_shape": _onnxruntime,
+    "convert_merge": _onnxruntime,
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,
     "convert_tensors": _onnxruntime,

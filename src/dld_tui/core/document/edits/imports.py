@@ -73,7 +73,7 @@ def copy_functions(
         known = present.get(key)
         if known is None:
             fresh.append(proto)
-        elif _content(document.blobs, proto) != _content_of(document, known):
+        elif message_content(document.blobs, proto) != _content_of(document, known):
             raise EditError(
                 f"this model has another function called {shown}", hint="Rename one of them first"
             )
@@ -116,10 +116,10 @@ def _require_same_operators(model: onnx.ModelProto, domain: str, there: int, her
 
 def _content_of(document: Document, function: Scope) -> bytes:
     with filled_scope(function):
-        return _content(document.blobs, function.proto)
+        return message_content(document.blobs, function.proto)
 
 
-def _content(blobs: BlobTable, proto: Any) -> bytes:
+def message_content(blobs: BlobTable, proto: Any) -> bytes:
     """Return the content of a message, with a digest instead of each payload."""
     data: bytes = proto.SerializeToString()
     position = data.find(blobs.nonce)

@@ -34,6 +34,7 @@ from dld_tui.core.files.external import (
     is_pending,
     make_plain,
     set_inline,
+    set_pending,
 )
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.types import JSON
@@ -73,7 +74,7 @@ def rename_links(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
         own = defined_in(graph)
         outer = {old: new for old, new in names.items() if old not in own}
         if outer:
-            _rename_in(graph, outer)
+            rename_in(graph, outer)
 
 
 def rename_inside(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
@@ -83,10 +84,11 @@ def rename_inside(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> 
             own = defined_in(graph)
             inner = {old: new for old, new in names.items() if old in own}
             if inner:
-                _rename_in(graph, inner)
+                rename_in(graph, inner)
 
 
-def _rename_in(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+def rename_in(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    """Rename values of a graph message wherever it defines, uses or declares them."""
     for node in graph.node:
         rename_links(node, names)
     for list_name in (*_VALUE_LISTS, *_TYPE_LISTS):
@@ -137,7 +139,7 @@ class Fragment:
         Raises:
             SaveError: A payload cannot be written.
         """
-        model = _moved(self.model, self.blobs, document.blobs)
+        model = moved(self.model, self.blobs, document.blobs)
         shared: list[JSON] = []
         for tensor in model.graph.initializer if scope is not None else ():
             name = text_of(tensor.name)
@@ -165,9 +167,9 @@ def fragment_of(nodes: Sequence[Node]) -> Fragment:
     model.graph.input.extend(typed_record(scope, name) for name in parts.inputs)
     _declare_outputs(model, scope, parts.nodes)
     blobs = BlobTable()
-    model = _moved(model, document.blobs, blobs, own=True)
+    model = moved(model, document.blobs, blobs, own=True)
     if has_external(model.SerializeToString()):
-        _take_in(document, model, blobs)
+        take_in(document, model, blobs)
     return Fragment(model, len(parts.constants), blobs)
 
 
@@ -215,7 +217,7 @@ def _sentinels(model: onnx.ModelProto, blobs: BlobTable) -> list[bytes]:
     return list(sentinels)
 
 
-def _moved(
+def moved(
     model: onnx.ModelProto, source: BlobTable, target: BlobTable, *, own: bool = False
 ) -> onnx.ModelProto:
     """Return a message with its payloads in another table; `own` opens their files once more."""
@@ -250,8 +252,17 @@ def _own(blob: Blob, files: dict[Source, Source]) -> Blob:
     return replace(blob, source=file)
 
 
-def _take_in(document: ScopeOwner, model: onnx.ModelProto, blobs: BlobTable) -> None:
-    """Make external data inline: its entries mean nothing in the folder of another model."""
+def take_in(
+    document: ScopeOwner, model: onnx.ModelProto, blobs: BlobTable, *, pending: bool = False
+) -> None:
+    """Make external data inline: its entries mean nothing in the folder of another model.
+
+    Args:
+        document: The document that the model is of.
+        model: The model, which is changed.
+        blobs: Takes in the payloads.
+        pending: Whether the data go to a data file when the model is saved.
+    """
     files: dict[Source, Source] = {}
     for tensor in dense_tensors(model):
         if not is_external(tensor):
@@ -264,7 +275,11 @@ def _take_in(document: ScopeOwner, model: onnx.ModelProto, blobs: BlobTable) -> 
             blob = document.external.blob(view.external_entries, expected=view.nbytes)
         except DldError:
             continue  # it cannot be read: a check says so wherever it is pasted
-        set_inline(tensor, blobs.add(_own(blob, files)))
+        payload = blobs.add(_own(blob, files))
+        if pending:
+            set_pending(tensor, "", payload)
+        else:
+            set_inline(tensor, payload)
 
 
 def _has_same(scope: Scope, name: str, wanted: Tensor) -> bool:

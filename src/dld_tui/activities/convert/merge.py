@@ -1,0 +1,137 @@
+"""Several models merged into one: outputs of each become inputs of the next."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(ValueVerification, ConversionRequest):
+    """Which models, and which outputs become which inputs."""
+
+    others: tuple[Path, ...] = param(
+        label="Other models",
+        help="The models that are added, in their order.",
+        kind="file",
+        positional=True,
+        metavar="OTHER...",
+    )
+    map: tuple[str, ...] = param(
+        (),
+        label="Links",
+        help=(
+            "The tensor OUT becomes input IN of the next model; an input as OUT is shared. By "
+            "default, outputs go to inputs of their name, else to the one of their shape."
+        ),
+        spellings=("--map",),
+        metavar="OUT=IN",
+        empty="by name, else by shape",
+    )
+    prefix: tuple[str, ...] = param(
+        (),
+        label="Prefix",
+        help="Prefix for names of an added model that are taken; once for all, or one per model.",
+        spellings=("--prefix",),
+        metavar="TEXT",
+        empty="a number",
+    )
+    keep: tuple[str, ...] = param(
+        (),
+        label="Keep outputs",
+        help="Keep a linked output as an output; NAME=NEW also renames it, as it does any output.",
+        spellings=("--keep",),
+        metavar="NAME[=NEW]",
+    )
+
+    def require(self) -> None:
+        """Refuse to merge one model.
+
+        Raises:
+            UsageError: No other model is given, or a link is no pair.
+        """
+        super().require()
+        if not self.others:
+            raise UsageError("another model is needed")
+        self.as_edit(str)
+
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
+        """Return the edit that does it, and its arguments.
+
+        Raises:
+            UsageError: A link is no pair.
+        """
+        links: dict[str, JSON] = {}
+        for pair in self.map:
+            value, sign, name = pair.partition("=")
+            if not sign or not value or not name:
+                raise UsageError(f"--map is {pair!r}, and not OUT=IN")
+            links[name] = value
+        kept: dict[str, JSON] = {}
+        for text in self.keep:
+            name, sign, new = text.partition("=")
+            kept[name] = new if sign else name
+        models = [keep(path) for path in self.others]
+        arguments: dict[str, JSON] = {"models": models}
+        if links:
+            arguments["links"] = links
+        if self.prefix:
+            arguments["prefixes"] = [*self.prefix]
+        if kept:
+            arguments["keep"] = kept
+        return "merge_models", arguments
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Merge.
+
+    Raises:
+        UsageError: A link is no pair.
+        InputError: A model cannot be opened, or an input cannot be read.
+        EditError: The models cannot be merged; says which and why.
+        ActivityError: The result is not sound.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
+    from dld_tui.backends.conversion.soundness import write_sound
+    from dld_tui.core.conversion.copies import copy_of, open_model
+    from dld_tui.core.conversion.result import MergedModel
+    from dld_tui.core.document.edits.merging import merge_into
+    from dld_tui.core.document.transactions import Transaction
+
+    request.require()
+    yield Progress(0, None, stage="Opening the models")
+    with contextlib.ExitStack() as stack:
+        documents = []
+        for path in (request.model, *request.others):
+            documents.append(stack.enter_context(contextlib.closing(open_model(path))))
+        first = documents[0]
+        yield Progress(0, None, stage="Merging")
+        result = stack.enter_context(contextlib.closing(copy_of(first)))
+        edit, arguments = request.as_edit(lambda path: {"file": str(path)})
+        given: dict[str, Any] = {"links": {}, "prefixes": [], "keep": None, **arguments}
+        added = merge_into(result, Transaction(edit, arguments), **given)
+        kept = given["keep"] or {}
+        stages = [Stage.of(first)]
+        for document, one in zip(documents[1:], added, strict=True):
+            stages = [stage.later(one) for stage in stages] + [Stage.of(document, one)]
+        verified, notes = yield from compared_in_turn(
+            request, result, request.output, stages,
+            {str(new): name for name, new in kept.items()},
+        )  # fmt: skip
+        make = partial(
+            MergedModel, values=verified.values, latency_ms=None,
+            links=[{value: name for name, value in one.links.items()} for one in added],
+            renamed=[{**one.moved, **one.renamed} for one in added],
+        )  # fmt: skip
+        yield from write_sound(request, first, result, request.output, make, notes)

@@ -1,0 +1,54 @@
+"""``dld merge``: models joined by a command, and verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.core.document.edits.test_merging import FIRST, SECOND
+from tests.support import models
+from tests.support.cli import Dld
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> tuple[Path, Path]:
+    second = models.write(tmp_path, SECOND, "second.onnx")
+    return models.write(tmp_path, FIRST, "first.onnx"), second
+
+
+def test_merged_and_verified(dld: Dld, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    outcome = dld("merge", *parts, "-o", out, "--map", "y=data", "--keep", "z=seen", "--json")
+    assert outcome.status == 0, outcome
+    found = outcome.json
+    assert found["values"]["is_good"] is True
+    assert sorted(found["values"]["outputs"]) == ["data", "seen", "y"]
+    assert found["links"] == [{"y_1": "data"}]
+    assert found["renamed"] == [{"y": "y_1", "W": "W_1"}]
+    onnx.checker.check_model(onnx.load(out))
+
+
+def test_refused_in_one_line(dld: Dld, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    assert "second.onnx: 'z' does not fit input 'data'" in dld.fails(
+        3, "merge", *parts, "-o", out, "--map", "z=data"
+    )
+    assert "--map is 'y', and not OUT=IN" in dld.fails(2, "merge", *parts, "-o", out, "--map", "y")
+    assert "nowhere.onnx: File not found" in dld.fails(
+        3, "merge", parts[0], tmp_path / "nowhere.onnx", "-o", out
+    )
+    assert "would replace the file" in dld.fails(2, "merge", *parts, "-o", parts[1], "--force")
+    assert not out.exists()
+
+
+def test_a_line_of_an_edit_script(dld: Dld, parts: tuple[Path, Path], tmp_path: Path) -> None:
+    script, out = tmp_path / "s.jsonl", tmp_path / "out.onnx"
+    models_given = [{"file": str(parts[1])}]
+    script.write_text(json.dumps({"edit": "merge_models", "models": models_given}))
+    assert dld("edit", parts[0], script, "-o", out).status == 0
+    assert [output.name for output in onnx.load(out).graph.output] == ["z", "y", "data"]

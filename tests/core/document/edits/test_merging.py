@@ -1,0 +1,229 @@
+"""Merged models: equal to running them in turn, names and versions brought together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.conversion.copies import infer
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.parts.extraction import declare_inferred, extract_nodes
+from dld_tui.core.document.serialise import save
+from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, input_specs
+from dld_tui.core.types import JSON
+from tests.support import models
+from tests.support.runtime import session_of
+
+FIRST = """
+<ir_version: 8, opset_import: ["" : 13]>
+first (float[batch, 4] x) => (float[batch, 3] y, float[batch, 4] z)
+<float[4, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
+{
+    [dense] y = MatMul(x, W)
+    [other] z = Relu(x)
+}
+"""
+SECOND = """
+<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+second (float[N, 3] data, bool choice) => (float[N, 3] y, float[N, 3] data)
+<float[3] W = {1, 2, 3}>
+{
+    [dense] t = local.shift(data, W)
+    y = If (choice) <
+        then_branch = yes () => (float[N, 3] z) { z = Neg(t) },
+        else_branch = no () => (float[N, 3] e) { e = Add(t, W) }
+    >
+}
+<domain: "local", opset_import: ["" : 18]>
+minus (a, b) => (c) { c = Sub(a, b) }
+<domain: "local", opset_import: ["" : 18, "local" : 1]>
+shift (a, b) => (c) { c = local.minus(a, b) }
+"""
+THIRD = SECOND.replace("second (", "third (").replace("Sub(a, b)", "Mul(a, b)")
+
+
+def merged(
+    folder: Path, first: str, *others: str, **settings: Any
+) -> tuple[onnx.ModelProto, list[onnx.ModelProto]]:
+    """Merge models by the edit, write the result, and return it and what it is made of."""
+    paths = [models.write(folder, text, f"m{n}.onnx") for n, text in enumerate((first, *others))]
+    with contextlib.closing(Document.open(paths[0])) as document:
+        given: list[JSON] = [{"file": str(path)} for path in paths[1:]]
+        document.apply("merge_models", models=given, **settings)
+        save(document, folder / "merged.onnx", overwrite=True)
+    result = onnx.load(folder / "merged.onnx")
+    onnx.checker.check_model(result)
+    return result, [onnx.load(path) for path in paths]
+
+
+def run(model: onnx.ModelProto | Path, **feed: Any) -> dict[str, Any]:
+    session = session_of(model)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feed), strict=True))
+
+
+X = np.arange(8, dtype=np.float32).reshape(2, 4) / 8
+TRUE, FALSE = np.array(True), np.array(False)
+
+
+def test_equal_to_running_in_turn(tmp_path: Path) -> None:
+    # The weights W, the function minus and so shift, and z have one name and two meanings.
+    result, parts = merged(
+        tmp_path, FIRST, SECOND, THIRD,
+        links={"data": "y"}, prefixes=["b_", "c_"], keep={"z": "seen", "c_data": "passed"},
+    )  # fmt: skip
+    first = run(parts[0], x=X)
+    second = run(parts[1], data=first["y"], choice=TRUE)
+    third = run(parts[2], data=second["y"], choice=FALSE)
+    found = run(result, x=X, choice=TRUE, c_choice=FALSE)
+    assert found.keys() == {"seen", "passed", "y", "data"}
+    for name, value in {
+        "seen": first["z"], "passed": third["data"], "y": third["y"], "data": second["data"]
+    }.items():  # fmt: skip
+        np.testing.assert_array_equal(found[name], value)
+    assert {f.name for f in result.functions} == {"minus", "shift", "c_minus", "c_shift"}
+    assert {node.name for node in result.graph.node} >= {"dense", "b_dense", "c_dense"}
+    assert (result.ir_version, result.opset_import[0].version) == (9, 18)
+    batches = {info.type.tensor_type.shape.dim[0].dim_param for info in result.graph.output}
+    assert batches == {"batch"}  # names of linked dimensions are one
+
+
+def test_by_name_and_by_shape(tmp_path: Path) -> None:
+    relu = """<ir_version: 8, opset_import: ["" : 13]>
+    relu (float[n, 3] {0}) => (float[n, 3] r) {{ r = Relu({0}) }}"""
+    expected = np.maximum(X @ np.arange(1, 13, dtype=np.float32).reshape(4, 3), 0)
+    for name in ("y", "anything"):
+        result, _ = merged(tmp_path, FIRST, relu.format(name))
+        np.testing.assert_array_equal(run(result, x=X)["r"], expected)
+        assert [output.name for output in result.graph.output] == ["z", "r"]
+
+
+def test_a_shared_input_and_undo(tmp_path: Path) -> None:
+    path = models.write(tmp_path, FIRST)
+    with contextlib.closing(Document.open(path)) as document:
+        document.apply("merge_models", models=[{"file": str(path)}], links={"x": "x"})
+        assert document.main.inputs == ("x",)
+        assert [*document.main.outputs] == ["y", "z", "y_1", "z_1"]
+        document.undo()
+        assert [*document.main.outputs] == ["y", "z"]
+
+
+def test_data_files_and_defaults(tmp_path: Path) -> None:
+    other = """
+    <ir_version: 8, opset_import: ["" : 13]>
+    other (float[N, 3] y, float[3] scale) => (float[N, 3] out)
+    <float[3] scale = {2, 2, 2}, float[3] big = {7, 8, 9}>
+    { t = Mul(y, scale)  out = Add(t, big) }
+    """.replace("  out", "\n out")
+    parts = [models.parse(FIRST), models.parse(other)]
+    for number, part in enumerate(parts):
+        for tensor in part.graph.initializer:  # only raw data go to a file
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        onnx.save(part, folder / "m.onnx", save_as_external_data=True, size_threshold=0,
+                  location="w.data")  # fmt: skip
+    with contextlib.closing(Document.open(tmp_path / "0" / "m.onnx")) as document:
+        document.apply("merge_models", models=[{"file": str(tmp_path / "1" / "m.onnx")}])
+        save(document, tmp_path / "out.onnx")
+    stored = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    assert {t.data_location for t in stored.graph.initializer} == {onnx.TensorProto.EXTERNAL}
+    found = run(tmp_path / "out.onnx", x=X)["out"]
+    expected = run(tmp_path / "1" / "m.onnx", y=run(models.parse(FIRST), x=X)["y"])["out"]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("other", "settings", "says"),
+    [
+        (FIRST.replace("batch, 4", "batch, 5"), {}, "no output fits an input: 'y', 'z' to 'x'"),
+        (SECOND.replace("N, 3]", "N, M]"), {}, "'y', 'z' fit input 'data'"),
+        (FIRST, {"links": {"x": "y"}}, "'y' does not fit input 'x': float32[batch, 3] is not"),
+        (FIRST, {"links": {"x": "q"}}, "there is no tensor 'q' for input 'x'"),
+        (FIRST, {"links": {"q": "y"}}, "no added model has an input 'q'"),
+        (FIRST, {"keep": {"q": "q"}}, "there is no output 'q'. There are 'y', 'y_1', 'z'"),
+        (FIRST, {"keep": {"y": "x"}}, "there is another tensor called 'x'"),
+        (FIRST, {"prefixes": ["a", "b"]}, "2 prefixes are given for 1 model"),
+    ],
+)
+def test_refused_and_nothing_changed(
+    tmp_path: Path, other: str, settings: dict[str, Any], says: str
+) -> None:
+    path = models.write(tmp_path, FIRST)
+    second = models.write(tmp_path, other, "second.onnx")
+    with contextlib.closing(Document.open(path)) as document:
+        with pytest.raises(EditError) as caught:
+            document.apply("merge_models", models=[{"file": str(second)}], **settings)
+        assert says in str(caught.value)
+        assert not document.history.done
+        assert (document.main.outputs, len(document.main.nodes)) == (("y", "z"), 2)
+
+
+def test_operators_that_no_common_version_has(tmp_path: Path) -> None:
+    old = """<ir_version: 8, opset_import: ["" : 8]> old (float[1, 2, 3] z) => (float[1, 2, 3] o)
+    { o = Scan <num_scan_inputs = 1, body = b (float[3] s) => (float[3] t) { t = Relu(s) }> (, z) }
+    """
+    new = """<ir_version: 8, opset_import: ["" : 13]>
+    new (float[1, 2, 3] q) => (float[1, 2, 3] z, int64[3, n] i)
+    {
+        z = Relu(q)
+        i = NonZero(q)
+    }"""
+    with pytest.raises(EditError, match=r"m1.onnx: opsets 13 and 8 cannot be .* together: .*Scan"):
+        merged(tmp_path, new, old)
+
+
+NAMES = (
+    "basic_pitch_nmp", "functions_encoder_op18", "light_resnet50", "light_shufflenet",
+    "magika_v3_3", "opennsfw_fp16_op9", "ppocrv2_cls", "ppocrv4_det", "rawi_ensemble_int8",
+    "silero_vad_16k_op15",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_split_and_merged_models(tmp_path: Path, real_models: Path, name: str) -> None:
+    path = real_models / "onnx" / f"{name}.onnx"
+    with contextlib.closing(Document.open(path)) as document:
+        infer(document, path)
+        middle = len(document.main.nodes) // 2
+        nodes = document.main.nodes
+        halves = [_part(document, part, tmp_path / f"{number}.onnx")
+                  for number, part in enumerate((nodes[:middle], nodes[middle:]))]  # fmt: skip
+        session = session_of(onnx.load(path))
+
+        def feed(values: Any) -> list[Any]:
+            try:
+                return list(session.run(None, dict(values)))
+            except Exception as error:
+                raise DldError(str(error)) from error
+
+        guess, expected = first_that_runs(
+            candidate_guesses(input_specs(document), document), 0, feed
+        )
+    with contextlib.closing(Document.open(halves[0])) as first:
+        second = onnx.load(halves[1])
+        known = {*first.main.outputs, *first.main.inputs}
+        links: dict[str, JSON] = {i.name: i.name for i in second.graph.input if i.name in known}
+        first.apply("merge_models", models=[{"file": str(halves[1])}], links=links)
+        save(first, tmp_path / "merged.onnx")
+    again = session_of(onnx.load(tmp_path / "merged.onnx"))
+    names = [output.name for output in session.get_outputs()]
+    found = again.run(names, guess.values(0))
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def _part(document: Document, nodes: Sequence[Any], path: Path) -> Path:
+    part = extract_nodes(document, nodes)
+    declare_inferred(part)
+    save(part.document, path)
+    part.document.close()
+    return path
