@@ -150,7 +150,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     busy, idle = (replace(result, other_busy_threads=many) for many in (1.25, 0.1))
     told = [line for line in result_lines(busy) if line not in result_lines(idle)]
     assert told == [
-        "Note: other programs kept 1.2 hardware threads busy: on an idle machine the gain may"
+        "Note: other programs kept 1.2 threads busy: on an idle machine the gain may"
         " differ, above all that of thread settings"
     ]
     assert result.inputs == "random values"  # no size was guessed, and no file given

@@ -99,7 +99,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     )
     text = "dynamic int8 won its race, not the confirmation: 1.33× (0.80 to 2.00)"
     assert (told["Lost"], "Closest" in told) == (text, False)
-    assert told["Note"].startswith("other programs kept 1.1 hardware threads busy:")
+    assert told["Note"].startswith("other programs kept 1.1 threads busy:")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
     assert "Closest" not in dict(result_parts(slower))
     assert not {"Why", "Model", "Run it"} & {*parts}

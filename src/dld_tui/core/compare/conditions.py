@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.matching import MIN_PASSES
 from dld_tui.core.compare.records import KIND, PER_ITEM, Comparable, Difference, label
 from dld_tui.core.compare.rows import lacks_kernels
-from dld_tui.core.report.measured_facts import BUSY_THREADS
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -36,7 +36,6 @@ _STATES = (
 )
 """Facts of the moment, by the end of their name: they differ every time."""
 _CLOCK_PERCENT = 5.0
-_BUSY_SHARE = 0.5
 _TEXT_CELLS = 60
 
 
@@ -239,27 +238,11 @@ def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
             yield f"Clocks: {visible(name)} was {values}."
 
 
-def busy_text(subject: Comparable) -> str:
-    """Return what else the machine did during a measurement; empty if it was idle or not known."""
-    facts = flattened(subject.environment)
-    load, threads = facts.get("load_average"), facts.get("cpu_threads")
-    others = facts.get("other_busy_threads")
-    if not isinstance(threads, int):
-        return ""
-    whole = fmt.plural(threads, "thread")
-    if isinstance(others, (int, float)):
-        is_busy = others > BUSY_THREADS
-        return f"other programs kept {others:.1f} of {whole} busy" if is_busy else ""
-    now = load[0] if isinstance(load, list) and load else None
-    is_loaded = isinstance(now, (int, float)) and now > max(_BUSY_SHARE * threads, 1.0)
-    return f"load {now:g} on {whole}" if is_loaded else ""
-
-
 def _own_lines(subject: Comparable) -> Iterator[str]:
     if subject.facts.get("status") == "partial":
         yield "the report is partial; its run was stopped or is still going on."
     facts = flattened(subject.environment)
-    if busy := busy_text(subject):
+    if busy := busy_text(subject.environment):
         yield f"the machine was busy ({busy})."
     for name, value in facts.items():
         if name.endswith("throttling") and isinstance(value, str) and value not in ("", "none"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.conditions import busy_text, relevant_differences, same_model
+from dld_tui.core.compare.conditions import relevant_differences, same_model
 from dld_tui.core.compare.engines import (
     CONVERTING,
     FEW_BITS,
@@ -22,6 +22,7 @@ from dld_tui.core.compare.engines import (
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.records import Cell, Row, label
 from dld_tui.core.compare.rows import certainty, ratio_text, signed, verdict
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
 
@@ -94,7 +95,7 @@ class _Pair:
         busy = [
             label(at)
             for at in sorted((self.base, self.index))
-            if busy_text(self.comparison.subjects[at])
+            if busy_text(self.comparison.subjects[at].environment)
         ]
         if not busy or cell.noise is not False:
             return ""

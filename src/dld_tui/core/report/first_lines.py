@@ -16,7 +16,7 @@ from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.layer_table import display_name, shared_names, short_provider
-from dld_tui.core.report.measured_facts import BUSY_THREADS, activations_peak, report_inputs
+from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
@@ -112,13 +112,11 @@ def _doubts(report: Report) -> Iterator[str]:
         yield f"Partial: the run was stopped or is still going on. {left_line(report)}"
     yield from report.problems
     latency, parts = report.latency, []
-    others, threads = (report.environment.get(n) for n in ("other_busy_threads", "cpu_threads"))
     noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
-    busy = isinstance(others, float) and others > BUSY_THREADS
+    busy = busy_text(report.environment)
     spread = f": ±{latency.cov_percent:.0f} %" if latency is not None and noisy else ""
     if busy:
-        of = f" of {threads:,}" if isinstance(threads, int) else ""
-        parts.append(f"Other programs used {others:.1f}{of} threads{spread}.")
+        parts.append(f"{busy[0].upper()}{busy[1:]}{spread}.")
     elif noisy:
         parts.append(f"Latency varies{spread}.")
     if report.is_order_certain is False:

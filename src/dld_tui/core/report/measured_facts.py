@@ -130,8 +130,10 @@ _SIZES = {
     "activation_bytes": "device memory of the engine",
 }
 _ENERGY = ("energy_per_inference_j", "board_power_w", "energy_rails", "energy_repeats_j")
-BUSY_THREADS = 0.25
+_BUSY_THREADS = 0.25
 """Hardware threads kept busy by others, above which the user is warned."""
+_BUSY_SHARE = 0.5
+"""The load for each hardware thread, likewise, where nothing else is known."""
 
 
 @dataclass(frozen=True)
@@ -304,22 +306,26 @@ def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
 
 
 def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
-    others = _time(environment.get("other_busy_threads"))
-    threads = environment.get("cpu_threads")
+    """Yield what else the machine did."""
+    others, threads = _time(environment.get("other_busy_threads")), environment.get("cpu_threads")
+    load = environment.get("load_average")
+    before = _time(load[0]) if isinstance(load, list) and load else None
     if others is not None:
         of = f" of {threads:,}" if isinstance(threads, int) else ""
+        busy = others > _BUSY_THREADS
         yield MeasuredFact(
-            "other programs",
-            f"kept {others:.1f}{of} hardware threads busy during the run",
-            is_doubtful=others > BUSY_THREADS,
+            "other programs", f"kept {others:.1f}{of} threads busy", is_doubtful=busy
         )
-        return
-    load = environment.get("load_average")
-    first = _time(load[0]) if isinstance(load, list) and load else None
-    if first is not None:
-        of = f" on {fmt.plural(threads, 'thread')}" if isinstance(threads, int) else ""
-        busy = isinstance(threads, int) and first > max(0.5 * threads, 1.0)
-        yield MeasuredFact("machine load", f"{first:g}{of} before the run", is_doubtful=busy)
+    elif before is not None:
+        on = f" on {fmt.plural(threads, 'thread')}" if isinstance(threads, int) else ""
+        busy = isinstance(threads, int) and before > max(_BUSY_SHARE * threads, 1.0)
+        yield MeasuredFact("machine load", f"{before:g}{on} before the run", is_doubtful=busy)
+
+
+def busy_text(environment: Mapping[str, JSON]) -> str:
+    """Return what else a busy machine did during a run; empty if it was idle or not known."""
+    facts = _load_facts(environment)
+    return "".join(f"{fact.name} {fact.text}" for fact in facts if fact.is_doubtful)
 
 
 def _time(value: JSON) -> float | None:

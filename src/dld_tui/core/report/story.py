@@ -22,7 +22,7 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched
-from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
+from dld_tui.core.report.measured_facts import busy_text, report_inputs
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import (
@@ -298,11 +298,9 @@ def next_steps(report: Report) -> list[Step]:
     latency = report.latency
     if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
         basis = f"latency varies by {fmt.percent(latency.cov_percent)} %, above"
-        others = report.environment.get("other_busy_threads")
-        busy = ""
-        if isinstance(others, float) and others > BUSY_THREADS:
-            busy = f"; other programs kept {others:.1f} threads busy"
-        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{busy}"))
+        busy = busy_text(report.environment)
+        cause = f"; {busy}" if busy else ""
+        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{cause}"))
     if generation_of(report):  # what makes one pass faster is not tried by generating tokens
         return [*_decoder_steps(report), *steps]
     if program_of(report.backend) is Program.TENSORRT:

@@ -14,7 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.errors import ActivityError, InputError
-from dld_tui.core.report.measured_facts import BUSY_THREADS
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
@@ -354,12 +354,9 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
     for one in lost:
         speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
         parts.append(("Lost", f"{one.title} won its race, not the confirmation: {speedup}"))
-    if (result.other_busy_threads or 0.0) > BUSY_THREADS:
-        busy = (
-            f"other programs kept {result.other_busy_threads:.1f} hardware threads busy:"
-            " on an idle machine the gain may differ, above all that of thread settings"
-        )
-        parts.append(("Note", busy))
+    if busy := busy_text({"other_busy_threads": result.other_busy_threads}):
+        may = "on an idle machine the gain may differ, above all that of thread settings"
+        parts.append(("Note", f"{busy}: {may}"))
     if not result.is_whole:
         parts.append(("Note", _unfinished(result)))
     parts.append(("Limit", visible(result.tolerance)))
