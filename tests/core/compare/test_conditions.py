@@ -137,7 +137,7 @@ def test_doubts_about_one_report() -> None:
     text = " ".join(lines)
     for part in (
         "report is partial",
-        "busy (load 7.5 on 4 threads)",
+        "busy (machine load 7.5 on 4 threads before the run)",
         "held back: power cap",
         "latency varies by",
         "3 profiled passes: too few",
