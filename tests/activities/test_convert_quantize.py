@@ -976,3 +976,19 @@ def test_advice_to_quantize_names_only_what_the_command_changes(
     # ONNX Runtime multiplies by the int8 weight of "stored" itself.
     assert {"turned", "cast_back"} <= named <= {"stored", "turned", "cast_back"}
     assert named.isdisjoint(after)
+
+
+def test_a_model_that_leaves_much_to_its_readers_is_quantized(tmp_path: Path) -> None:
+    """Domains that are not imported, weights that are no inputs, and an opset without quantization.
+
+    onnx's adapters, which the library would use, do not convert Upsample.
+    """
+    text = """<ir_version: 3, opset_import: ["" : 8]>
+    g (float[1, 1, 2, 4] x) => (float[1, 1, 4, 6] y) <float[6] b = {1, 2, 3, 4, 5, 6}>
+    { a = Upsample<mode = "nearest", scales = [1.0, 1.0, 2.0, 2.0]>(x)
+      c = com.microsoft.Gelu(a) d = ai.onnx.MatMul(c, w) y = Add(d, b) }"""
+    path, out = with_matrix(tmp_path, text, 8, 6), tmp_path / "out.onnx"
+    result = convert("quantize", path, out, dynamic=True)
+    assert "converted from opset 8 to 13, which quantization needs" in result["notes"]
+    types = {node.op_type for node in onnx.load(out).graph.node}
+    assert {"Resize", "MatMulInteger"} <= types

@@ -107,6 +107,13 @@ def test_what_has_no_kernel_is_told_by_a_rule_of_its_own(tmp_path: Path) -> None
     assert told(asked(models.write(tmp_path, text))) == [("warning", "no-kernel", [], 0)]
 
 
+def test_weights_of_an_old_file_that_are_no_inputs_are_no_error(tmp_path: Path) -> None:
+    text = """<ir_version: 3, opset_import: ["" : 6]> g (float[2, 2] x) => (y)
+    <float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}>
+    { a = MatMul(x, w) c = Mul<broadcast = 1>(a, b) y = Relu(c) }"""
+    assert told(asked(models.write(tmp_path, text))) == [("warning", "no-kernel", [], 1)]
+
+
 def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
     text = HEAD + "g (float[4] x) => (y) { [n] a = Neg(x) [n] y = Neg(a) }"
     assert asked(models.write(tmp_path, text)).runtime.loaded is False  # type: ignore[union-attr]

@@ -95,6 +95,22 @@ async def test_save_as_offers_a_name_that_is_free_and_says_what_is_wrong(chain: 
         assert chain.read_bytes() == before
 
 
+async def test_a_save_says_what_is_wrong_with_the_model(chain: Path) -> None:
+    def told(session: Session) -> list[str]:
+        return [one.message for one in session.app._notifications if one.severity == "warning"]
+
+    async with opened(chain) as session:
+        rename(session)
+        await session.press("ctrl+s")
+        await session.until(lambda: not session.screen.tab_dirty)
+        session.screen.document.apply("set_input", scope=[], node="renamed", index=0, value="")
+        await session.press("ctrl+s")
+        await session.until(lambda: bool(told(session)))
+        (text,) = told(session)
+        assert "model.onnx was saved with an error: " in text
+    assert onnx.load(chain).graph.node[1].input[0] == ""
+
+
 async def test_save_as_over_another_file_asks(chain: Path) -> None:
     other = models.write(chain.parent, models.BRANCHES, "other.onnx")
     before = other.read_bytes()

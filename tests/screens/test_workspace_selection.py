@@ -7,12 +7,14 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.errors import ActivityError
+from dld_tui.screens.workspace import extraction
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.node_filter import FilterDialog
 from tests.support import models
-from tests.support.tui import until
+from tests.support.tui import flat_text, until
 from tests.support.workspace import SIZES, Session, opened
 
 SCOPED = """
@@ -167,6 +169,22 @@ async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, 
         assert [node.name for node in part.graph.node] == ["second", "third"]
         await session.press("o")
         await session.until(lambda: len(session.app.pages) == 2)
+
+
+async def test_an_extract_that_is_not_valid_is_told(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(before: Path, after: Path, cancelled: object) -> list[str]:
+        assert len(onnx.load(before).graph.node) == len(onnx.load(chain).graph.node)
+        assert len(onnx.load(after).graph.node) == 1
+        raise ActivityError("the result is not valid: no [kernel]")
+
+    monkeypatch.setattr(extraction, "require_sound", refuses)
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.press("x", "enter")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        assert "buttheresultisnotvalid:no[kernel]." in flat_text(session.app)
 
 
 async def extract_a_name_scope(session: Session) -> None:

@@ -78,7 +78,6 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.document.locations import bodies
     from dld_tui.core.document.types.inference import (
         function_types,
-        import_known_domains,
         in_file_order,
         infer,
         inline_small_data,
@@ -91,7 +90,6 @@ def run(request: Request) -> Iterator[Event]:
         inline_small_data(model, home)
     demands = _broken_demands(model)
     yield Progress(0, None, stage="Inferring shapes")
-    import_known_domains(model)
     inference = infer(model, extra_types=contrib_types)
     inferred = inference.model
     in_file_order(inferred)

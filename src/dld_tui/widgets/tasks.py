@@ -62,6 +62,7 @@ class Keys(Enum):
 
 
 GROUPS = {
+    "await answer": Keys.GO_ON,
     "await findings": Keys.WAIT,
     "await types": Keys.WAIT,
     "browse": Keys.GO_ON,

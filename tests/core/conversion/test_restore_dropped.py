@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.conversion.copies import open_model, restore_dropped
+from dld_tui.core.conversion.copies import copy_of, open_model, restore_dropped
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.model_set import discard_view, external_view
@@ -120,3 +120,18 @@ def test_texts_of_any_bytes_functions_and_quantized_names_are_put_back(tmp_path:
         "why", "how",
     )  # fmt: skip
     assert result.graph.initializer[-1].doc_string == "trained"
+
+
+def test_a_copy_says_what_old_files_leave_to_their_readers() -> None:
+    text = """<ir_version: 3, opset_import: ["" : 9]> g (float[2] x, float[2] v) => (float[2] y)
+    <float[2] v = {1, 2}, float[2] w = {1, 2}>
+    { a = ai.onnx.Add(x, v) b = com.microsoft.Gelu(a) c = Add(b, w) y = acme.F(c) }"""
+    model = models.parse(text)
+    with closing(Document(model)) as document, closing(copy_of(document)) as copy:
+        found = onnx.ModelProto.FromString(skeleton_bytes(copy))
+    assert {one.domain: one.version for one in found.opset_import} == {
+        "": 9, "com.microsoft": 1, "acme": 1,
+    }  # fmt: skip
+    assert [node.domain for node in found.graph.node] == ["", "com.microsoft", "", "acme"]
+    # Weights may be no inputs from IR version 4 on; those that were stay constants.
+    assert (found.ir_version, [info.name for info in found.graph.input]) == (4, ["x"])

@@ -19,7 +19,7 @@ from dld_tui.backends.processes import run_tool
 from dld_tui.core import fmt
 from dld_tui.core.child import free_memory
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.copies import open_model, restore_dropped
+from dld_tui.core.conversion.copies import copy_of, open_model, restore_dropped
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise
@@ -65,8 +65,9 @@ def by_library(
         SaveError: The disk is full.
     """
     folder = document.path.parent if document.path is not None else None
+    whole = stack.enter_context(contextlib.closing(copy_of(document)))
     view = external_view(
-        skeleton_bytes(document), document.blobs, folder, external=document.external, values=True
+        skeleton_bytes(whole), whole.blobs, folder, external=whole.external, values=True
     )
     stack.callback(discard_view, view)
     result = view.with_name(f"{view.stem}-out.onnx")

@@ -42,6 +42,7 @@ from dld_tui.core.conversion.copies import (
     relink,
     relink_users,
 )
+from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.conversion.quantization_plan import UNNAMED, Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.document.casting import FreshNames
@@ -49,7 +50,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.imports import ensure_ir
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import topological_order
@@ -68,8 +70,10 @@ _AXES_SINCE = 13
 """The version of the operators from which DequantizeLinear can have a scale for each channel."""
 _HALVES_SINCE = 19
 """The version of QuantizeLinear and DequantizeLinear that takes float16."""
-_SINCE_IR = 4
-"""The version of the format from which an initializer need not be an input as well."""
+_SINCE = 10
+"""The version of the operators that has QuantizeLinear and DequantizeLinear."""
+_TYPES_SINCE = {"fp8": 19, "int16": 21, "uint16": 21}
+"""The version in which they have a type."""
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
 """Operators whose second input has to be an initializer."""
 _BIAS_INPUT = 2
@@ -124,10 +128,6 @@ class Quantizer:
             raise UnavailableError(
                 "onnx_ir is not installed", hint="Install it with: pip install onnx-ir"
             )
-        if "" not in document.opset_imports:
-            raise ActivityError(
-                "the model imports no ai.onnx operators: there is nothing to quantize"
-            )
         self._settings = settings
         self._document = document
         self._stack = contextlib.ExitStack()
@@ -140,6 +140,8 @@ class Quantizer:
         """The prepared copy for ONNX Runtime's quantizer; each node has a name."""
         self._stack.callback(self.prepared.close)
         try:
+            if "" not in self.prepared.opset_imports:
+                raise ActivityError("the model uses no ai.onnx operators: nothing to quantize")
             _require_weights(document)
             self._specs = _inputs(document)
             self._prepare()
@@ -162,6 +164,7 @@ class Quantizer:
         inlined = inline_calls(prepared)
         self._names = _named(prepared)
         """The names of the nodes by scope and ref, as they were before constants were lifted."""
+        prepared = self._raise_opset(prepared)
         lifted = lift_constants(prepared)
         if dense := make_dense(prepared):
             self.notes.append(f"{fmt.plural(dense, 'sparse initializer')} made dense")
@@ -198,12 +201,31 @@ class Quantizer:
         if settings.dynamic and settings.per_channel:
             self._refused += (node.name for node in without_channels(prepared))
         self._per_channel = settings.per_channel
-        if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
+        if settings.per_channel and not _has_axes(self.prepared) and not settings.dynamic:
             self._per_channel = False
             self.notes.append(
                 "a scale for each tensor, as DequantizeLinear has one for each channel from opset"
                 f" {_AXES_SINCE}: dld convert opset --to {_AXES_SINCE}"
             )
+
+    def _raise_opset(self, prepared: Document) -> Document:
+        """Return the prepared copy in an opset that has what the settings ask for.
+
+        The library would leave that to onnx's adapters, which convert less.
+        """
+        settings, before = self._settings, prepared.opset_imports[""]
+        types = () if settings.weights_only else (settings.weights, settings.activations)
+        needed = max(_TYPES_SINCE.get(name, _SINCE) for name in types) if types else 0
+        if before >= needed:
+            return prepared
+        model = onnx.ModelProto.FromString(skeleton_bytes(prepared))
+        needed = convert_opset(model, max(needed, _AXES_SINCE)).to
+        self.prepared = Document(
+            model, blobs=prepared.blobs.again(), external=prepared.external.again()
+        )
+        self._stack.callback(self.prepared.close)
+        self.notes.append(f"converted from opset {before} to {needed}, which quantization needs")
+        return self.prepared
 
     def _of_other_types(self) -> list[str]:
         """Return the names of nodes with values of types that the library does not look at."""
@@ -453,7 +475,7 @@ def _make_valid(result: Document) -> None:
     The library puts nodes after those that use their outputs in subgraphs, and adds initializers
     that are no inputs, as required before version 4 of the format.
     """
-    ensure_ir(Transaction("quantize", {}), result, _SINCE_IR)
+    ensure_ir(Transaction("quantize", {}), result, INITIALIZERS_APART)
     order = topological_order(result.main)
     if order is not None and order != [*result.main.nodes]:
         Splice(result.main, "node", 0, [*result.main.nodes], order).do()

@@ -43,17 +43,15 @@ from dld_tui.core.conversion.result import ConversionResult, write_result
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.locations import Labels
-from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.serialise import loadable_view, skeleton_bytes
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.types.inference import (
-    import_known_domains,
     infer,
     inline_small_data,
     store_types,
 )
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
@@ -199,7 +197,6 @@ def all_findings(
         home = home or document.path
         if home is not None:
             inline_small_data(model, home)
-        import_known_domains(model)
         inference = infer(model)
         document.forget_types()
         with contextlib.suppress(KeyError):
@@ -220,24 +217,20 @@ def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFindin
     """
     if excess_of(document) is not None:
         return [], False
-    view = external_view(
-        skeleton_bytes(document), document.blobs, external=document.external, loadable=True
-    )
-    try:
+    with loadable_view(document) as view:
         labels = Labels.of_file(view, repeated=True)
         model = onnx.ModelProto.FromString(view.read_bytes())
         settings = default_settings(document)
-        with time_limit(time.monotonic() + _LIMIT_S):
-            Session(view, replace(settings, **changes))
-    except (TimeLimitError, UnavailableError):
-        return [], False
-    except DldError as error:
-        cause = error.__cause__ or error
-        fault = Fault("load", type(cause).__name__, str(cause))
-        place = place_of(fault.text, model, labels)
-        return [finding_of(fault, labels, place)], False
-    finally:
-        discard_view(view)
+        try:
+            with time_limit(time.monotonic() + _LIMIT_S):
+                Session(view, replace(settings, **changes))
+        except (TimeLimitError, UnavailableError):
+            return [], False
+        except DldError as error:
+            cause = error.__cause__ or error
+            fault = Fault("load", type(cause).__name__, str(cause))
+            place = place_of(fault.text, model, labels)
+            return [finding_of(fault, labels, place)], False
     return [], True
 
 

@@ -339,11 +339,10 @@ def _excess(document: Document, trials: _Trials) -> Excess | None:
 def _limit_of_fork(document: Document, trials: _Trials) -> str:
     """Load and run a model in a fork; return which limit it exceeds, empty if none."""
     from dld_tui.backends.onnxruntime.session import Session, SessionSettings
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.document.serialise import loadable_view
     from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
 
-    def tried() -> bytes:
+    def tried(view: Path) -> bytes:
         try:
             session = Session(view, SessionSettings(quiet=True))
             guesses = candidate_guesses(
@@ -356,18 +355,15 @@ def _limit_of_fork(document: Document, trials: _Trials) -> str:
             return b"memory" if says_no_memory(f"{error.message} {error.details}") else b""
         return b""
 
-    view = external_view(
-        skeleton_bytes(document), document.blobs, external=document.external, loadable=True
-    )
     limits = trials.limits
     try:
-        return compute(tried, replace(limits, seconds=_FORK * limits.seconds)).decode()
+        with loadable_view(document) as view:
+            answer = compute(lambda: tried(view), replace(limits, seconds=_FORK * limits.seconds))
+            return answer.decode()
     except LimitError as error:
         return error.what
     except (CrashError, RefusedError, OSError):  # another one tells
         return ""
-    finally:
-        discard_view(view)
 
 
 _FORK = 20

@@ -61,6 +61,7 @@ from dld_tui.core.document.locations import (
     names_used,
     scope_at,
 )
+from dld_tui.core.document.scope import INITIALIZERS_APART
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import sorted_positions
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
@@ -419,6 +420,8 @@ class _Asking:
         del model.graph.node[:], model.graph.output[:]
         model.graph.node.extend(kept)
         model.graph.output.extend(outputs)
+        # Weights that no node uses any more need not be inputs from then on.
+        model.ir_version = max(model.ir_version, INITIALIZERS_APART)
         if not outputs:
             _add_outputs(model.graph)
         self._model = model

@@ -26,20 +26,14 @@ def original(document: Document, model: Path, output: Path) -> Iterator[Path]:
         model: Its file.
         output: The file to write.
     """
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.document.serialise import loadable_view
     from dld_tui.core.params import is_same_file
 
     if not output.exists() or not is_same_file(model, output):
         yield model
         return
-    view = external_view(
-        skeleton_bytes(document), document.blobs, external=document.external, loadable=True
-    )
-    try:
+    with loadable_view(document) as view:
         yield view
-    finally:
-        discard_view(view)
 
 
 def unsound(before: Path, after: Path) -> str:

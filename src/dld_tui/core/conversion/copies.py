@@ -17,17 +17,19 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.functions import inline_function
+from dld_tui.core.document.edits.imports import raise_ir_version
 from dld_tui.core.document.edits.initializers import to_dense
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.inference import (
     TypeSource,
     infer_types,
     inline_small_data,
+    spell_out_domains,
     store_types,
 )
 from dld_tui.core.errors import DldError, EditError, InputError
@@ -43,8 +45,17 @@ _ROUNDS = 100
 
 
 def copy_of(document: Document) -> Document:
-    """Return a copy of a document, without a path. Close it before the document itself."""
+    """Return a copy of a document, without a path. Close it before the document itself.
+
+    What the file leaves to its readers is written out in the copy, since libraries need it: which
+    operator sets it uses (:func:`spell_out_domains`), and an IR version that allows for weights
+    that are no inputs, if there are some.
+    """
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    spell_out_domains(model)
+    inputs = {text_of(info.name) for info in model.graph.input}
+    if any(text_of(tensor.name) not in inputs for tensor in model.graph.initializer):
+        raise_ir_version(model, INITIALIZERS_APART)
     return Document(model, blobs=document.blobs.again(), external=document.external.again())
 
 

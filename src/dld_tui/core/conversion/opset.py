@@ -25,8 +25,9 @@ from dld_tui.core.conversion.opset_steps.step import (
     Values,
     widen,
 )
-from dld_tui.core.document.edits.imports import constant_inputs
+from dld_tui.core.document.edits.imports import raise_ir_version
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
+from dld_tui.core.document.types.inference import spell_out_domains
 from dld_tui.core.document.types.value_types import (
     dtype_number,
     dtype_of,
@@ -39,10 +40,10 @@ from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.operators import native
 from dld_tui.core.operators.inlining import inline_local_functions
-from dld_tui.core.operators.registry import importable_version
+from dld_tui.core.operators.registry import OLDEST_OPSET
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
+from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
     from dld_tui.core.shapes.evaluation import Evaluation
 
 _DEFAULT = ("", "ai.onnx")
-_OLDEST = 7
-"""No runtime has the older operators, which broadcast by attributes."""
 _OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")
 """Operators that ONNX Runtime has in each version, and writes into models of old ones."""
 _MOST_ROUNDS = 8
@@ -96,23 +95,19 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     known = known_versions()
     if version not in known:
         raise ConversionError(f"opset {version} is not known: choose 1 to {known[-1]}")
-    before = _version_of(model.opset_import)
-    if before is None and model.ir_version < FIRST_IR_WITH_IMPORTS and not len(model.opset_import):
-        before = 1
+    work = onnx.ModelProto()
+    work.CopyFrom(model)
+    spell_out_domains(work)
+    before = _version_of(work.opset_import)
     if before is None:
         raise ConversionError("the model imports no ai.onnx operators: there is nothing to convert")
-    if version < min(before, _OLDEST):
+    if version < min(before, OLDEST_OPSET):
         raise ConversionError(
-            f"opset {version} is too old: operators before opset {_OLDEST} work differently"
+            f"opset {version} is too old: operators before opset {OLDEST_OPSET} work differently"
         )
     report = OpsetChanges(from_=before, to=version)
     if before == version:
         return report
-    work = onnx.ModelProto()
-    work.CopyFrom(model)
-    if _version_of(work.opset_import) is None:
-        work.opset_import.add(version=before)
-    _import_used(work)
     origins: dict[str, _Origin] = {}
     for _ in range(_MOST_ROUNDS):
         attempt = _Attempt(work, version)
@@ -145,34 +140,6 @@ def _operators(model: onnx.ModelProto) -> Iterator[str]:
 
 def _version_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
     return next((int(entry.version) for entry in imports if entry.domain in _DEFAULT), None)
-
-
-def _import_used(model: onnx.ModelProto) -> None:
-    """Import the operator sets that are used but not imported, as runtimes read the model."""
-    known = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
-    local = {plain_domain(text_of(function.domain)) for function in model.functions}
-    for place, body in bodies(model):
-        if place[:1] == ["function"]:
-            continue
-        for node in body.node:
-            domain = plain_domain(text_of(node.domain))
-            if domain not in known | local:
-                known.add(domain)
-                version = importable_version(domain, int(model.ir_version))
-                if version is not None:
-                    model.opset_import.add(domain=domain, version=version)
-
-
-def raise_ir_version(model: onnx.ModelProto, version: int) -> None:
-    """Raise the version of the format; weights stay constants."""
-    if model.ir_version >= version:
-        return
-    inputs, weights = model.graph.input, {tensor.name for tensor in model.graph.initializer}
-    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    names = (info.name for info in inputs)
-    gone = constant_inputs(int(model.ir_version), version, names, weights)
-    set_items(inputs, [info for place, info in enumerate(inputs) if place not in gone])
-    model.ir_version = version
 
 
 # --- schemas ------------------------------------------------------------------------------------

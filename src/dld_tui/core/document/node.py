@@ -67,18 +67,20 @@ def node_proto(
     outputs: Sequence[str],
     name: str = "",
     domain: str = "",
-    **numbers: int | None,
+    **attributes: int | str | None,
 ) -> onnx.NodeProto:
-    """Return the message of a new node, with attributes that are whole numbers, if not None."""
+    """Return the message of a new node, with attributes that are whole numbers or text."""
     proto = onnx.NodeProto()
     for field, text in (("op_type", op_type), ("name", name), ("domain", domain)):
         if text:
             set_text(proto, field, text)
     set_texts(proto, "input", inputs)
     set_texts(proto, "output", outputs)
-    for key, number in numbers.items():
-        if number is not None:
-            proto.attribute.add(name=key, type=_AttributeType.INT, i=number)
+    for key, value in attributes.items():
+        if isinstance(value, str):
+            proto.attribute.add(name=key, type=_AttributeType.STRING, s=value.encode())
+        elif value is not None:
+            proto.attribute.add(name=key, type=_AttributeType.INT, i=value)
     return proto
 
 

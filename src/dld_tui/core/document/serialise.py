@@ -28,7 +28,7 @@ from dld_tui.core.files.external import (
     is_external,
     is_pending,
 )
-from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.files.model_set import discard_view, external_view, plan_model
 from dld_tui.core.files.proto_fields import (
     DELIMITED,
     FIXED64,
@@ -63,6 +63,22 @@ def skeleton_bytes(document: Document) -> bytes:
     graph = _graph_bytes(document.main)
     start, end = _graph_span(head)
     return b"".join((head[:start], field_bytes(_GRAPH_FIELD, graph), head[end:]))
+
+
+@contextmanager
+def loadable_view(document: Document) -> Iterator[Path]:
+    """Yield a file of a document as it is now, which a runtime loads, without its large weights.
+
+    Raises:
+        SaveError: It cannot be written.
+    """
+    view = external_view(
+        skeleton_bytes(document), document.blobs, external=document.external, loadable=True
+    )
+    try:
+        yield view
+    finally:
+        discard_view(view)
 
 
 def _graph_bytes(scope: Scope) -> bytes:

@@ -305,8 +305,8 @@ DEFAULT_OPSET = 20
 """What a new model imports: the newest that TensorRT 10.0 takes, so that most runtimes do."""
 
 _LEAST_IR = 3
-_FIRST_LISTED = 7
-"""The first version of ai.onnx that is offered: ONNX Runtime takes none before it."""
+OLDEST_OPSET = 7
+"""The first version of ai.onnx that is offered: no runtime has all operators of those before."""
 RUNTIMES: tuple[tuple[str, int, int | None], ...] = (
     ("ONNX Runtime", 7, None),
     ("TensorRT 10.0", 9, 20),
@@ -328,7 +328,7 @@ def known_versions(domain: str = "") -> tuple[int, ...]:
     newest = newest_opset(domain)
     if newest is None:
         return ()
-    return tuple(range(_FIRST_LISTED if domain == "" else 1, newest + 1))
+    return tuple(range(OLDEST_OPSET if domain == "" else 1, newest + 1))
 
 
 def least_ir_version(imports: Mapping[str, int]) -> int:

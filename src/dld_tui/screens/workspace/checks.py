@@ -90,8 +90,18 @@ class Checks(Controller):
 
     @property
     def error_count(self) -> int:
-        """How many errors the last check has found."""
-        return sum(finding.level == "error" for finding in self._findings)
+        """How many errors are known, ONNX Runtime's among them."""
+        return len(self.errors)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The errors that are shown."""
+        return [one for one in self.panes.findings.findings if one.level == "error"]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether ONNX Runtime has said what it makes of the current model."""
+        return self._answer is not None
 
     def facts(self, cursor: Cursor) -> set[str]:
         finding = cursor.finding

@@ -17,7 +17,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
-from dld_tui.screens.workspace.jobs import Jobs, Watch, model_view
+from dld_tui.screens.workspace.jobs import Jobs, model_view, require_sound
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
 
@@ -65,7 +65,7 @@ class Result:
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
             yield output
-            _check(before, output, cancelled)
+            require_sound(before, output, cancelled)
             self.model = keep_model(self._document, output, move=True, cancelled=cancelled)
 
     def apply(self) -> Transaction:
@@ -100,15 +100,6 @@ class Result:
         target = unused(self.aside)
         write_kept(self._document, self.model, target)
         return target
-
-
-def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
-    """Refuse a result with new errors; a child process checks it."""
-    from dld_tui.targets import registry
-
-    request: dict[str, JSON] = {"before": str(before), "after": str(after)}
-    with registry.get().start("check_sound", request) as job, Watch(job.close, cancelled):
-        job.result(lambda event: None)
 
 
 @dataclass(eq=False)

@@ -16,6 +16,7 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.jobs import require_sound
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.explorer.state import below
 from dld_tui.widgets.shell.page import host
@@ -23,6 +24,9 @@ from dld_tui.widgets.shell.page import host
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.document.parts.extraction import Extraction as Extracted
+
+
+_WRITTEN = "is a separate model now"
 
 
 @dataclass(eq=False)
@@ -150,18 +154,26 @@ class Extraction(Controller):
             self._write_extract(extracted, path, bool(replaced))
 
     def _write_extract(self, extracted: Extracted, path: Path, overwrite: bool) -> None:
-        from dld_tui.core.document.serialise import save
+        from dld_tui.core.document.serialise import loadable_view, save
 
         remarks: list[str] = []
+        problems: list[str] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             try:
-                remarks.extend(
-                    save(
-                        extracted.document, path, overwrite=overwrite,
-                        progress=progress, cancelled=cancelled,
-                    )
-                )  # fmt: skip
+                with loadable_view(self.document) as before:
+                    remarks.extend(
+                        save(
+                            extracted.document, path, overwrite=overwrite,
+                            progress=progress, cancelled=cancelled,
+                        )
+                    )  # fmt: skip
+                    try:
+                        remarks.extend(require_sound(before, path, cancelled))
+                    except CancelledError:
+                        remarks.append("Stopped: ONNX Runtime was not asked about the result")
+                    except DldError as error:
+                        problems.append(visible(str(error)))
             finally:
                 extracted.document.close()
 
@@ -173,11 +185,12 @@ class Extraction(Controller):
             else:
                 for remark in remarks:
                     self.say(visible(remark), 8, warning=True)
-                self._offer_to_open(path)
+                about = f"was written, but {problems[0]}" if problems else _WRITTEN
+                self._offer_to_open(path, about)
 
         self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
 
-    def _offer_to_open(self, path: Path, about: str = "is a separate model now") -> None:
+    def _offer_to_open(self, path: Path, about: str = _WRITTEN) -> None:
         self.ask_which(
             "Written",
             f"{visible(paths.short(str(path)))} {about}.",

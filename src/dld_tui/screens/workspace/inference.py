@@ -126,6 +126,25 @@ class TypeInference(Controller):
         else:
             self.page.tasks.start(wait(), "await types")
 
+    def when_answered(self, task: Callable[[], None]) -> None:
+        """Run a task once checks and ONNX Runtime have looked at the current model.
+
+        It is not run if an edit comes first, and not waited for without end.
+        """
+        version = self.model.version
+
+        def is_answered() -> bool:
+            return self.checks.is_checked and (self.checks.is_answered or not self.INFER)
+
+        async def wait() -> None:
+            until = perf_counter() + _RUNTIME_LIMIT_S
+            while self._is_current(version) and not is_answered() and perf_counter() < until:
+                await asyncio.sleep(_WAIT_S)
+            if self._is_current(version):
+                task()
+
+        self.page.tasks.start(wait(), "await answer")
+
     # --- asking ---------------------------------------------------------------------------------
 
     def infer(self) -> None:

@@ -101,6 +101,24 @@ class Watch:
         self._over = True
 
 
+def require_sound(before: Path, after: Path, cancelled: CancelCheck) -> list[str]:
+    """Refuse a model with errors that the one it was made of lacks; a child process checks it.
+
+    Returns:
+        Notes on what cannot be told. Untrusted text.
+
+    Raises:
+        ActivityError: There are new errors.
+        CancelledError: `cancelled` said so.
+    """
+    from dld_tui.activities.check_sound import Result
+    from dld_tui.targets import registry
+
+    request: dict[str, JSON] = {"before": str(before), "after": str(after)}
+    with registry.get().start("check_sound", request) as job, Watch(job.close, cancelled):
+        return job.result(lambda event: None, kind=Result).notes
+
+
 @dataclass(eq=False)
 class Jobs(Controller):
     """Runs jobs beside the work."""

@@ -206,6 +206,16 @@ class Saving(Controller):
         self.say(f"Saved {visible(paths.short(str(target)))}")
         for remark in remarks:
             self.say(visible(remark), 8, warning=True)
+        self.inference.when_answered(lambda: self._say_errors(target))
+
+    def _say_errors(self, target: Path | None) -> None:
+        """Say what is wrong with a model that was saved: a save is never refused."""
+        errors = self.checks.errors
+        if not errors:
+            return
+        name = visible(paths.short(str(target)))
+        more = f", and {fmt.plural(len(errors) - 1, 'more error')}" if errors[1:] else ""
+        self.say(f"{name} was saved with an error{more}: {errors[0].message}", 8, warning=True)
 
     # --- changed on disk ------------------------------------------------------------------------
 

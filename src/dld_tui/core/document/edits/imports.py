@@ -15,7 +15,7 @@ from dld_tui.core.document.transactions import SetList, SetText, Splice, Transac
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
-from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.proto_fields import set_items, set_text, text_of
 from dld_tui.core.operators.registry import importable_version, schema_for
 from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain
@@ -191,6 +191,18 @@ def ensure_ir(transaction: Transaction, document: ScopeOwner, version: int) -> N
         transaction.do(Splice(main, "input", place, [main.records["input"][place]], []))
     old = model.ir_version if model.HasField("ir_version") else None
     transaction.do(SetText(main, "model", None, model, "ir_version", old, version))
+
+
+def raise_ir_version(model: onnx.ModelProto, version: int) -> None:
+    """Raise the IR version of a message as :func:`ensure_ir` does that of a document."""
+    if model.ir_version >= version:
+        return
+    inputs, weights = model.graph.input, {tensor.name for tensor in model.graph.initializer}
+    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    names = (info.name for info in inputs)
+    gone = constant_inputs(int(model.ir_version), version, names, weights)
+    set_items(inputs, [info for place, info in enumerate(inputs) if place not in gone])
+    model.ir_version = version
 
 
 def constant_inputs(

@@ -28,6 +28,7 @@ from dld_tui.core.document.edits.renaming import (
 from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node, node_proto
+from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import (
@@ -47,6 +48,9 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+
+_CASTS_BY_NUMBER = 6
+"""The opset from which on Cast has the number of a type; before, its name."""
 
 
 @edit
@@ -216,7 +220,9 @@ def free_node_name(scope: Scope, wanted: str) -> str:
 def new_cast(scope: Scope, source: str, target: str, to: int) -> Node:
     """Return a Cast that is not in its scope yet, with a name that is free there."""
     name = free_node_name(scope, f"{target}_cast")
-    return scope.new_node(node_proto("Cast", [source], [target], name, to=to))
+    by_name = imports_of(scope).get("", _CASTS_BY_NUMBER) < _CASTS_BY_NUMBER
+    kind = onnx.TensorProto.DataType.Name(to) if by_name else to
+    return scope.new_node(node_proto("Cast", [source], [target], name, to=kind))
 
 
 def place_after(scope: Scope, inputs: Sequence[str]) -> int:

@@ -160,19 +160,32 @@ def _shape_dims(kind: onnx.TypeProto) -> Sequence[onnx.TensorShapeProto.Dimensio
     return getattr(kind, str(field)).shape.dim if field and field.endswith("tensor_type") else ()
 
 
-def import_known_domains(model: onnx.ModelProto) -> None:
-    """Import the operator sets that a model lacks in their newest version, as ONNX Runtime does.
+def spell_out_domains(model: onnx.ModelProto) -> None:
+    """Write out which operator sets a model uses, as ONNX Runtime reads it and libraries need it.
 
-    Where the format has no imports yet there was one version.
+    The operators of ONNX, and constants, get one name. Sets that are not imported are: in the
+    newest version that the IR version allows; where the format has no imports yet there was one
+    version. A newer file that imports nothing is taken by no runtime, and left alone.
     """
-    from dld_tui.core.operators.registry import known_domains, newest_opset
+    from dld_tui.core.operators.registry import importable_version
 
-    if not len(model.opset_import) and 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
+    if not model.opset_import and 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
         model.opset_import.add(version=1)
-    imported = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
-    for domain in known_domains() if imported else ():
-        if domain not in imported:
-            model.opset_import.add(domain=domain, version=newest_opset(domain))
+    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
+    for entry in (entry for imports in lists for entry in imports):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+    imported = {text_of(entry.domain) for entry in model.opset_import}
+    for place, body in bodies(model):
+        for node in body.node:
+            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
+                node.domain = ""
+        if not imported or place[:1] == ["function"]:  # which has imports of its own
+            continue
+        for domain in {text_of(node.domain) for node in body.node} - imported:
+            imported.add(domain)
+            version = importable_version(domain, int(model.ir_version))
+            model.opset_import.add(domain=domain, version=version)
 
 
 def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
@@ -375,12 +388,7 @@ def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> No
 
 def _infer(model: onnx.ModelProto, before: Inference | None) -> Inference:
     if before is None:
-        _plain_domains(model)
-        used = {node.domain for _, body in bodies(model) for node in body.node}
-        imported = {entry.domain for entry in model.opset_import}
-        # One node of a domain that is not imported would end it for all the others.
-        for domain in sorted(used - {"", "ai.onnx"} - imported):
-            model.opset_import.add(domain=domain, version=1)
+        spell_out_domains(model)  # a set that is not imported would end it for all the others
         _take_weights_as_constants(model)
         before = Inference(model, Labels(model), [])
         before.held = _wide_calls(model, before.labels)
@@ -501,18 +509,6 @@ def _unreadable(model: onnx.ModelProto) -> str | None:
         if not (node.input and node.input[0] and node.input[0] in known):
             return text_of(node.op_type)
     return None
-
-
-def _plain_domains(model: onnx.ModelProto) -> None:
-    """Write one name for the operators of ONNX, and for constants, which all readers know."""
-    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
-    for entry in (entry for imports in lists for entry in imports):
-        if entry.domain == "ai.onnx":
-            entry.domain = ""
-    for _, graph in bodies(model):
-        for node in graph.node:
-            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
-                node.domain = ""
 
 
 def _take_weights_as_constants(model: onnx.ModelProto) -> None:
