@@ -69,4 +69,7 @@ def test_old_formats_outputs_and_functions_stay(tmp_path: Path) -> None:
     del model.graph.output[1:]
     assert lifted(tmp_path, model)[0] == 1
     model.ir_version = 3
+    for weight in model.graph.initializer:
+        info = helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+        model.graph.input.append(info)
     assert lifted(tmp_path, model)[0] == 0

@@ -141,7 +141,9 @@ class Quantizer:
         self._stack.callback(self.prepared.close)
         try:
             if "" not in self.prepared.opset_imports:
-                raise ActivityError("the model uses no ai.onnx operators: nothing to quantize")
+                raise ActivityError(
+                    "the model uses no ai.onnx operators: there is nothing to quantize"
+                )
             _require_weights(document)
             self._specs = _inputs(document)
             self._prepare()

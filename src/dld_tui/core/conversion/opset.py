@@ -27,7 +27,7 @@ from dld_tui.core.conversion.opset_steps.step import (
 )
 from dld_tui.core.document.edits.imports import raise_ir_version
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
-from dld_tui.core.document.types.inference import spell_out_domains
+from dld_tui.core.document.types.inference import import_used
 from dld_tui.core.document.types.value_types import (
     dtype_number,
     dtype_of,
@@ -97,7 +97,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
         raise ConversionError(f"opset {version} is not known: choose 1 to {known[-1]}")
     work = onnx.ModelProto()
     work.CopyFrom(model)
-    spell_out_domains(work)
+    import_used(work)
     before = _version_of(work.opset_import)
     if before is None:
         raise ConversionError("the model imports no ai.onnx operators: there is nothing to convert")

@@ -163,26 +163,34 @@ def _shape_dims(kind: onnx.TypeProto) -> Sequence[onnx.TensorShapeProto.Dimensio
 def spell_out_domains(model: onnx.ModelProto) -> None:
     """Write out which operator sets a model uses, as ONNX Runtime reads it and libraries need it.
 
-    The operators of ONNX, and constants, get one name. Sets that are not imported are: in the
-    newest version that the IR version allows; where the format has no imports yet there was one
-    version. A newer file that imports nothing is taken by no runtime, and left alone.
+    The operators of ONNX, and constants, get one name, and all sets are imported.
+    """
+    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
+    for entry in (entry for imports in lists for entry in imports):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+    for _, body in bodies(model):
+        for node in body.node:
+            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
+                node.domain = ""
+    import_used(model)
+
+
+def import_used(model: onnx.ModelProto) -> None:
+    """Import the operator sets that a model uses without importing them.
+
+    That is the newest version that the IR version allows; where the format has no imports yet there
+    was one version. A newer file that imports nothing is taken by no runtime, and left alone.
     """
     from dld_tui.core.operators.registry import importable_version
 
     if not model.opset_import and 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
         model.opset_import.add(version=1)
-    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
-    for entry in (entry for imports in lists for entry in imports):
-        if entry.domain == "ai.onnx":
-            entry.domain = ""
-    imported = {text_of(entry.domain) for entry in model.opset_import}
-    for place, body in bodies(model):
-        for node in body.node:
-            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
-                node.domain = ""
-        if not imported or place[:1] == ["function"]:  # which has imports of its own
+    imported = {plain_domain(text_of(entry.domain)) for entry in model.opset_import}
+    for place, body in bodies(model) if imported else ():
+        if place[:1] == ["function"]:  # which has imports of its own
             continue
-        for domain in {text_of(node.domain) for node in body.node} - imported:
+        for domain in {plain_domain(text_of(node.domain)) for node in body.node} - imported:
             imported.add(domain)
             version = importable_version(domain, int(model.ir_version))
             model.opset_import.add(domain=domain, version=version)
