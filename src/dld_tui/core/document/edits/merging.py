@@ -7,7 +7,11 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.imports import import_messages, message_content
+from dld_tui.core.document.edits.imports import (
+    import_messages,
+    message_content,
+    raise_ir_version,
+)
 from dld_tui.core.document.edits.model_swap import SwapModel, read_model
 from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.locations import bodies
@@ -148,8 +152,6 @@ def bring_together(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
     Raises:
         EditError: An operator cannot be converted, or means something else; names it.
     """
-    from dld_tui.core.conversion.opset import raise_ir_version  # lazy: NumPy and onnx's schemas
-
     sets = [_imports(model) for model in (base, other)]
     here, there = (one.get("") for one in sets)
     if here is not None and there is not None and here != there:
