@@ -989,6 +989,8 @@ def test_a_model_that_leaves_much_to_its_readers_is_quantized(tmp_path: Path) ->
       c = com.microsoft.Gelu(a) d = ai.onnx.MatMul(c, w) y = Add(d, b) }"""
     path, out = with_matrix(tmp_path, text, 8, 6), tmp_path / "out.onnx"
     result = convert("quantize", path, out, dynamic=True)
-    assert "converted from opset 8 to 13, which quantization needs" in result["notes"]
+    assert "converted from opset 8 to 13, which quantization needs" in cast(
+        "list[str]", result["notes"]
+    )
     types = {node.op_type for node in onnx.load(out).graph.node}
     assert {"Resize", "MatMulInteger"} <= types
