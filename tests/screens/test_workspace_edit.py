@@ -56,6 +56,23 @@ async def test_rename_a_node_undo_and_redo(chain: Path, size: tuple[int, int]) -
         assert node.name == "other"
 
 
+async def test_rename_by_pattern_shows_what_changes_before(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("ctrl+p", *"rename by")
+        await session.press("enter")
+        await session.press("tab")
+        await session.type("^(f|l)")
+        await session.press("tab")
+        await session.type("node_{n}_")
+        await session.until(lambda: "2 names: first → node_0_irst" in session.text)
+        await session.type("(")
+        await session.press("enter")
+        names = [node.name for node in session.screen.document.main.nodes]
+        assert names == ["node_0_(irst", "second", "third", "node_1_(ast"]
+        await session.press("u")
+        assert session.screen.document.main.nodes[0].name == "first"
+
+
 async def a_refused_name_stays_in_the_field_with_the_reason(session: Session) -> None:
     node = await session.go("second")
     await session.press("r")

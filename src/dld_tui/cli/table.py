@@ -33,6 +33,7 @@ COMMANDS = (
     CommandInfo("find", "Find nodes by a condition.", "dld_tui.cli.models.rewrite:find"),
     CommandInfo("match", "Find a pattern of operators.", "dld_tui.cli.models.rewrite:match"),
     CommandInfo("rewrite", "Replace patterns of operators.", "dld_tui.cli.models.rewrite"),
+    CommandInfo("rename", "Rename many nodes and tensors.", "dld_tui.cli.models.rename"),
     CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
     CommandInfo("extract", "Extract part of a model.", "dld_tui.cli.models.extract"),
     CommandInfo("merge", "Merge models into one.", activity="convert_merge"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, tex
 from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.permission import require_free
-from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -78,11 +76,9 @@ def command(
     status 1 if nothing was replaced, if the result is not valid or ONNX Runtime refuses it unlike
     the model, or with --verify if the outputs differ.
     """
-    from dld_tui.cli.models.soundness import original, unsound
+    from dld_tui.cli.models.soundness import write_edited
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
-    from dld_tui.core.document.scripting.arguments import entry_of
-    from dld_tui.core.document.serialise import save
 
     if only_list:
         return _list_rules(as_json)
@@ -103,13 +99,7 @@ def command(
         total = sum(done.counts.values())
         problem = ""
         if not preview and output is not None:
-            with original(document, model, output) as before:
-                if total:
-                    document.apply("rewrite", rules=text)
-                save(document, output)
-                problem = unsound(before, output) if total else ""
-            if script is not None:
-                write_text(script, f"{json.dumps(entry_of('rewrite', {'rules': text}))}\n")
+            problem = write_edited(document, model, output, "rewrite", {"rules": text}, script)
     verdict = _verified(model, output) if verify and output is not None and not problem else None
     if as_json:
         write_json(_json(done, output if not preview else None, verdict, problem))

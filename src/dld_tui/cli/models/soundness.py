@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,37 @@ def original(document: Document, model: Path, output: Path) -> Iterator[Path]:
         return
     with loadable_view(document) as view:
         yield view
+
+
+def write_edited(
+    document: Document,
+    model: Path,
+    output: Path,
+    edit: str,
+    arguments: Mapping[str, JSON],
+    script: Path | None = None,
+) -> str:
+    """Make an edit, save the model and an edit script of it; return why the result is not valid.
+
+    Args:
+        document: The model, before it is edited.
+        model: Its file.
+        output: The file to write.
+        edit: The edit.
+        arguments: Its arguments. Without an edit that changes something the model is only saved.
+        script: The script to write.
+    """
+    from dld_tui.core.document.scripting.arguments import entry_of
+    from dld_tui.core.document.serialise import save
+    from dld_tui.core.files.writer import write_text
+
+    with original(document, model, output) as before:
+        is_changed = bool(document.apply(edit, **arguments).primitives)
+        save(document, output)
+        problem = unsound(before, output) if is_changed else ""
+    if script is not None:
+        write_text(script, f"{json.dumps(entry_of(edit, dict(arguments)))}\n")
+    return problem
 
 
 def unsound(before: Path, after: Path) -> str:

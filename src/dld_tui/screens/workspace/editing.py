@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -86,6 +87,51 @@ class Editing(Controller):
             self.history.edit("rename_value", scope=path, value=value, name=read(text))
 
         self.panes.mount_bar(EditBar("value name", shown, accept))
+
+    def rename_many(self) -> None:
+        """Ask for a pattern, and rename what matches: of the marked nodes, or of all."""
+        from dld_tui.core.document.edits.pattern_renaming import NewNames, renamed
+        from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
+
+        marked = self.model.chosen_nodes if self.cursor.marks else None
+        whom = f"of {fmt.plural(len(marked), 'marked node')}" if marked else "in the whole model"
+
+        def names_of(texts: list[str]) -> NewNames:
+            _, pattern, to, prefix, suffix = texts
+            return NewNames(pattern, to, prefix, suffix)
+
+        def preview(texts: list[str]) -> str:
+            count, first, until = 0, "", monotonic() + _PREVIEW_S
+            for one in renamed(self.document, names_of(texts), _KINDS[texts[0]], marked):
+                count += 1
+                first = first or f"{one.old} → {one.new}"
+                if monotonic() > until:
+                    return f"more than {fmt.plural(count, 'name')}: {visible(first)}"
+            return f"{fmt.plural(count, 'name')}: {visible(first)}" if count else "no name changes"
+
+        def accept(texts: list[str]) -> None:
+            names = names_of(texts)
+            arguments: dict[str, JSON] = {
+                "kinds": [*_KINDS[texts[0]]], "pattern": names.pattern,
+                "replacement": names.replacement, "prefix": names.prefix, "suffix": names.suffix,
+            }  # fmt: skip
+            if marked is not None:
+                arguments["nodes"] = [[list(node.scope.path), node.ref] for node in marked]
+            if len(marked or self.document.main.nodes) <= MANY:
+                self.history.edit("rename_matches", **arguments)
+                return
+            edit = partial(self.document.apply, "rename_matches", **arguments)
+            self.history.change("Renaming", [edit], large=True)
+
+        fields = [
+            FieldSpec("what", choices=tuple(_KINDS)),
+            FieldSpec("pattern", "", "regular expression; empty: all names"),
+            FieldSpec("to", "", r"what matches become: \1, \g<name>, {n}, {op}"),
+            FieldSpec("prefix"),
+            FieldSpec("suffix"),
+        ]
+        message = f"Rename {whom}."
+        self.ask(FieldsDialog("Rename by pattern", message, fields, accept, preview))
 
     # --- attributes -----------------------------------------------------------------------------
 
@@ -214,6 +260,17 @@ class Editing(Controller):
             self.say("Nothing here has a name")
 
 
+_PREVIEW_S = 0.03
+"""How long names are looked at between two keys."""
+_KINDS: dict[str, tuple[str, ...]] = {
+    "nodes and tensors": ("nodes", "tensors"),
+    "nodes": ("nodes",),
+    "tensors": ("tensors",),
+    "inputs": ("inputs",),
+    "outputs": ("outputs",),
+    "all names": ("nodes", "tensors", "inputs", "outputs"),
+}
+"""What is renamed, by the words of the dialog."""
 _MOST_COUNTED = 999
 """Uses of deleted nodes that are counted."""
 _EDITABLE = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})

@@ -505,6 +505,8 @@ class FieldsDialog(Dialog[bool]):
         fields: The fields; Tab goes from one to the next.
         accept: Called with the texts on Enter; a DldError that it raises is shown and the dialog
             stays.
+        preview: Says what texts would do, in a line or two below the fields; a DldError that it
+            raises is shown, too.
     """
 
     KEYS = "Tab next field  Enter accept  Esc close"
@@ -515,12 +517,14 @@ class FieldsDialog(Dialog[bool]):
         message: str,
         fields: Sequence[FieldSpec],
         accept: Callable[[list[str]], None],
+        preview: Callable[[list[str]], str] | None = None,
     ) -> None:
         super().__init__()
         self.TITLE_TEXT = title
         self._message = message
         self._fields = fields
         self._accept = accept
+        self._preview = preview
         self._widgets = [_field(spec) for spec in fields]
 
     def body(self) -> Iterable[Widget]:
@@ -540,9 +544,29 @@ class FieldsDialog(Dialog[bool]):
 
     @on(Input.Changed)
     def changed(self, event: Input.Changed) -> None:
-        """Forget what was wrong with other texts."""
+        """Forget what was wrong with other texts, and say what these would do."""
         event.stop()
-        self.query_one("#problem", Rows).set_rows([[], []])
+        self._say_preview()
+
+    @on(ChoiceField.Changed)
+    def chosen(self, event: ChoiceField.Changed) -> None:
+        """Say what another choice would do."""
+        event.stop()
+        self._say_preview()
+
+    def _say_preview(self) -> None:
+        texts = [field_text(widget) for widget in self._widgets]
+        try:
+            text = self._preview(texts) if self._preview is not None else ""
+        except DldError as error:
+            self._complain(error)
+            return
+        rows = wrap(text, self.text_width)[:2]
+        self.query_one("#problem", Rows).set_rows([*([(row, "dim")] for row in rows), [], []][:2])
+
+    def _complain(self, error: DldError) -> None:
+        rows = wrap(f"{glyphs.current().error} {visible(str(error))}", self.text_width)[:2]
+        self.query_one("#problem", Rows).set_rows([[(row, "bad")] for row in rows])
 
     @on(Input.Submitted)
     def submitted(self, event: Input.Submitted) -> None:
@@ -551,9 +575,7 @@ class FieldsDialog(Dialog[bool]):
         try:
             self._accept([field_text(widget) for widget in self._widgets])
         except DldError as error:
-            text = f"{glyphs.current().error} {visible(str(error))}"
-            rows = wrap(text, self.text_width)[:2]
-            self.query_one("#problem", Rows).set_rows([[(row, "bad")] for row in rows])
+            self._complain(error)
             return
         self.dismiss(True)
 

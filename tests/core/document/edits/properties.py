@@ -180,6 +180,19 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope), "value": value, "name": f"fresh {dice.random()}"}
 
 
+@holds("rename_matches", keeps=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments:
+    kinds = [kind for kind in ("nodes", "tensors") if dice.random() < 0.8]
+    how: list[Arguments] = [
+        {"prefix": "p/", "suffix": ".s"},
+        {"pattern": ".*", "replacement": "{op}_{n}"},
+        {"pattern": "^(.)(.*)$", "replacement": r"\2\1_x"},
+        {"pattern": "[aeiou_/]", "replacement": "-", "suffix": "{n}"},
+    ]
+    nodes = places(marked(scope_of(document, dice), dice, size)) if dice.random() < 0.5 else None
+    return {"kinds": kinds or ["tensors"], "nodes": nodes, **dice.choice(how)}
+
+
 def _named(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
     changed = copied(model)
     changed.graph.name = about["name"]
