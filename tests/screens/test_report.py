@@ -18,10 +18,10 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.results.report_views import (
     ChartPane,
     EnvironmentView,
-    SummaryView,
     environment_lines,
     flat,
 )
+from dld_tui.widgets.results.summary import AdviceView, AnswerText, SummaryPane
 from tests.support.report_files import make_nested_report, make_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline
 from tests.support.tui import until
@@ -38,9 +38,8 @@ async def the_answer_is_seen_at_once_on_a_large_terminal(
 ) -> None:
     assert seen(screen) == {"summary", "timeline", "layers", "charts"}
     assert screen.focused is pane(screen).table
-    summary = text_of(screen.query_one(SummaryView))
-    assert "tiny.onnx" in summary
-    assert "median" in summary
+    assert "tiny.onnx" in str(screen.query_one(SummaryPane).border_title)
+    assert "median" in text_of(screen.query_one(AnswerText))
     assert "Conv" in text_of(screen.query_one("#type-chart"))
     await pilot.press("5")
     assert seen(screen) == {"summary", "timeline", "layers", "environment"}
@@ -123,6 +122,19 @@ async def filter_while_typing(pilot: Pilot[Any], screen: ReportScreen) -> None:
     await pilot.press("slash", "escape")
     assert len(table.order) == 25
     assert screen.focused is table
+
+
+@pytest.mark.parametrize("size", [(120, 35), (120, 40), (200, 50), (160, 42)])
+async def test_layers_have_a_third_of_the_rows(report: Path, size: tuple[int, int]) -> None:
+    async with opened(report, size) as (_, screen):
+        assert 3 * pane(screen).outer_size.height >= size[1]
+        if size == (120, 35):
+            assert screen.focused is screen.query_one(AdviceView)
+            view = timeline(screen)
+            layer = pane(screen).layer_at_cursor()
+            assert layer is not None
+            assert view.size.height == 3
+            assert f"{layer.time_ms:.3f} ms" in str(view.border_title)  # there is no row for it
 
 
 async def test_filter_from_any_pane(report: Path) -> None:
@@ -272,8 +284,10 @@ async def test_ascii_glyphs_only(tmp_path: Path) -> None:
     path = make_nested_report(tmp_path / "n.dldprof")
     async with opened(path, LARGE, Config(glyphs="ascii")) as (pilot, screen):
         await pilot.press("2", "plus", "space", "right", "3", "space")
-        for widget in screen.query("SummaryView, TimelineView, LayerTable, BarChart, PassesChart"):
+        names = "AnswerText, AdviceView, TimelineView, LayerTable, BarChart, PassesChart"
+        for widget in screen.query(names):
             text = text_of(widget).replace("µs", "us").replace("–", "-").replace("…", "~")
+            text = text.replace("×", "x").replace("±", "+-")
             assert text.isascii(), ascii(text)
 
 
@@ -303,6 +317,7 @@ def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
         )
     assert "clocks.locked" in text
     assert "iterations" in text
+    assert "100 % of the time has nodes" in text
     assert "gone" in text
 
 
@@ -323,7 +338,8 @@ async def test_advice_by_rules_is_measured_or_previewed(
     )
     async with opened(report, SMALL) as (pilot, screen):
         monkeypatch.setattr(screen, "model_path", lambda: Path("m.onnx"))
-        await pilot.press("i", "1")
+        assert "GELU in one operator" in text_of(screen.query_one(AdviceView))
+        await pilot.press("3", "i", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(pilot.app.screen, ChoiceDialog))

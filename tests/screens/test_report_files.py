@@ -20,7 +20,7 @@ from dld_tui.screens.results import report as module
 from dld_tui.screens.results.report import ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, PromptDialog, QuestionDialog
 from dld_tui.widgets.results.layers import ColumnsDialog
-from dld_tui.widgets.results.report_views import SummaryView
+from dld_tui.widgets.results.summary import AnswerText
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
 from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline
@@ -93,7 +93,7 @@ async def test_columns_are_chosen_and_remembered(report: Path) -> None:
 async def test_a_partial_report_says_so(tmp_path: Path) -> None:
     path = make_report(tmp_path / "p.dldprof", finish=False)
     async with opened(path, SMALL) as (_, screen):
-        assert "PARTIAL REPORT" in text_of(screen.query_one(SummaryView))
+        assert "Partial: the run was stopped" in text_of(screen.query_one(AnswerText))
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

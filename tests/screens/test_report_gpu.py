@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,11 @@ from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.report_views import (
     ChartPane,
     EnvironmentView,
-    SummaryView,
-    summary_lines,
 )
+from dld_tui.widgets.results.summary import AnswerText
 from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
-from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline
+from tests.support.report_screen import LARGE, SMALL, all_text, opened, pane, seen, text_of, timeline
 from tests.support.tui import until
 
 
@@ -32,18 +32,19 @@ def report(tmp_path: Path) -> Path:
     return make_gpu_report(tmp_path / "g.dldprof", layers=20)
 
 
-async def test_the_summary_says_how_busy_the_gpu_is(tmp_path: Path) -> None:
+async def test_how_busy_the_gpu_is(tmp_path: Path) -> None:
     path = make_gpu_report(tmp_path / "alone.dldprof", layers=20, alone=2)
-    async with opened(path, LARGE) as (_, screen):
-        text = text_of(screen.query_one(SummaryView))
-        assert "GPU busy" in text
-        assert "launch gaps" in text
-        assert "with records " in text
-        assert "× as long" in text
+    async with opened(path, LARGE) as (pilot, screen):
+        answer = text_of(screen.query_one(AnswerText))
         assert "kernels alone" in str(timeline(screen).border_title)
-        assert "copies" in text
+        [share] = re.findall(r"the GPU works (\d+) % of a pass", answer)
+        await pilot.press("5")
+        text = all_text(screen.query_one(EnvironmentView))
+        assert re.search(rf"GPU busy +[\d.]+ ms, {share} %", text)
+        for name in ("launch gaps", "copies", "kernels", "with records", "on the CPU"):
+            assert name in text
         assert "1 layer" in text
-        assert "Fallback: 1 of 20 layers" in text
+        assert "Fallback: 1 of 20 layers" in " ".join(text.split())
 
 
 async def layers_are_ranked_by_their_time_on_the_gpu(
@@ -177,7 +178,7 @@ async def the_environment_has_clocks_and_throttling(
     pilot: Pilot[Any], screen: ReportScreen
 ) -> None:
     await pilot.press("5")
-    text = text_of(screen.query_one(EnvironmentView))
+    text = all_text(screen.query_one(EnvironmentView))
     assert "GPU, clocks and power" in text
     assert "580.95.05" in text
     assert "power cap" in text
@@ -203,13 +204,11 @@ async def test_a_lost_gpu_and_missing_permission_are_said(
         tmp_path / "a.dldprof", absent="libcupti is missing", no_counters=why, finish=False
     )
     async with opened(path, size) as (pilot, screen):
-        view = screen.query_one(SummaryView)
-        assert view.report is not None
-        lines = summary_lines(view.report, view.advice, 78)
-        summary = "\n".join("".join(text for text, _ in line) for line in lines)
-        assert "PARTIAL REPORT" in summary
-        assert "the GPU is lost" in summary
-        assert "GPU not measured: libcupti is missing" in summary
+        assert "Partial: " in text_of(screen.query_one(AnswerText))
+        await pilot.press("5")
+        notes = all_text(screen.query_one(EnvironmentView))
+        assert "the GPU is lost" in notes
+        assert "libcupti is missing" in " ".join(notes.split())
         await pilot.press("2")
         assert why in text_of(timeline(screen))
         assert not screen.query(TimelineView).first().timeline.has_gpu
@@ -217,7 +216,7 @@ async def test_a_lost_gpu_and_missing_permission_are_said(
 
 async def test_a_report_of_version_1_is_shown_as_ever(report: Path) -> None:
     async with opened(as_version_1(report), LARGE) as (_, screen):
-        assert "GPU busy" not in text_of(screen.query_one(SummaryView))
+        assert "GPU works" not in text_of(screen.query_one(AnswerText))
         assert "GPU ms" not in text_of(screen.query_one(LayerPane).table)
         assert "SM active" not in text_of(timeline(screen))
 
@@ -240,8 +239,14 @@ async def test_ascii_glyphs_only(report: Path) -> None:
         await pilot.press("2", "space", "end", "x", "3", "space", "space")
         for _ in range(4):
             await pilot.press("c")
-            for widget in screen.query("SummaryView, TimelineView, LayerTable, BarChart, #sums"):
-                text = text_of(widget).replace("µs", "us").replace("…", "~").replace("°", "")
+            for widget in screen.query("AnswerText, TimelineView, LayerTable, BarChart, #sums"):
+                text = (
+                    text_of(widget)
+                    .replace("µs", "us")
+                    .replace("…", "~")
+                    .replace("°", "")
+                    .replace("×", "x")
+                )
                 assert text.replace("–", "-").isascii(), ascii(text)
 
 

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results.report import ReportScreen
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.passes import PassTimeline
 from tests.support.tui import until
@@ -38,6 +39,11 @@ def text_of(widget: Widget) -> str:
     """Return what a widget draws."""
     lines = [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
     return "\n".join(lines)
+
+
+def all_text(view: LineView) -> str:
+    """Return all lines of a view, also those that are not seen."""
+    return "\n".join(view.lines.text(at) for at in range(len(view.lines)))
 
 
 def seen(screen: ReportScreen) -> set[str]:

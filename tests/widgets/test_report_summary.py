@@ -1,141 +1,134 @@
+"""The first pane of a report: the answer, with the figures of its layers, at any size."""
+
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.report.measured_facts import MeasuredFact
+from dld_tui.core.report import first_lines
 from dld_tui.core.report.report import Report
-from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
-from dld_tui.widgets.charts.bars import width_of
-from dld_tui.widgets.results import report_views
-from dld_tui.widgets.results.report_views import (
-    costliest,
-    input_shapes,
-    precisions,
-    summary_lines,
-    when,
-)
-from tests.support.report_files import HOSTILE, layer, make_report, writer
+from dld_tui.core.text import clip_alike, visible
+from dld_tui.widgets.charts.bars import Line, width_of
+from dld_tui.widgets.results.report_views import advice_lines, when
+from dld_tui.widgets.results.summary import answer_lines, doubt_lines, share_lines, slowest_lines
+from tests.support.report_files import HOSTILE, make_report, writer
 
 
-def shown(path: Path, width: int = 160, advice: tuple[Note, ...] = ()) -> str:
-    with Report.open(path) as report:
-        lines = summary_lines(report, advice, width)
+def text_of(lines: list[Line]) -> str:
     return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
 
-def test_summary_names_what_was_measured_and_its_figures(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "a.dldprof")
+def shown(path: Path, width: int = 76, room: int = 20) -> str:
     with Report.open(path) as report:
-        latency = report.latency
-        top = costliest(report.layers)[0]
+        return text_of(answer_lines(report, width, room))
+
+
+def test_the_answer_has_the_figures_of_the_first_lines(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "a.dldprof", layers=25)
+    text = shown(path, 120)
+    with Report.open(path) as report:
+        latency, told = report.latency, "\n".join(first_lines.text_lines(report))
     assert latency is not None
-    text = shown(path)
-    for wanted in ("tiny.onnx", "ONNX Runtime 1.31.1", "CPU", "a processor", "fp32", "20 passes"):
+    for wanted in (*first_lines.spread(latency), first_lines.rate_text(latency), "20 passes"):
         assert wanted in text
-    for name, value in (("min", latency.min), ("p90", latency.p90), ("p99", latency.p99)):
-        assert f"{name}" in text
-        assert f"{value:.3f}" in text
-    assert "CoV" in text
-    assert "inferences/s" in text
-    assert top.name.rpartition("/")[2] in text
-    assert "100 % of time joined to ONNX nodes" in text
-    assert "PARTIAL" not in text
+        assert wanted in told
+    assert "median" in text
 
 
-@pytest.mark.parametrize("width", [20, 60, 78, 120, 198])
-def test_summary_fits_any_width(tmp_path: Path, width: int) -> None:
-    path = make_report(tmp_path / "a.dldprof", names=[HOSTILE * 20])
+def test_shares_and_layers_are_those_of_a_plain_sum(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "a.dldprof", layers=25)
     with Report.open(path) as report:
-        lines = summary_lines(report, [Note(NoteKind.WARNING, "word " * 60)], width)
+        costs = [(layer.cost_ms or 0.0, layer.type) for layer in report.layers]
+        lines = text_of(share_lines(report, 76, 2))
+        slow = text_of(slowest_lines(report.layers, 66, 3)).splitlines()
+        named = {layer.nodes[0].label: layer.cost_ms for layer in report.layers}
+    whole = sum(cost for cost, _ in costs)
+    parts = {kind: sum(cost for cost, other in costs if other == kind) for _, kind in costs}
+    percents = [100 * part / whole for part in sorted(parts.values(), reverse=True)]
+    told = [float(text) for text in re.findall(r"([\d.]+) %", lines)]
+    assert told[: len(told) - 1] == pytest.approx(percents[: len(told) - 1], abs=0.051)
+    assert sum(told) == pytest.approx(100, abs=0.1 * len(told))
+    bars = re.findall("[█▏▎▍▌▋▊▉]+", lines)
+    assert [len(bar) for bar in bars] == sorted(map(len, bars), reverse=True)
+    for line, cost in zip(slow, sorted(named.values(), reverse=True), strict=False):
+        name = line.split()[1]
+        assert named[name] == cost
+        assert f" {fmt.three_digits(cost)} ms" in line
+
+
+@pytest.mark.parametrize("width", [20, 60, 76, 120, 198])
+@pytest.mark.parametrize("room", [3, 9, 19])
+def test_the_answer_fits_any_size(tmp_path: Path, width: int, room: int) -> None:
+    path = make_report(tmp_path / "a.dldprof", layers=9, names=[HOSTILE * 20])
+    with Report.open(path) as report:
+        lines = answer_lines(report, width, room)
     assert {width_of(line) for line in lines} == {width}
+    assert len(lines) <= room
+    text = text_of(lines)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
 
 
-def test_partial_is_said_loudly(tmp_path: Path) -> None:
+def test_names_are_cut_where_they_are_equal(tmp_path: Path) -> None:
+    assert clip_alike(["stem/conv_1", "stem/conv_22"], 12) == ["stem/conv_1", "stem/conv_22"]
+    assert clip_alike(["stem/block/conv_1", "stem/block/add"], 8) == ["…/conv_1", "…ock/add"]
+    assert clip_alike(["a" * 30, "a" * 30], 5) == ["aa…aa"] * 2
+    long = [f"model/encoder/layers/{n}/attention/self/query/{'x' * 40}" for n in range(9)]
+    path = make_report(tmp_path / "a.dldprof", 9, names=long)
+    rows = [line for line in shown(path).splitlines() if "x" * 9 in line]
+    assert len({re.sub(r"^.{11}", "", row).split()[0] for row in rows}) == len(rows) > 2
+
+
+def test_doubts_are_told_in_whole_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [["It was busy.", "Its order is not certain."], [f"Sentence {n}." for n in range(9)]]
+    monkeypatch.setattr("dld_tui.widgets.results.summary.doubts", lambda report: said)
+    with Report.open(make_report(tmp_path / "a.dldprof")) as report:
+        for width, most in ((40, 1), (60, 1), (60, 2), (200, 2)):
+            text = " ".join(text_of(doubt_lines(report, width, most)).split())
+            told, _, more = text.removeprefix("▲ ").partition(" … 5 tells more")
+            assert " ".join(said[0] + said[1]).startswith(told)
+            assert told.endswith(".")
+            assert more == ""
+            assert len(doubt_lines(report, width, most)) <= most
+
+
+def test_partial_is_said_first(tmp_path: Path) -> None:
     path = make_report(tmp_path / "a.dldprof", finish=False)
     with Report.open(path) as report:
-        lines = summary_lines(report, [], 100)
-    (text, style) = lines[1][0]
-    assert "PARTIAL REPORT" in text
-    assert "warn" in style
+        [(_, style), (text, _)] = doubt_lines(report, 100, 1)[0]
+    assert text.startswith("Partial: ")
+    assert style == "warn"
 
 
 def test_a_report_with_nothing_in_it_says_so(tmp_path: Path) -> None:
-    path = writer(tmp_path / "empty.dldprof").finish()
-    text = shown(path)
+    text = shown(writer(tmp_path / "empty.dldprof").finish())
     assert "no latency was measured" in text
     assert "no layer was measured" in text
 
 
 def test_one_pass_and_zero_durations(tmp_path: Path) -> None:
     path = make_report(tmp_path / "z.dldprof", layers=3, passes=1, latencies=1, zero=True)
-    text = shown(path)
-    assert "1 pass" in text
-    assert "passes ·" not in text
+    assert "1 pass\n" in shown(path)
 
 
 def test_profiled_passes_are_named_when_there_was_no_latency_loop(tmp_path: Path) -> None:
-    assert "of profiled passes" in shown(make_report(tmp_path / "p.dldprof", latencies=0))
+    assert "median with profiling on" in shown(make_report(tmp_path / "p.dldprof", latencies=0))
 
 
-def test_hostile_names_are_shown_safely(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "h.dldprof", layers=1, names=[HOSTILE], network=HOSTILE)
-    text = shown(path)
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert visible(HOSTILE)[:20] in text
-
-
-def test_advice_is_wrapped_and_marked(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "a.dldprof")
-    text = shown(
-        path, 60, (Note(NoteKind.WARNING, "too noisy " * 12), Note(NoteKind.INFO, "a note"))
-    )
-    assert " ▲ too noisy" in text
-    assert " · a note" in text
-
-
-def test_precisions_by_share_of_time() -> None:
-    def one(index: int, precision: str | None, time_ms: float) -> object:
-        return layer(index, precision=precision, time_ms=time_ms)
-
-    layers = [one(0, "float16", 3.0), one(1, "float32", 1.0), one(2, None, 9.0)]
-    assert precisions(layers) == "fp16 75 %, fp32 25 %"  # type: ignore[arg-type]
-    assert precisions(layers[:1]) == "fp16"  # type: ignore[arg-type]
-    assert precisions([]) == ""
-
-
-def test_input_shapes_are_named_and_counted() -> None:
-    shapes: dict[str, JSON] = {"x": [8, 3, 224, 224], "flag": [], "m": [8, "N"], "z": [None]}
-    assert input_shapes({"input_shapes": shapes}) == "x 8x3x224x224  m 8xN +1"
-    assert input_shapes({"input_shapes": {HOSTILE: [1]}}).isprintable()
-    assert input_shapes({}) == input_shapes({"input_shapes": [1]}) == ""
+def test_notes_are_wrapped_and_marked() -> None:
+    notes = [Note(NoteKind.WARNING, "too noisy " * 12), Note(NoteKind.INFO, "a note")]
+    text = text_of(advice_lines(notes, 60))
+    assert text.startswith(" ▲ too noisy")
+    assert "\n · a note" in text
 
 
 def test_times_are_written_for_people() -> None:
     assert when("2026-11-21T14:02:59+00:00") == "2026-11-21 14:02"
     assert when("2026-11-21T14:02:59Z") == "2026-11-21 14:02"
-    assert when("yesterday\x1b") == "yesterday\\x1b"
-
-
-def test_what_most_names_share_is_left_out(tmp_path: Path) -> None:
-    names = [f"/backbone/stage/{kind}_{kind}" for kind in "abcdefghi"]
-    path = make_report(tmp_path / "a.dldprof", 9, names=names)
-    text = shown(path)
-    assert "/backbone" not in text
-    with Report.open(path) as report:
-        for one in costliest(report.layers):
-            assert one.name.rpartition("/")[2] in text
-
-
-def test_long_facts_are_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = [f"word{number}" for number in range(60)]
-    found = [MeasuredFact("limited by", " ".join(words))]
-    monkeypatch.setattr(report_views, "measured_facts", lambda report: found)
-    path = make_report(tmp_path / "a.dldprof")
-    for width in (40, 78, 160, 198):
-        text = shown(path, width)
-        assert [word for word in text.split() if word.startswith("word")] == words
+    assert when("yesterday\x1b") == visible("yesterday\x1b")

@@ -682,8 +682,8 @@ _GRAPH_WORKSPACE = table(
 _REPORT = table(
     "report",
     ("report.again", "profile", "f5", "model", "profile again", "Profile the same model again."),
-    ("report.improve", "improve", "i", "model", "advice",
-     "Show changes that may reduce the latency, and apply one."),
+    ("report.improve", "improve", "i", "report", "advice",
+     "Go to the changes that may reduce the latency."),
     ("report.path", "critical_path", "p", "model", "critical path",
      "Find the longest path through the nodes and what parallel execution could save."),
     ("report.card", "card", "y", "report", "share",
@@ -719,6 +719,12 @@ _REPORT = table(
     ("report.maximise", "maximise_pane", "m", "report", "maximise",
      "Maximise or restore the pane."),
     footer="report.again report.filter report.group report.node report.show report.csv",
+)
+_ADVICE = table(
+    "advice",
+    ("advice.try", "activate", "enter", "", "try it",
+     "Try the advice at the cursor: measure it, or show it in the model first."),
+    footer="advice.try",
 )
 _REPORT_PANES = table(
     "report",
@@ -1066,6 +1072,7 @@ ROWS: tuple[Command, ...] = (
     *_GRAPH_GRID,
     *_CANVAS,
     *_REPORT,
+    *_ADVICE,
     *_REPORT_PANES,
     *_TIMELINE,
     *_PLAN,

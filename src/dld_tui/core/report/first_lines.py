@@ -15,14 +15,14 @@ from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
-from dld_tui.core.report.layer_table import display_name, shared_names, short_provider
+from dld_tui.core.report.layer_table import main_name, short_provider
 from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.report.story import Step, next_steps, step_command, types_of
 from dld_tui.core.report.triage import fallback_lines, left_line
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, clip_alike, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
@@ -48,7 +48,7 @@ class Line:
 def first_lines(report: Report) -> list[Line]:
     """Return the lines, the answer first."""
     lines = [Line("", headline(report)), Line("", _setting(report))]
-    lines += [Line("!", text) for text in _doubts(report)]
+    lines += [Line("!", " ".join(sentences)) for sentences in doubts(report)]
     steps = [step for step in next_steps(report) if step.changes or step.settings]
     told = {
         "Time": _time(report),
@@ -76,16 +76,33 @@ def headline(report: Report) -> str:
         return f"{name}   layers sum to {ms(report.measurement.total_ms)} ms"
     if latency is None:
         return f"{name}   nothing was measured"
-    count = fmt.plural(latency.count, report.wording.whole, f"{report.wording.whole}s")
-    if report.wording.whole == "pass":
-        count = fmt.plural(latency.count, "pass", "passes")
-    spread = f"{ms(latency.min)} to {ms(latency.max)}, p90 {ms(latency.p90)}"
-    if latency.count >= _FEW_FOR_P99:
-        spread += f", p99 {ms(latency.p99)}"
-    spread = f"{spread}; {count}" if latency.count > 1 else count
-    how = " with profiling on" if latency.source is LatencySource.PROFILED else ""
-    rate = f"   {ms(latency.throughput)} a second" if latency.throughput else ""
-    return f"{name}   {ms(latency.median)} ms median{how}{rate}   ({spread})"
+    count = passes_text(report, latency.count)
+    around = f"{', '.join(spread(latency))}; {count}" if latency.count > 1 else count
+    rate = f"   {rate_text(latency)}" if latency.throughput else ""
+    return f"{name}   {ms(latency.median)} ms {median_title(latency)}{rate}   ({around})"
+
+
+def median_title(latency: LatencySummary) -> str:
+    """Return what the big figure is."""
+    return f"median{' with profiling on' if latency.source is LatencySource.PROFILED else ''}"
+
+
+def rate_text(latency: LatencySummary) -> str:
+    """Return how many passes a second that is."""
+    return f"{fmt.three_digits(latency.throughput)} a second"
+
+
+def spread(latency: LatencySummary) -> list[str]:
+    """Return the range of the passes and the percentiles that they support."""
+    ms = fmt.three_digits
+    parts = [f"{ms(latency.min)} to {ms(latency.max)}", f"p90 {ms(latency.p90)}"]
+    return [*parts, f"p99 {ms(latency.p99)}"] if latency.count >= _FEW_FOR_P99 else parts
+
+
+def passes_text(report: Report, count: int) -> str:
+    """Return a number of passes, in the words of the report."""
+    whole = report.wording.whole
+    return fmt.plural(count, whole, f"{whole}es" if whole == "pass" else None)
 
 
 def _setting(report: Report) -> str:
@@ -106,11 +123,19 @@ def _inputs(report: Report) -> str:
     return fmt.listed(texts, _INPUTS) + guessed
 
 
-def _doubts(report: Report) -> Iterator[str]:
-    """Yield what speaks against the figures, the order of layers first."""
+def shapes_text(report: Report) -> str:
+    """Return the shapes of the inputs without their names; empty where they are unknown."""
+    inputs = report_inputs(report)
+    shapes = dict.fromkeys(one.shape_text for one in inputs if one.shape)
+    guessed = " (guessed)" if shapes and any(one.why for one in inputs) else ""
+    return fmt.listed([*shapes], _INPUTS) + guessed
+
+
+def doubts(report: Report) -> Iterator[Sequence[str]]:
+    """Yield what speaks against the figures as sentences, those that belong together at once."""
     if report.status == "partial":
-        yield f"Partial: the run was stopped or is still going on. {left_line(report)}"
-    yield from report.problems
+        yield "Partial: the run was stopped or is still going on.", left_line(report)
+    yield from ([problem] for problem in report.problems)
     latency, parts = report.latency, []
     noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
     busy = busy_text(report.environment)
@@ -122,8 +147,8 @@ def _doubts(report: Report) -> Iterator[str]:
     if report.is_order_certain is False:
         among = report.measurement.may_be_first
         first = f"{among:,} may be the slowest" if among > 1 else "only the first is"
-        again = "; measure again when the machine is idle" if busy or noisy else ""
-        parts.append(f"The order of layers is not certain ({first}){again}.")
+        parts.append(f"The order of layers is not certain ({first}).")
+        parts += ["Measure again when the machine is idle."] if busy or noisy else []
     profiled, whole = report.profiled_latency, report.measurement.pass_ms
     if profiled is not None and whole and profiled.median > _DELAYED * whole:
         parts.append(
@@ -131,43 +156,50 @@ def _doubts(report: Report) -> Iterator[str]:
             f" profiled one takes {fmt.three_digits(profiled.median)}."
         )
     if parts:
-        yield " ".join(parts)
+        yield parts
     if report.gpu_absent is not None:
-        yield f"GPU not measured: {visible(report.gpu_absent)}"
-    yield from fallback_lines(report)
+        yield [f"GPU not measured: {visible(report.gpu_absent)}"]
+    yield from ([text] for text in fallback_lines(report))
 
 
 def _time(report: Report) -> str:
-    types = [group for group in types_of(report) if group.cost_ms > 0]
+    types, rest = costly_types(report, _TYPES)
     if not types:
         return ""
     figures = report.measurement
     parts = [
         f"{visible(group.key)} {fmt.percent(group.percent)} %"
         f"{'' if group.count == 1 else f' ({group.count:,})'}"
-        for group in types[:_TYPES]
+        for group in types
     ]
-    if len(types) > _TYPES:
-        rest = math.fsum(group.percent for group in types[_TYPES:])
+    if rest:
         parts.append(f"others {fmt.percent(rest)} %")
     kind = "kernels" if has_gpu_times(report.layers) else report.wording.rows
     text = f"{'   '.join(parts)}   of {fmt.three_digits(figures.cost_ms)} ms in {kind}"
-    gpu = gpu_summary(report)
+    return ", ".join(filter(None, (text, beside_layers(report))))
+
+
+def costly_types(report: Report, most: int) -> tuple[list[Group], float | None]:
+    """Return the operators that cost most, and the percentage of the others, if there are any."""
+    types = [group for group in types_of(report) if group.cost_ms > 0]
+    rest = math.fsum(group.percent for group in types[most:]) if len(types) > most else None
+    return types[:most], rest
+
+
+def beside_layers(report: Report) -> str:
+    """Return how long a pass is not in its layers; empty where that is unknown."""
+    gpu, between = gpu_summary(report), report.measurement.between_ms
     if gpu is not None and gpu.true_speed:
-        return f"{text}; the GPU works {gpu.busy_percent:.0f} % of a pass"
-    if report.is_undistorted and figures.between_ms:
-        text += f", {fmt.three_digits(figures.between_ms)} ms between them"
-    return text
+        return f"the GPU works {gpu.busy_percent:.0f} % of a pass"
+    is_known = report.is_undistorted and between
+    return f"{fmt.three_digits(between)} ms between them" if is_known else ""
 
 
 def _slowest(layers: Sequence[Layer]) -> str:
     timed = sorted((one for one in layers if one.cost_ms), key=lambda one: -(one.cost_ms or 0.0))
-    ends = shared_names(layers)
-    named = [
-        f"{clip(ends.without(display_name(layer)), _NAME, keep='end')}"
-        f" {fmt.percent(layer.percent)} %"
-        for layer in timed[:_SLOWEST]
-    ]
+    top = timed[:_SLOWEST]
+    names = clip_alike([main_name(layer) for layer in top], _NAME)
+    named = (f"{name} {fmt.percent(one.percent)} %" for name, one in zip(names, top, strict=True))
     return "   ".join(named)
 
 

@@ -287,6 +287,11 @@ def display_name(layer: Layer) -> str:
     return node_names(layer) if layer.nodes else visible(layer.name)
 
 
+def main_name(layer: Layer) -> str:
+    """Return the name of a layer's main ONNX node alone, or the layer's own without any."""
+    return visible(main_node(layer.nodes).label if layer.nodes else layer.name)
+
+
 def shared_names(layers: Iterable[Layer]) -> SharedEnds:
     """Return what the names that people know of most layers begin and end with."""
     return shared_ends(map(display_name, layers), MOST_SHARE)

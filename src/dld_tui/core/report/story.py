@@ -156,14 +156,19 @@ class Step:
         return f"{self.text}: {self.about}"
 
     @property
-    def about(self) -> str:
-        """Why, and how much it could bring."""
+    def speedup_text(self) -> str:
+        """How much it could bring; empty where nothing is known."""
         speedups = [] if self.most is None else [f"at most {self.most:.2f}× end to end"]
         gains = measured_gains((*self.changes, *self.rules))
         if gains is not None:
             models = fmt.plural(gains.models, "model")
             speedups.append(f"measured {gains.least:.2f}× to {gains.most:.2f}× on {models}")
-        return f"{self.basis}; speedup {', '.join(speedups)}" if speedups else self.basis
+        return ", ".join(speedups)
+
+    @property
+    def about(self) -> str:
+        """Why, and how much it could bring."""
+        return f"{self.basis}; speedup {self.speedup_text}" if self.speedup_text else self.basis
 
     @property
     def expected_percent(self) -> float:

@@ -23,21 +23,21 @@ from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report, open_report, times_by_node
-from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
+from dld_tui.core.report.story import Step, Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.results.pages import ask_where
-from dld_tui.screens.results.results_page import LETTERS, Pane, ResultsPage
+from dld_tui.screens.results.results_page import Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.results.report_views import (
     ChartPane,
     EnvironmentView,
-    SummaryView,
     costliest,
 )
+from dld_tui.widgets.results.summary import AdviceView, SummaryPane
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
@@ -110,12 +110,13 @@ class ReportScreen(ResultsPage[Loaded]):
         "ONNX node."
     )
     PANES: ClassVar[tuple[Pane, ...]] = (
-        Pane("summary", partial(SummaryView, id="summary"), stays=("large", "medium")),
+        Pane("summary", partial(SummaryPane, id="summary"), stays=("large", "medium"),
+             focus="#advice"),
         Pane("timeline", partial(PassTimeline, id="timeline"), stays=("large", "medium")),
         Pane("layers", partial(LayerPane, id="layers"), "main", ("large",), "#layer-table"),
         Pane("charts", partial(ChartPane, id="charts"), "side", focus="#type-chart"),
         Pane("environment", partial(EnvironmentView, id="environment"), "side"),
-    )
+    )  # fmt: skip
     EXPORT: ClassVar[tuple[str, str]] = (
         "Export the report",
         "The file name's ending chooses the format: "
@@ -145,10 +146,12 @@ class ReportScreen(ResultsPage[Loaded]):
         provider = short_provider(report.execution_provider) if report.execution_provider else ""
         self.tab_status = " · ".join(visible(part) for part in (provider, report.device) if part)
         self.set_class(report.has_gpu_events or bool(report.counters), "-gpu")
-        self.query_one(SummaryView).set_report(report, loaded.notes, loaded.gpu, loaded.story)
+        self.query_one(SummaryPane).set_report(report, loaded.story)
         self.layer_pane.set_layers(report.layers, report.measurement, report.wording)
         self.charts.set_report(report, loaded.types)
-        self.query_one(EnvironmentView).set_report(report, loaded.model_problem)
+        self.query_one(EnvironmentView).set_report(
+            report, loaded.model_problem, loaded.notes, loaded.gpu
+        )
         self.timeline.set_report(report, loaded.timeline)
         for layer in costliest(report.layers, 1):
             self.timeline.go_to(layer.index)
@@ -289,26 +292,22 @@ class ReportScreen(ResultsPage[Loaded]):
 
         run_activity(host(self), activity, values)
 
+    def action_improve(self) -> None:
+        """Go to the advice."""
+        self.show_pane("summary")
+
+    @on(AdviceView.Activated, "#advice")
+    def _advice_chosen(self, event: AdviceView.Activated) -> None:
+        if self.loaded is not None and isinstance(event.key, int):
+            self._try(self.loaded.story.steps[event.key])
+
     @task()
-    async def action_improve(self) -> None:
-        """Ask which of the things that may help is to be done to the model."""
+    async def _try(self, step: Step) -> None:
+        """Do what may help to the model."""
         report, path = self.report, self.model_path()
-        if self.loaded is None or report is None or path is None:
+        if report is None or path is None:
+            self.notify("The report does not say where its model is", severity="warning")
             return
-        story = self.loaded.story
-        if not story.steps:
-            self.notify("Nothing to suggest from these figures", timeout=4)
-            return
-        choices = [
-            Choice(LETTERS[n], step.text, str(n), step.about) for n, step in enumerate(story.steps)
-        ]
-        text = story.opening
-        if any(step.changes for step in story.steps):
-            text += " A change is measured, and kept only if it is significantly faster."
-        answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
-        if answer is None:
-            return
-        step = story.steps[int(answer)]
         if step.rules:
             ways = [
                 Choice("m", "measure it, and keep it if it is significantly faster", "measure"),

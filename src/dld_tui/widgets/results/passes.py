@@ -31,8 +31,25 @@ class PassTimeline(TimelineView):
         """Draw a pass."""
         self.shown_pass = index
         self.set_timeline(timeline)
-        keys = "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure"
-        self.frame.show(self._title(timeline), keys)
+        self._say()
+
+    def _say(self) -> None:
+        """Show the pass in the border, and the layer at the cursor where there is no row for it."""
+        about = "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure"
+        if self.size.height <= 2 + self.lane_rows + self.counter_count:
+            line = next(iter(self._describe(1)), [])[1:]  # without the mark of the cursor
+            about = "".join(text for text, _ in line)
+        self.frame.show(self._title(self.timeline), about)
+
+    def moved(self, old: tuple[int, int]) -> None:
+        """Say what the cursor is on."""
+        super().moved(old)
+        self._say()
+
+    def on_resize(self) -> None:
+        """Say what there is room for."""
+        super().on_resize()
+        self._say()
 
     def _title(self, timeline: Timeline) -> str:
         report, index = self.report, self.shown_pass

@@ -59,8 +59,8 @@ from dld_tui.widgets.results.report_views import (
     advice_lines,
     distribution_block,
     figure_block,
-    layers_block,
 )
+from dld_tui.widgets.results.summary import slowest_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 
@@ -101,16 +101,16 @@ def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
     finding_lines = _findings(facts, width)
     if width >= _WIDE:
         used = sum(bar.width + _GAP for bar in bars)
-        top = layers_block(layers, max(width - used, 40), _TOP)
-        blocks = [*bars, *([top] if plan.total_ms else [])]
+        room = max(width - used, 40)
+        top = [block(slowest_lines(layers, room, _TOP), room)] if plan.total_ms else []
+        blocks = [*bars, *top]
         lines += flow([*figures, *amounts], width, _GAP)
         lines += [[], *flow(blocks, width, _GAP), [], *finding_lines]
     else:
         lines += [*flow(figures, width, _GAP), [], *flow(amounts, width, 2 * _GAP), []]
         lines += [*flow(bars, width, _GAP), [], *finding_lines]
         if plan.total_ms:
-            top = layers_block(layers, min(width, 100), 3)
-            lines += [[], *(list(line) for line in top.lines)]
+            lines += [[], *slowest_lines(layers, min(width, 100), 3)]
     lines += _missing(facts, width)
     return [fitted(line, width) for line in lines]
 

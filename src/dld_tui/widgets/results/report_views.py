@@ -1,8 +1,8 @@
-"""The panes of a report that are lines of text: summary, charts, environment, one layer."""
+"""The panes of a report besides the summary: charts, environment, one layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -17,43 +17,31 @@ from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import GpuSummary
-from dld_tui.core.report.groups import is_launched
+from dld_tui.core.report.groups import HOST, is_launched
 from dld_tui.core.report.layer_table import (
-    display_name,
     node_names,
     precision_style,
     shapes_text,
-    shared_names,
     short_precision,
     short_provider,
 )
-from dld_tui.core.report.measured_facts import measured_facts, report_inputs
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
-from dld_tui.core.report.story import Story
 from dld_tui.core.report.triage import factor
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import (
     ASCII_LEVELS,
-    HEATS,
     LEVELS,
     Block,
     Line,
-    bar,
-    bar_ramp,
     block,
     columns,
     digits,
-    fitted,
-    flow,
-    heat,
     histogram,
-    hottest,
     spread,
-    width_of,
 )
 from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import (
@@ -72,20 +60,11 @@ from dld_tui.widgets.charts.report_charts import (
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.progress import big_digits
 from dld_tui.widgets.timeline.cells import time_text
 
-_TOP_LAYERS = 3
 _HISTOGRAM_CELLS = 30
-_INPUTS = 2
-"""Inputs whose shapes are named."""
-_WIDE = 150
-"""Cells from which everything is in one row of blocks."""
-_LEAST_LAYERS = 42
-"""Cells that the costliest layers need beside the figures."""
-_GAP = 3
 _EXPLAINED_PERCENT = 85.0
 """Layers below this share of the whole leave much time between them: dispatch, copies, waiting."""
 _JOINED_PERCENT = 95.0
@@ -93,7 +72,7 @@ _BUSY_PERCENT = 70.0
 """A GPU that works less than this share of the pass waits for something."""
 
 
-def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
+def costliest(layers: Sequence[Layer], count: int) -> list[Layer]:
     """Return the layers that cost most; those that cost nothing are left out."""
     return nlargest(count, (one for one in layers if one.cost_ms), lambda one: one.cost_ms or 0.0)
 
@@ -104,89 +83,6 @@ def when(created: str) -> str:
         return datetime.fromisoformat(created.replace("Z", "+00:00")).strftime("%Y-%m-%d %H:%M")
     except ValueError:
         return visible(created)
-
-
-def precisions(layers: Sequence[Layer]) -> str:
-    """Return the precisions by share of what layers cost, e.g. ``fp32 97 %, int64 3 %``."""
-    times: dict[str, float] = {}
-    for layer in layers:
-        if layer.precision and layer.cost_ms:
-            name = short_precision(layer.precision)
-            times[name] = times.get(name, 0.0) + layer.cost_ms
-    total = sum(times.values())
-    if total <= 0:
-        return ""
-    ordered = sorted(times.items(), key=lambda item: -item[1])
-    if len(ordered) == 1 or ordered[0][1] / total >= 0.995:
-        return ordered[0][0]
-    return ", ".join(f"{name} {100 * time / total:.0f} %" for name, time in ordered[:2])
-
-
-def input_shapes(settings: Mapping[str, JSON]) -> str:
-    """Return the shapes that the inputs had, e.g. ``x 8x3x224x224``; scalars are left out."""
-    shapes = settings.get("input_shapes")
-    if not isinstance(shapes, dict):
-        return ""
-    shown = []
-    for name, dims in shapes.items():
-        if isinstance(dims, list) and dims:
-            text = "x".join("?" if dim is None else str(dim) for dim in dims)
-            shown.append(f"{clip(visible(str(name)), 20, keep='middle')} {visible(text)}")
-    more = f" +{len(shown) - _INPUTS}" if len(shown) > _INPUTS else ""
-    return "  ".join(shown[:_INPUTS]) + more
-
-
-def _has_guesses(report: Report) -> bool:
-    return any(report_input.why for report_input in report_inputs(report))
-
-
-def head(report: Report, width: int) -> list[Line]:
-    """Return what was measured, on what and when; loud when the report is partial."""
-    passes = report.latency.count if report.latency else 0
-    parts = [
-        visible(report.backend),
-        short_provider(report.execution_provider) if report.execution_provider else "",
-        visible(report.device),
-        precisions(report.layers),
-        input_shapes(report.settings) + (" (guessed)" if _has_guesses(report) else ""),
-        f"{fmt.count(passes)} {'pass' if passes == 1 else 'passes'}",
-        when(report.created),
-    ]
-    name = clip(visible(report.network) or "(no name)", max(width // 2, 16), keep="middle")
-    lines: list[Line] = [[(name, "strong"), ("  ", "")]]
-    if cell_width(name) > 24 and width < 100:
-        lines.append([])
-    lines = _joined([part for part in parts if part], lines, width)
-    if report.status == "partial":
-        shown = glyphs.current().warning
-        text = "the run was stopped or is still going; figures cover what was measured so far"
-        lines.append([(f"{shown} PARTIAL REPORT", "warn strong"), (f"  {text}", "warn")])
-    return lines
-
-
-def _joined(parts: Sequence[str], lines: list[Line], width: int) -> list[Line]:
-    """Append parts with dots between them, in as many lines as they need."""
-    dot = f" {glyphs.current().dot} "
-    fresh = True
-    for part in parts:
-        between = "" if fresh else dot
-        if lines[-1] and width_of(lines[-1]) + cell_width(between + part) > width:
-            lines.append([])
-            between = ""
-        lines[-1].append((between + part, "dim"))
-        fresh = False
-    return lines
-
-
-def median_block(latency: LatencySummary | None) -> Block:
-    """Return the median latency, three lines high."""
-    if latency is None:
-        return block([[("no latency was measured", "dim")]])
-    rate = f"{latency.throughput:,.{0 if latency.throughput >= 100 else 1}f} inferences/s"
-    figure = figure_block(latency.median, "median", rate)
-    if latency.source is LatencySource.LOOP:
-        return figure
-    return block([*figure.lines, [(f"of {latency.source}", "warn")]])
 
 
 def decoder_blocks(figures: GenerationFigures) -> list[Block]:
@@ -201,7 +97,7 @@ def decoder_blocks(figures: GenerationFigures) -> list[Block]:
 
 def figure_block(value: float, title: str, note: str) -> Block:
     """Return the figure people came for, in milliseconds, with what it is at its right."""
-    return _big_block(f"{value:,.{digits(value)}f}", "ms", title, note)
+    return _big_block(fmt.three_digits(value), "ms", title, note)
 
 
 def _big_block(text: str, unit: str, title: str, note: str) -> Block:
@@ -212,33 +108,8 @@ def _big_block(text: str, unit: str, title: str, note: str) -> Block:
     return block([[(row + "  ", "accent strong"), *side[at]] for at, row in enumerate(big)])
 
 
-def stats_block(latency: LatencySummary | None) -> Block:
-    """Return the figures beside the median, in two columns."""
-    if latency is None:
-        return block([])
-    places = digits(latency.median)
-
-    def number(name: str, value: float) -> Line:
-        return [(f"{name:<5}", "dim"), (f"{value:>9,.{places}f}", "")]
-
-    gap = ("   ", "")
-    noisy = latency.cov_percent > TRUSTED_COV_PERCENT
-    lines = [
-        [*number("min", latency.min), gap, *number("p90", latency.p90)],
-        [*number("mean", latency.mean), gap, *number("p95", latency.p95)],
-        [*number("max", latency.max), gap, *number("p99", latency.p99)],
-        [
-            *number("std", latency.std),
-            gap,
-            ("CoV  ", "dim"),
-            (f"{latency.cov_percent:>7.1f} %", "warn" if noisy else ""),
-        ],
-    ]
-    return block(lines)
-
-
 def distribution_block(
-    values: Sequence[float], median: float | None, cells: int = _HISTOGRAM_CELLS
+    values: Sequence[float], median: float | None, cells: int = _HISTOGRAM_CELLS, rows: int = 3
 ) -> Block:
     """Return the distribution of latencies as a small histogram, their median marked."""
     if len(values) < 2:
@@ -248,12 +119,13 @@ def distribution_block(
         return block([])
     plain = glyphs.current().name == "ascii"
     counts = [float(count) if count else None for count in shape.counts]
-    rows = columns(counts, 3, ramp=ASCII_LEVELS if plain else LEVELS)
-    places = digits(shape.high)
+    drawn_rows = columns(counts, rows, ramp=ASCII_LEVELS if plain else LEVELS)
     above = f" +{shape.above:,} above" if shape.above else ""
-    low, high = f"{shape.low:.{places}f}", f"{shape.high:.{places}f}{above}"
+    low, high = fmt.three_digits(shape.low), f"{fmt.three_digits(shape.high)}{above}"
     scale = low + " " * max(cells - len(low) - len(high), 1) + high
-    lines: list[Line] = [_marked(row, shape.bin_of(median) if median else None) for row in rows]
+    lines: list[Line] = [
+        _marked(row, shape.bin_of(median) if median else None) for row in drawn_rows
+    ]
     return block([*lines, [(scale, "dim")]])
 
 
@@ -262,109 +134,6 @@ def _marked(row: str, at: int | None) -> Line:
     if at is None:
         return [(row, "bar")]
     return [(row[:at], "bar"), (row[at : at + 1], "accent"), (row[at + 1 :], "bar")]
-
-
-def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAYERS) -> Block:
-    """Return the costliest layers; the first is the loud one."""
-    top = costliest(layers, count)
-    if not top:
-        return block([[("no layer was measured", "dim")]])
-    times = [layer.cost_ms for layer in layers if layer.cost_ms is not None]
-    hot, longest = hottest(times), max(times)
-    kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
-    ends = shared_names(layers)
-    lines: list[Line] = []
-    for number, layer in enumerate(top):
-        style = HEATS[heat(layer.cost_ms, hot)] + ("" if number else " strong")
-        share = (layer.cost_ms or 0.0) / longest if longest > 0 else 0.0
-        time, percent = fmt.milliseconds(layer.cost_ms), fmt.percent(layer.percent)
-        kind = fit(visible(layer.type), kinds, keep="middle")
-        room = max(width - 8 - 21 - kinds - 1, 8)
-        lines.append(
-            [
-                (f"{time:>8} ms {percent:>5} % ", style),
-                (bar(share, 8, bar_ramp()) + " ", style),
-                (kind + " ", layer_style(layer.type)),
-                (
-                    clip(ends.without(display_name(layer)), room, keep="end"),
-                    "" if number else "strong",
-                ),
-            ]
-        )
-    return block(lines, width)
-
-
-def coverage(report: Report, width: int) -> list[Block]:
-    """Return how the layers relate to the whole, and how much of them is joined to ONNX nodes.
-
-    Blocks of at most `width` cells.
-    """
-    blocks: list[Block] = []
-    loop, figures, ms = report.latency, report.measurement, fmt.milliseconds
-    profiled, share = report.profiled_latency, figures.covered_percent
-    if figures.pass_ms is not None and share is not None:
-        noun = "launches" if any(map(is_launched, report.layers)) else report.wording.rows
-        line: Line = [(f"{noun} sum to ", "dim"), (ms(figures.total_ms), ""), (" of ", "dim")]
-        line += [(ms(figures.pass_ms), ""), (" ms, ", "dim")]
-        line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
-        line.append((f" of an undisturbed {report.wording.whole}", "dim"))
-        blocks.append(block([line]))
-    is_loop = loop is not None and loop.source is LatencySource.LOOP
-    if is_loop and loop and profiled and loop.median > 0:
-        more = 100 * (profiled.median / loop.median - 1)
-        line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
-        line.append((f" {'longer' if more >= 0 else 'less'}", "dim"))
-        blocks.append(block([line]))
-    for fact in measured_facts(report):
-        style = "warn" if fact.is_doubtful else ""
-        name = f"{fact.name} "
-        rows = wrap(fact.short or fact.text, max(width - cell_width(name), 10))
-        before = [name, *[" " * cell_width(name)] * (len(rows) - 1)]
-        rest = zip(before, rows, strict=True)
-        blocks.append(block([[(start, "dim"), (row, style)] for start, row in rest]))
-    joined = report.joined_percent
-    if joined is not None and not report.model and not any(layer.nodes for layer in report.layers):
-        blocks.append(block([[("not joined to ONNX nodes: no model is named", "dim")]]))
-    elif joined is not None:
-        style = "warn" if joined < _JOINED_PERCENT else ""
-        line = [(f"{joined:.0f} %", style), (" of time joined to ONNX nodes", "dim")]
-        blocks.append(block([line]))
-    return blocks
-
-
-def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
-    """Return how busy the GPU is in a pass, its gaps and copies, and the fallback.
-
-    Gaps only of passes without profiling; and what recording kernels did to these.
-    """
-    if gpu is None:
-        return []
-    ms = fmt.milliseconds
-    busy: Line = [("GPU busy ", "dim"), (f"{ms(gpu.busy_us / 1000)} ms", "accent")]
-    busy.append((f" {gpu.busy_percent:.0f} %", "warn" if gpu.busy_percent < _BUSY_PERCENT else ""))
-    gaps: Line = [("launch gaps ", "dim"), (f"{ms(gpu.gaps_us / 1000)} ms", "")]
-    if not gpu.true_speed:
-        gaps = [("with profiling on", "warn")]
-    copies: Line = [("copies ", "dim"), (f"{ms(gpu.copy_us / 1000)} ms", "")]
-    if gpu.copied_bytes:
-        copies.append((f" {gpu.copied_text}", "dim"))
-    kernels: Line = [(f"{gpu.kernels:,}", ""), (" kernels", "dim")]
-    fallen = sum(layer.provider == "CPUExecutionProvider" for layer in report.layers)
-    fallback: Line = [("on the CPU ", "dim")]
-    fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
-    recorded: Line = []
-    if gpu.slowed_by is not None:
-        recorded = [("with records ", "dim"), (f"{factor(gpu.slowed_by)} as long", "")]
-    lines: list[Line] = [[]]
-    for part in (busy, gaps, copies, kernels, recorded, fallback):
-        if not part:
-            continue
-        gap: Line = [(" " * _GAP, "")] if lines[-1] else []
-        if lines[-1] and width_of(lines[-1]) + width_of([*gap, *part]) > width:
-            lines.append([])
-            gap = []
-        lines[-1] += [*gap, *part]
-    return lines
 
 
 def advice_lines(advice: Sequence[Note], width: int) -> list[Line]:
@@ -383,63 +152,6 @@ def advice_lines(advice: Sequence[Note], width: int) -> list[Line]:
     return lines
 
 
-def story_lines(story: Story | None, width: int) -> list[Line]:
-    """Return what a person would say, and what may help, with the key for it."""
-    if story is None or not (story.opening or story.steps):
-        return []
-    lines: list[Line] = [[(row, "strong")] for row in wrap(story.opening, max(width, 20))]
-    for number, step in enumerate(story.steps):
-        key = hint("{report.improve}") if not number else " "
-        text = f"{key}  {step.text}"
-        basis = clip(step.about, max(width - cell_width(text) - 2, 0))
-        lines.append([(text, "key"), (f"  {basis}", "dim")])
-    return [*lines, []]
-
-
-def summary_lines(
-    report: Report,
-    advice: Sequence[Note],
-    width: int,
-    gpu: GpuSummary | None = None,
-    story: Story | None = None,
-) -> list[Line]:
-    """Return the whole summary for `width` cells; `gpu` is of the median pass."""
-    lines = [*head(report, width), [], *story_lines(story, width)]
-    made = generation_of(report)
-    first = decoder_blocks(made[0]) if made else [median_block(report.latency)]
-    figures = _some(*first, stats_block(report.latency))
-    median = report.latency.median if report.latency is not None else None
-    shape, about = distribution_block(report.latencies, median), coverage(report, width)
-    busy = gpu_facts(report, gpu, width)
-    used = sum(figure.width + _GAP for figure in figures)
-    remarks = advice_lines(advice, width)
-    if width >= _WIDE:
-        room = width - used - (shape.width + _GAP if shape.lines else 0)
-        top = layers_block(report.layers, min(room, 100), _TOP_LAYERS + 1)
-        lines += flow([*figures, *_some(shape), top], width)
-        lines += [[], *busy, *flow(about, width), *remarks]
-    elif width - used >= _LEAST_LAYERS:
-        lines += flow([*figures, layers_block(report.layers, width - used, _TOP_LAYERS + 1)], width)
-        lines += [
-            [],
-            *busy,
-            *flow(about, width),
-            *remarks,
-            [],
-            *(list(line) for line in shape.lines),
-        ]
-    else:
-        lines += [*flow(figures, width), [], *busy, *([[]] if busy else [])]
-        lines += [*(list(line) for line in layers_block(report.layers, min(width, 76)).lines), []]
-        below = block([line for part in about for line in part.lines])
-        lines += [*flow(_some(shape, below), width), *remarks]
-    return [fitted(line, width) for line in lines]
-
-
-def _some(*blocks: Block) -> list[Block]:
-    return [part for part in blocks if part.lines]
-
-
 _DEVICE = ("gpu", "jetson")
 """What the names of facts about a GPU and its clocks begin with."""
 _AFTER = "_after"
@@ -450,49 +162,85 @@ _UNITS = (("_mhz", "MHz"), ("_w", "W"), ("_c", "°C"))
 _NAME_CELLS = 28
 
 
-def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
-    """Return settings, environment, model and notes as lines of name and value."""
-    lines: list[Line] = []
-    shown = glyphs.current()
-    if report.notes:
-        lines.append([("Notes", "strong")])
-        for note in report.notes:
-            warning = note.kind is NoteKind.WARNING
-            mark = shown.warning if warning else shown.info
-            lines.append([(f" {mark} ", "warn" if warning else "info"), (visible(note.text), "")])
-        lines.append([])
-    if model_problem is not None:
-        text = f" {shown.warning} {model_problem}; figures are kept, links may be wrong"
-        lines += [[(text, "warn")], []]
-    device = device_rows(report.environment)
-    if device:
-        width = min(max(len(name) for name, _, _ in device), _NAME_CELLS)
-        lines.append([("GPU, clocks and power", "strong")])
-        for name, value, style in device:
-            lines.append([(" " + fit(name, width, keep="end") + "  ", "dim"), (value, style)])
-        lines.append([])
-    measured = measured_facts(report)
-    if measured:
-        width = min(max(len(fact.name) for fact in measured), _NAME_CELLS)
-        lines.append([("Also measured", "strong")])
-        for fact in measured:
-            style = "warn" if fact.is_doubtful else ""
-            lines.append([(" " + fit(fact.name, width) + "  ", "dim"), (fact.text, style)])
-        lines.append([])
+def environment_lines(
+    report: Report,
+    model_problem: str | None,
+    notes: Sequence[Note] = (),
+    gpu: GpuSummary | None = None,
+    width: int = 200,
+) -> list[Line]:
+    """Return notes, how it was measured, settings, environment and model.
+
+    Args:
+        report: The report.
+        model_problem: What is wrong with its model; None when nothing is.
+        notes: What speaks against the figures, or explains them.
+        gpu: What a GPU does in a pass.
+        width: Cells, for notes.
+    """
+    problem = f"{model_problem}; figures are kept, links may be wrong"
+    changed = [Note(NoteKind.WARNING, problem)] if model_problem is not None else []
+    told = advice_lines([*changed, *notes], width)
+    lines: list[Line] = [[("Notes", "strong")], *told, []] if told else []
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
-    for title, rows in (
-        ("Environment", [(_plain(name), text) for name, text in flat(rest)]),
-        ("Settings", list(flat(report.settings))),
-        ("Model", list(flat(report.model))),
-    ):
-        if not rows:
-            continue
-        width = min(max(len(name) for name, _ in rows), _NAME_CELLS)
-        lines.append([(title, "strong")])
-        for name, value in rows:
-            lines.append([(" " + fit(name, width, keep="end") + "  ", "dim"), (value, "")])
-        lines.append([])
+    facts = ((fact.name, fact.text, fact.is_doubtful) for fact in measured_facts(report))
+    sections: tuple[tuple[str, Iterable[tuple[str, str, str]]], ...] = (
+        ("Run", _run_rows(report)),
+        ("GPU in a pass", gpu_rows(report, gpu)),
+        ("GPU, clocks and power", device_rows(report.environment)),
+        ("Also measured", ((name, text, "warn" if bad else "") for name, text, bad in facts)),
+        ("Environment", ((_plain(name), text, "") for name, text in flat(rest))),
+        ("Settings", ((name, text, "") for name, text in flat(report.settings))),
+        ("Model", ((name, text, "") for name, text in flat(report.model))),
+    )
+    for title, section in sections:
+        rows = [row for row in section if row[1]]
+        cells = min(max((len(name) for name, *_ in rows), default=0), _NAME_CELLS)
+        lines += [[(title, "strong")]] if rows else []
+        for name, text, style in rows:
+            lines.append([(f" {fit(name, cells, keep='end')}  ", "dim"), (text, style)])
+        lines += [[]] if rows else []
     return lines[:-1]
+
+
+def _run_rows(report: Report) -> Iterator[tuple[str, str, str]]:
+    """Yield what was measured with what, and what is known of it."""
+    figures, share = report.measurement, report.measurement.covered_percent
+    yield "model", visible(report.network), ""
+    yield "measured by", visible(report.backend), ""
+    yield "on", when(report.created), ""
+    if figures.pass_ms is not None and share is not None:
+        noun = "launches" if any(map(is_launched, report.layers)) else report.wording.rows
+        total, whole = fmt.milliseconds(figures.total_ms), fmt.milliseconds(figures.pass_ms)
+        text = f"sum to {total} of {whole} ms, {share:.0f} % of an undisturbed pass"
+        yield noun, text, "warn" if share < _EXPLAINED_PERCENT else ""
+    joined = report.joined_percent
+    if joined is not None and (report.model or any(layer.nodes for layer in report.layers)):
+        style = "warn" if joined < _JOINED_PERCENT else ""
+        yield "ONNX nodes", f"{joined:.0f} % of the time has nodes", style
+    elif joined is not None:
+        yield "ONNX nodes", "no model is named", ""
+
+
+def gpu_rows(report: Report, gpu: GpuSummary | None) -> Iterator[tuple[str, str, str]]:
+    """Yield how busy the GPU is in a pass, its gaps and copies, and the fallback.
+
+    Gaps only of passes without profiling; and what recording kernels did to these.
+    """
+    if gpu is None:
+        return
+    ms, is_idle = fmt.milliseconds, gpu.busy_percent < _BUSY_PERCENT
+    busy = f"{ms(gpu.busy_us / 1000)} ms, {gpu.busy_percent:.0f} %"
+    yield "GPU busy", busy, "warn" if is_idle else ""
+    gaps = f"{ms(gpu.gaps_us / 1000)} ms" if gpu.true_speed else "with profiling on"
+    yield "launch gaps", gaps, "" if gpu.true_speed else "warn"
+    copied = f", {gpu.copied_text}" if gpu.copied_bytes else ""
+    yield "copies", f"{ms(gpu.copy_us / 1000)} ms{copied}", ""
+    yield "kernels", f"{gpu.kernels:,}", ""
+    if gpu.slowed_by is not None:
+        yield "with records", f"{factor(gpu.slowed_by)} as long", ""
+    fallen = sum(layer.provider == HOST for layer in report.layers)
+    yield "on the CPU", fmt.plural(fallen, "layer") if fallen else "no layer", "warn" * bool(fallen)
 
 
 def device_rows(facts: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
@@ -602,40 +350,6 @@ class LaidOutView(LineView):
         super().notify_style_update()
         if self.is_mounted:
             self.draw()
-
-
-class SummaryView(LaidOutView):
-    """What was measured, the median, the costliest layers, what to look at first."""
-
-    HELP = (
-        "Latency (measured without profiling), the costliest layers, and advice. Profiling slows a "
-        "run down, so layers are measured in separate passes."
-    )
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.report: Report | None = None
-        self.advice: Sequence[Note] = ()
-        self.gpu: GpuSummary | None = None
-        self.story: Story | None = None
-
-    def set_report(
-        self,
-        report: Report,
-        advice: Sequence[Note],
-        gpu: GpuSummary | None = None,
-        story: Story | None = None,
-    ) -> None:
-        """Show a report's summary; `gpu` is of its median pass."""
-        self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
-        shared = shared_names(report.layers).gapped
-        self.frame.show(f"Summary · {shared}" if shared else "Summary", "{report.card} share")
-        self.draw()
-
-    def laid_out(self, width: int) -> Sequence[Line] | None:
-        if self.report is None:
-            return None
-        return summary_lines(self.report, self.advice, width, self.gpu, self.story)
 
 
 def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
@@ -819,22 +533,29 @@ class ChartPane(Framed, Vertical):
         event.stop()
 
 
-class EnvironmentView(LineView):
-    """Settings, environment, model and remarks of a run."""
+class EnvironmentView(LaidOutView):
+    """Notes, how it was measured, settings, environment and model."""
 
-    HELP = "Settings of the run and the state of the machine: versions, clocks, power mode."
+    HELP = (
+        "Notes on the figures, settings of the run and the state of the machine: versions, clocks, "
+        "power mode."
+    )
+    _about: tuple[Report, str | None, Sequence[Note], GpuSummary | None] | None = None
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(
-            id=id,
-            empty="The file does not record its settings and environment.",
-            classes="frame",
-        )
+    def set_report(
+        self,
+        report: Report,
+        model_problem: str | None,
+        notes: Sequence[Note],
+        gpu: GpuSummary | None,
+    ) -> None:
+        """Show what a report says about its run: see :func:`environment_lines`."""
+        self._about = (report, model_problem, notes, gpu)
+        self.frame.show("Notes, environment and settings")
+        self.draw()
 
-    def set_report(self, report: Report, model_problem: str | None) -> None:
-        """Show what a report says about its run."""
-        self.frame.show("Environment and settings")
-        self.set_lines(ListSource(environment_lines(report, model_problem)), keep=False)
+    def laid_out(self, width: int) -> Sequence[Line] | None:
+        return None if self._about is None else environment_lines(*self._about, width)
 
 
 def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> list[Line]:

@@ -130,8 +130,8 @@ COUNTER_TITLE_CELLS = 20
 """The names of lanes and counters, with a value beside them, when there are counters."""
 _PARTS = 16
 """A mean is taken over so many parts of a time: blocks at its ends count less."""
-_ROWS_BELOW = 2
-"""Lines that are left for what the cursor is on, when not all fits."""
+_ROWS_BELOW, _LOW = 2, 10
+"""Lines that are left for what the cursor is on, when not all fits; none in a view of few lines."""
 
 
 def value_text(value: float | None, unit: str) -> str:
@@ -646,7 +646,8 @@ class TimelineView(
     def counter_count(self) -> int:
         """How many counters are seen: some rows are left for lanes and text."""
         lanes = min(max(len(self.timeline.lanes), 1), 4)
-        room = self.size.height - 2 - lanes - _ROWS_BELOW
+        height = self.size.height
+        room = height - 2 - lanes - (_ROWS_BELOW if height >= _LOW else 0)
         return min(len(self.timeline.counters), max(room, 0))
 
     def counter_pieces(self, number: int) -> list[Piece]:
