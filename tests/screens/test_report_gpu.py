@@ -23,7 +23,16 @@ from dld_tui.widgets.results.report_views import (
 from dld_tui.widgets.results.summary import AnswerText
 from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
-from tests.support.report_screen import LARGE, SMALL, all_text, opened, pane, seen, text_of, timeline
+from tests.support.report_screen import (
+    LARGE,
+    SMALL,
+    all_text,
+    opened,
+    pane,
+    seen,
+    text_of,
+    timeline,
+)
 from tests.support.tui import until
 
 
