@@ -45,7 +45,7 @@ def test_shares_and_layers_are_those_of_a_plain_sum(tmp_path: Path) -> None:
         costs = [(layer.cost_ms or 0.0, layer.type) for layer in report.layers]
         lines = text_of(share_lines(report, 76, 2))
         slow = text_of(slowest_lines(report.layers, 66, 3)).splitlines()
-        named = {layer.nodes[0].label: layer.cost_ms for layer in report.layers}
+        named = {layer.nodes[0].label: layer.cost_ms or 0.0 for layer in report.layers}
     whole = sum(cost for cost, _ in costs)
     parts = {kind: sum(cost for cost, other in costs if other == kind) for _, kind in costs}
     percents = [100 * part / whole for part in sorted(parts.values(), reverse=True)]
