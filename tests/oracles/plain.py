@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import sqlite3
 from collections import defaultdict
 from pathlib import Path
@@ -45,6 +46,7 @@ class StoredReport:
             if state == "measured" and duration is not None and duration >= 0:
                 self.lengths[number] = duration / 1000
         self.types: dict[int, str] = dict(rows(path, "SELECT id, type FROM layers"))
+        self.names: dict[int, str] = dict(rows(path, "SELECT id, name FROM layers"))
         self.times: dict[int, dict[int, float]] = {number: {} for number in self.lengths}
         wrong = set()
         for number, layer, own in rows(path, "SELECT pass, layer, self_us FROM samples"):
@@ -144,3 +146,33 @@ def trtexec_percentile(ordered: list[float], percent: int) -> float:
         (np.float32(1) - np.float32(percent) / np.float32(100)) * np.float32(len(ordered))
     )
     return ordered[max(len(ordered) - 1 - dropped, 0)]
+
+
+def rank_p(first: list[float], second: list[float]) -> float:
+    """Return how likely two samples so far apart are if nothing changed: Mann-Whitney's U."""
+    many, other = len(first), len(second)
+    above = sum((b > a) + (a == b) / 2 for a in first for b in second)
+    ties = [(first + second).count(value) for value in set(first + second)]
+    whole = many + other
+    tied = sum(count**3 - count for count in ties) / (whole * (whole - 1))
+    spread = math.sqrt(many * other / 12 * (whole + 1 - tied))
+    if not spread:
+        return 1.0
+    away = max(abs(above - many * other / 2) - 0.5, 0.0)
+    return math.erfc(away / spread / math.sqrt(2))
+
+
+def kept_tests(chances: list[float], false_part: float = 0.05) -> list[bool]:
+    """Return which of several tests hold together: Benjamini and Hochberg."""
+    ranked = sorted(chances)
+    holding = [p for rank, p in enumerate(ranked, 1) if p <= false_part * rank / len(ranked)]
+    return [bool(holding) and p <= holding[-1] for p in chances]
+
+
+def sign_interval(values: list[float]) -> tuple[float, float]:
+    """Return the values of a sample between which its true median is in 95 % of samples."""
+    ordered, count = sorted(values), len(values)
+    rank = 0
+    while 2 * sum(math.comb(count, at) for at in range(rank + 2)) <= 0.05 * 2**count:
+        rank += 1
+    return ordered[rank], ordered[count - 1 - rank]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import re
 import statistics
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps, summary_text
 from dld_tui.core.report.triage import triage
 from dld_tui.widgets.charts.report_charts import precision_rows
-from tests.oracles.plain import StoredReport, least_quarter, unpack
+from tests.oracles.plain import StoredReport, least_quarter, rows, unpack
 from tests.support.profiles import start_report
 
 CPU = "CPUExecutionProvider"
@@ -59,9 +61,9 @@ def check_page(path: Path) -> None:
         return
     shares = {index: 100 * ms / total for index, ms in times.items()}
     # A column sums to 100, and milliseconds agree with percentages: table, JSON, groups, bars.
-    for rows in (document["layers"], table):
-        assert sum(float(row["percent"] or 0) for row in rows) == pytest.approx(100)
-        for row in rows:
+    for printed in (document["layers"], table):
+        assert sum(float(row["percent"] or 0) for row in printed) == pytest.approx(100)
+        for row in printed:
             share = 100 * float(row["time_ms"] or 0) / total
             assert float(row["percent"] or 0) == pytest.approx(share)
     for by in GROUPINGS:
@@ -84,10 +86,16 @@ def check_page(path: Path) -> None:
     check_order("\n".join(line.text for line in lines), opening, notes, plain)
     for line in lines[:2]:
         assert line.text.split("   ")[0].replace("&", "&amp;") in html
+    check_limit(told.get("Limit", ""), path, plain)
+    check_slowed("\n".join(notes), plain)
     for step in steps:
         if found := re.match(r"(\d+) % of the time is MatMul in fp32", step.basis):
             known = sum(share for n, share in shares.items() if plain.types[n] in MATMULS)
             assert float(found[1]) <= known + 0.5
+            # By Amdahl: as if those layers took nothing, of a pass that is nothing but layers.
+            assert step.most is not None
+            assert step.most * (total - known * total / 100) <= total * (1 + 1e-6)
+            assert f"at most {step.most:.2f}× end to end" in step.line
 
 
 def check_time(text: str, plain: StoredReport) -> None:
@@ -118,6 +126,58 @@ def check_headline(text: str, plain: StoredReport) -> None:
     if spread is not None:
         assert near(spread[1], min(values))
         assert near(spread[2], max(values))
+
+
+def check_limit(text: str, path: Path, plain: StoredReport) -> None:
+    """Compare what limits the layers on a CPU, whose peaks are at least what a layer reached."""
+    runs: dict[int, list[float]] = {}
+    for times in plain.times.values():
+        for layer, ms in times.items():
+            runs.setdefault(layer, []).append(ms)
+    known = {}
+    for layer, details in rows(path, "SELECT id, details FROM layers"):
+        cost = json.loads(details)
+        if layer in runs and "roof_ms" in cost and (ms := least_quarter(runs[layer])):
+            known[layer] = cost | {"ms": ms}
+    spent, least = defaultdict[str, float](float), defaultdict[str, float](float)
+    for layer, cost in known.items():
+        others = known.values()
+        if cost["bound"] == "compute":
+            reached = max(one["flops"] / one["ms"] for one in others)
+            roof = min(cost["roof_ms"], cost["flops"] / reached)
+        else:
+            reached = max(one["moved_bytes"] / one["ms"] for one in others
+                          if one["moved_bytes"] >= cost["moved_bytes"])  # fmt: skip
+            roof = min(cost["roof_ms"], cost["moved_bytes"] / reached)
+        limit = cost["bound"]
+        if roof < cost["ms"] / 2 and cost["ms"] < 8 * cost["launch_ms"]:
+            limit = "launch"
+        elif roof < cost["ms"] / 10:
+            limit = "overhead"
+        share = len(runs[layer]) / len(plain.times)
+        spent[limit] += cost["ms"] * share
+        least[limit] += roof * share
+    told = re.findall(r"(\w+) (\d+) %(?: \(at (\d+) % of the roof\))?(?=[,;]|$)", text)
+    assert {word for word, _, _ in told} == spent.keys()
+    for word, part, reached in told:
+        assert near(part, 100 * spent[word] / plain.total_ms())
+        assert not reached or near(reached, 100 * least[word] / spent[word])
+
+
+def check_slowed(notes: str, plain: StoredReport) -> None:
+    """Compare by how much profiling is said to slow down."""
+    found = re.search(
+        r"(?:slower by|slows the model down by) (\d+) %.*\(median ([\d.,]+) ms\)", notes
+    )
+    if not plain.latencies or not plain.lengths:
+        assert found is None
+        return
+    usual, profiled = map(statistics.median, (plain.latencies, plain.lengths.values()))
+    percent = 100 * (profiled / usual - 1)
+    assert (found is not None) == (percent > 10)
+    if found is not None:
+        assert near(found[1], percent)
+        assert near(found[2], profiled)
 
 
 def check_order(first: str, opening: str, notes: list[str], plain: StoredReport) -> None:
