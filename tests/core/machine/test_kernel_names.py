@@ -7,27 +7,53 @@ import pytest
 from dld_tui.core.machine.kernel_names import on_tensor_cores, roof_of
 from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
 
-PEAKS = Peaks("a GPU", {"fp32": 10.0, "tf32": 80.0, "fp16": 160.0, FP16_SUMS: 320.0}, 1.0)
+FLOPS = {"fp32": 10.0, "tf32": 80.0, "fp16": 160.0, "int8": 640.0, FP16_SUMS: 320.0}
+PEAKS = Peaks("a GPU", FLOPS, 1.0)
+ONE_RATE = Peaks("a GPU that adds in fp32 as fast", {**FLOPS, FP16_SUMS: 0.0}, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("kernel", "precision", "name", "flops"),
+    ("kernel", "precision", "name"),
     [
-        ("sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc", "fp32", "tf32", 80.0),
-        ("maxwell_scudnn_128x64_relu_small_nn_v0", "fp32", "fp32", 10.0),
-        ("", "fp32", "tf32", 80.0),  # the fastest that it may be
-        ("ampere_h16816cudnn_128x128_ldg8_relu_exp_interior_nhwc_tn_v1", "fp16", FP16_SUMS, 320.0),
-        ("ampere_s16816cudnn_128x128_ldg8_relu_exp_interior_nhwc_tn_v1", "fp16", "fp16", 160.0),
-        ("maxwell_scudnn_winograd_128x128_ldg1_ldg4_tile148n_nt_v1", "fp32", "fp32 Winograd", 40.0),
-        ("sm80_xmma_sparse_conv_f16f16_f16f32_f32_nhwckrsc_nhwc", "fp16", "fp16 sparse", 320.0),
-        ("anything", "int4", None, None),  # a type without a peak
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tile", "fp32", "tf32"),
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tile", "fp32", "fp32"),
+        ("ampere_scudnn_128x64_sliced1x2_ldg4_relu_exp_interior_nhwc_tn_v1", "fp32", "fp32"),
+        ("maxwell_scudnn_128x64_relu_small_nn_v0", "fp32", "fp32"),
+        ("cutlass_tensorop_s1688gemm_128x128", "fp32", "tf32"),
+        ("ampere_sgemm_128x64_tn", "fp32", "fp32"),
+        ("", "fp32", "tf32"),  # the fastest that it may be: a bound has to be safe
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc", "fp16", FP16_SUMS),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc", "fp16", "fp16"),
+        ("ampere_h16816cudnn_128x64_sliced1x2_ldg8_relu_exp", "fp16", FP16_SUMS),
+        ("ampere_fp16_s16816cudnn_fp16_128x64", "fp16", "fp16"),
+        ("", "fp16", FP16_SUMS),
+        ("sm80_xmma_fprop_implicit_gemm_interleaved_i8f16_i8i32_f32_nchw_vect", "int8", "int8"),
+        ("anything", "int4", None),  # a type without a peak
+        ("", "", None),
     ],
 )
 def test_a_kernel_stands_against_the_peak_of_how_it_computes(
-    kernel: str, precision: str, name: str | None, flops: float | None
+    kernel: str, precision: str, name: str | None
 ) -> None:
-    roof = roof_of(kernel, precision, PEAKS)
-    assert (roof and roof.name, roof and roof.flops) == (name, flops)
+    assert roof_of(kernel, precision, PEAKS) == (name and (name, FLOPS[name]))
+    other = "fp16" if name == FP16_SUMS else name
+    assert roof_of(kernel, precision, ONE_RATE) == (other and (other, FLOPS[other]))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "precision", "roof"),
+    [
+        ("sm80_xmma_fprop_sparse_conv_interleaved_i8i8_i8i32_f32_sptensor16x8x64", "int8",
+         ("int8 sparse", 1280.0)),
+        ("sm80_xmma_sparse_conv_f16f16_f16f32_f32_nhwckrsc_nhwc", "fp16", ("fp16 sparse", 320.0)),
+        ("ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", "fp32",
+         ("fp32 Winograd", 40.0)),
+    ],
+)  # fmt: skip
+def test_kernels_with_fewer_operations_than_counted_have_a_higher_roof(
+    kernel: str, precision: str, roof: tuple[str, float]
+) -> None:
+    assert roof_of(kernel, precision, PEAKS) == roof
 
 
 def test_only_some_names_tell_of_tensor_cores() -> None:
