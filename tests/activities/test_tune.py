@@ -304,6 +304,19 @@ def test_a_conversion_that_failed_is_tried_again_by_a_resumed_run(
         assert set(tries) == expected
 
 
+def test_what_a_stopped_conversion_left_is_replaced(tmp_path: Path) -> None:
+    path = write(tmp_path, DEEP, "deep.onnx")
+    (fp16,) = (one for one in CHANGES if one.id == "fp16")
+    with (
+        contextlib.closing(Document.open(path)) as document,
+        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+    ):
+        tuning._journal.model("fp16").write_bytes(b"half of a model")
+        said = [event for event in tuning._converted([fp16]) if isinstance(event, Log)]
+        assert (said, tuning._journal.exclusion("fp16")) == ([], None)
+        assert onnx.load(tuning._journal.model("fp16")).graph.node
+
+
 def test_rewrite_rules_that_failed_are_tried_again_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

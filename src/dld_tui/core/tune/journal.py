@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.settings.paths import ensure
 from dld_tui.core.tune.result import CandidateState, Exclusion
@@ -42,6 +43,7 @@ class Journal:
         self, folder: Path, lock: int | None = None, *, is_temporary: bool = False
     ) -> None:
         self._folder, self._lock, self._is_temporary = folder, lock, is_temporary
+        permission.agree([folder])  # a run that was stopped may have left models that do not count
         self._made: dict[str, Exclusion | None] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
         self._is_cut = False
