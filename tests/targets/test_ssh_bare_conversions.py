@@ -47,6 +47,7 @@ def test_each_conversion_runs_on_a_bare_target(
         "convert_strip": {"threshold": 1},
         "convert_opset": {"to": 18},
         "convert_inline": {},
+        "convert_clean": {"sort": True},
         "convert_dequantize": {},
         "convert_restore": {"weights": model},
         "convert_fp16": {},

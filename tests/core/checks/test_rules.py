@@ -87,6 +87,8 @@ CHAIN_CASES: list[tuple[str, str, Change]] = [
     ("unknown-domain", "1 node of the operator set other is not checked", no_value),
     ("attribute-type", "Attribute nothing has no type and no value", no_value),
     ("initializer-not-input", "2 initializers not among the graph inputs", old_ir),
+    ("initializer-is-input", "1 initializer among the graph inputs: runtimes fold and fuse nothing",
+     lambda m: m.graph.input.append(info("w", 1, [4]))),
     ("graph-name", "The graph has no name", lambda m: m.graph.ClearField("name")),
     ("duplicate-function", "Function local::twice is defined more than once",
      each(lambda m: function(m, "twice"), lambda m: function(m, "twice"))),
@@ -168,7 +170,7 @@ REPAIRED = {
     "ir-missing", "opset-import", "unused-opset", "initializer-not-input", "graph-name",
     "unused-node", "unused-initializer", "duplicate-initializer", "unsorted-nodes",
     "duplicate-node-name", "shadowed-value", "outer-output", "unknown-attribute",
-    "unused-value-info", "shape-conflict",
+    "unused-value-info", "shape-conflict", "initializer-is-input", "unused-function",
 }  # fmt: skip
 """Rules with a safe repair, always or sometimes."""
 

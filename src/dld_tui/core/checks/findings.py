@@ -37,6 +37,7 @@ RULES: dict[str, Level] = {
     "unknown-domain": "info",
     "model-size": "error",
     "initializer-not-input": "warning",
+    "initializer-is-input": "info",
     "graph-name": "info",
     "empty-graph": "error",
     # functions and subgraphs

@@ -124,6 +124,11 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
                 f" {model.ir_version} wants it"
             )
             yield make_finding("initializer-not-input", text, repair=_set_ir(4))
+    elif listed := set(document.main.named("initializer")).intersection(document.main.inputs):
+        noun = fmt.plural(len(listed), "initializer")
+        text = f"{noun} among the graph inputs: runtimes fold and fuse nothing with their values"
+        repair = Repair("clean", {"passes": ["weights-off-inputs"]}, scoped=False)
+        yield make_finding("initializer-is-input", text, repair=repair)
     if not root.entries:
         yield make_finding("opset-missing", "No opset_import: invalid for IR >= 3")
     newest = onnx.defs().schema_version_map()[""][1]
@@ -192,9 +197,8 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
                 "recursive-function", f"Function {_title(scope)} calls itself", scope
             )
         if key not in used:
-            yield make_finding(
-                "unused-function", f"Function {_title(scope)} is never called", scope
-            )
+            text = f"Function {_title(scope)} is never called"
+            yield make_finding("unused-function", text, scope, repair=Repair("delete_function"))
 
 
 def _reached(calls: Counter[Key], functions: dict[Key, list[Root]]) -> set[Key]:

@@ -16,12 +16,12 @@ import onnx
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.cleaning import lift_scope
 from dld_tui.core.document.edits.functions import inline_function
 from dld_tui.core.document.edits.imports import raise_ir_version
 from dld_tui.core.document.edits.initializers import to_dense
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
@@ -403,31 +403,4 @@ def lift_constants(copy: Document) -> int:
     if copy.model.ir_version < _SINCE_IR:
         return 0
     transaction = Transaction("lift_constants", {})
-    return sum(_lift(transaction, scope) for scope in copy.main.walk())
-
-
-def _lift(transaction: Transaction, scope: Scope) -> int:
-    lifted: list[onnx.TensorProto] = []
-    places = [*enumerate(scope.nodes)]
-    for index, node in reversed(places):  # from the end, so that places stay what they are
-        proto = _initializer_of(node)
-        if proto is not None:
-            lifted.append(proto)
-            transaction.do(Splice(scope, "node", index, [node], []))
-    if lifted:
-        transaction.append(scope, "initializer", *lifted[::-1])
-    return len(lifted)
-
-
-def _initializer_of(node: Node) -> onnx.TensorProto | None:
-    if not is_constant(node) or len(node.outputs) != 1 or node.outputs[0] in node.scope.outputs:
-        return None
-    tensor = node.tensor("value")
-    if tensor is None or tensor.dtype not in _FLOATS:
-        return None
-    proto = deepcopy(tensor.proto)
-    set_text(proto, "name", node.outputs[0])
-    if node.proto.HasField("doc_string") and not proto.HasField("doc_string"):
-        set_text(proto, "doc_string", text_of(node.proto.doc_string))
-    proto.metadata_props.extend(node.proto.metadata_props)
-    return proto
+    return sum(lift_scope(transaction, scope, _FLOATS) for scope in copy.main.walk())

@@ -273,6 +273,14 @@ class MergedModel(VerifiedResult):
     """New names of tensors whose names were taken. Untrusted text."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CleanedModel(VerifiedResult):
+    """A model that is written down in another way."""
+
+    passes: dict[str, int]
+    """How many places each pass has changed."""
+
+
 @dataclass(frozen=True)
 class SimplifierTrial:
     """A trial of one simplifier, or of several in sequence."""
@@ -563,6 +571,8 @@ def report_notes(result: ConversionResult) -> list[Note]:
     lines = [f"NOT VALID: {visible(result.unsound)}"] if result.unsound else []
     if isinstance(result, MergedModel):
         lines += _link_lines(result)
+    if isinstance(result, CleanedModel):
+        lines += [f"{name}: {fmt.plural(count, 'place')}" for name, count in result.passes.items()]
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)

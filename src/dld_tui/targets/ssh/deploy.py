@@ -612,6 +612,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_bf16": _onnxruntime,
     "convert_shape": _onnxruntime,
     "convert_merge": _onnxruntime,
+    "convert_clean": _verified,
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,
     "convert_tensors": _onnxruntime,

@@ -22,6 +22,7 @@ import onnx
 from onnx import helper
 
 from dld_tui.core.document import Document, Node, Scope
+from dld_tui.core.document.edits.cleaning import PASSES
 from dld_tui.core.document.edits.restore import inverse_arguments
 from dld_tui.core.document.edits.tensors import belongs_inside
 from dld_tui.core.document.parts.fragment import fragment_of
@@ -191,6 +192,15 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     ]
     nodes = places(marked(scope_of(document, dice), dice, size)) if dice.random() < 0.5 else None
     return {"kinds": kinds or ["tensors"], "nodes": nodes, **dice.choice(how)}
+
+
+@holds("clean", keeps=True, full_check=False)
+def _(document: Document, dice: random.Random, size: int) -> Arguments:
+    names = [name for name in PASSES if dice.random() < 0.5]
+    both = {"constants-to-initializers", "initializers-to-constants"}
+    if both <= set(names):
+        names.remove(dice.choice(sorted(both)))
+    return {"passes": names or ["remove-unused"]}
 
 
 def _named(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dld_tui.core.document.edits import (
     attributes,
+    cleaning,
     functions,
     initializers,
     inputs_outputs,
@@ -32,6 +33,7 @@ __all__ = [
     "EDITS",
     "EditFunction",
     "attributes",
+    "cleaning",
     "functions",
     "initializers",
     "inputs_outputs",

@@ -1,0 +1,108 @@
+"""A model written down in another way: constants, weights, what is unused, texts, order."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+def _flag(name: str, label: str, text: str) -> Any:
+    return param(False, label=label, help=text, spellings=(f"--{name}",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(ValueVerification, ConversionRequest):
+    """Which passes."""
+
+    constants_to_initializers: bool = _flag(
+        "constants-to-initializers", "Constants to initializers",
+        "Turn Constant nodes into initializers.",
+    )  # fmt: skip
+    initializers_to_constants: bool = _flag(
+        "initializers-to-constants", "Initializers to constants",
+        "Turn initializers of the model file into Constant nodes.",
+    )  # fmt: skip
+    share_weights: bool = _flag(
+        "share-weights", "Share weights", "Keep one copy of equal initializers."
+    )
+    weights_off_inputs: bool = _flag(
+        "weights-off-inputs", "Weights off the inputs",
+        "Remove initializers from the graph inputs, so that runtimes can fold them.",
+    )  # fmt: skip
+    remove_unused: bool = _flag(
+        "remove-unused", "Remove unused",
+        "Remove unused nodes, initializers, functions, types and opset imports.",
+    )  # fmt: skip
+    clear_docs: bool = _flag(
+        "clear-docs", "Clear documentation", "Remove all documentation strings."
+    )
+    clear_shapes: bool = _flag(
+        "clear-shapes", "Clear shapes", "Remove the declared types of tensors inside graphs."
+    )
+    sort: bool = _flag("sort", "Sort nodes", "Put nodes behind those whose outputs they use.")
+
+    def passes(self) -> list[str]:
+        """Return the names of the passes."""
+        names = (
+            "constants_to_initializers", "initializers_to_constants", "share_weights",
+            "weights_off_inputs", "remove_unused", "clear_docs", "clear_shapes", "sort",
+        )  # fmt: skip
+        return [name.replace("_", "-") for name in names if getattr(self, name)]
+
+    def require(self) -> None:
+        """Refuse to do nothing.
+
+        Raises:
+            UsageError: No pass is chosen.
+        """
+        super().require()
+        if not self.passes():
+            raise UsageError("choose at least one pass", hint="Such as --remove-unused")
+
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
+        """Return the edit that does the same, and its arguments."""
+        return "clean", {"passes": [*self.passes()]}
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Make the passes.
+
+    Raises:
+        UsageError: No pass is chosen.
+        InputError: The model or an input cannot be read.
+        EditError: Two passes undo each other, or the nodes have a cycle.
+        ActivityError: The result is not sound.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.conversion.soundness import write_sound
+    from dld_tui.backends.conversion.verification import verified
+    from dld_tui.core.conversion.accuracy_criteria import EXACT
+    from dld_tui.core.conversion.copies import copy_of, open_model
+    from dld_tui.core.conversion.result import CleanedModel
+    from dld_tui.core.document.edits.cleaning import cleaned
+    from dld_tui.core.document.transactions import Transaction
+
+    request.require()
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        result = stack.enter_context(contextlib.closing(copy_of(document)))
+        yield Progress(0, None, stage="Cleaning")
+        counts = cleaned(result, Transaction(*request.as_edit(str)), request.passes())
+        verdict, notes = yield from verified(
+            request, document, result, request.output, EXACT,
+            unchanged="" if any(counts.values()) else "nothing was to be changed",
+        )  # fmt: skip
+        make = partial(
+            CleanedModel, values=verdict.values, latency_ms=verdict.latency_ms, passes=counts
+        )
+        yield from write_sound(request, document, result, request.output, make, notes)
