@@ -10,16 +10,17 @@ COMMA := ,
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # Extras to install; `cpu,rtx` adds TensorRT-RTX, so that engines can be built.
 EXTRAS ?= cpu
-# The tests that CI runs.
-CI := not bench and not exhaustive
+# The tests that CI always runs. Slow ones follow while its time lasts.
+CI := not bench and not exhaustive and not slow
 # Failed tests run once more, alone: one of 10,000 tests with threads and processes may fail on a
 # busy machine. pytest names it both times. Such a test is flaky: fix it.
-AGAIN := { test $$? = 1 && echo "failed tests run once more, alone" >&2 && \
-  $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m '$(CI)'; }
+again = { test $$? = 1 && echo "failed tests run once more, alone" >&2 && \
+  $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m '$(1)'; }
+SLOW := slow and not bench and not exhaustive
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all conformance test-aarch64 check bench wheels costs screenshots lock format clean
+.PHONY: help demo test test-all conformance test-aarch64 check check-slow bench wheels costs screenshots lock format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 14
@@ -50,17 +51,20 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(DEVELOPED)  ## run the tests, except the slow tiers
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI) and not models and not rtx and not slow and not ssh'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI) and not models and not rtx and not ssh'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(DEVELOPED)  ## run what CI runs: format, lint, types, import contracts, tests except exhaustive ones
+check: $(DEVELOPED)  ## run what CI runs: format, lint, types, import contracts, tests but slow and exhaustive ones
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI)' || $(AGAIN)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI)' || $(call again,$(CI))
+
+check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(SLOW)' || $(call again,$(SLOW))
 
 conformance: $(DEVELOPED)  ## check our TensorRT calls against the bindings of ten versions
 	@$(BIN)/python -m pytest -q -rP tests/backends/test_tensorrt_conformance.py -m 'not slow' | grep -E '^(TensorRT|[0-9]+ (passed|failed)|FAILED|ERROR)'

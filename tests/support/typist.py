@@ -454,13 +454,15 @@ class Typist:
         """Return what is shown, held and focused; after the end only that it has ended."""
         if not self.runs():
             return {"ended": True, "faults": self._crash()}
-        self._control.sendall(b"?")
         data = b""
-        while not data.endswith(b"\n"):
-            part = self._control.recv(1 << 16)
-            if not part:
-                return {"ended": True, "faults": self._crash()}
-            data += part
+        with suppress(BrokenPipeError, ConnectionResetError):  # it has just ended
+            self._control.sendall(b"?")
+            while part := self._control.recv(1 << 16):
+                data += part
+                if data.endswith(b"\n"):
+                    break
+        if not data.endswith(b"\n"):
+            return {"ended": True, "faults": self._crash()}
         state: dict[str, Any] = json.loads(data)
         if state.get("ending"):  # and waits for a thread or a child process
             self.wait_for_end()
