@@ -22,7 +22,6 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.text import fit, visible
 from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
 from dld_tui.core.tune.result import (
-    COLUMNS,
     Candidate,
     CandidateState,
     Code,
@@ -32,7 +31,7 @@ from dld_tui.core.tune.result import (
     python_code,
     result_lines,
     result_parts,
-    tune_table,
+    tune_bars,
 )
 from dld_tui.screens.base_pages import ListPage, ListTable
 from dld_tui.screens.results.table import ParagraphsDialog
@@ -105,12 +104,29 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     assert not {"Why", "Model", "Run it"} & {*parts}
 
 
-def test_what_was_tried_is_read_at_80_columns() -> None:
-    shown = windows(COLUMNS, NARROW[0] - 5)[0]
-    assert [column.key for column in shown.columns] == ["key", "ms", "speed", "state", "accuracy"]
+def test_what_was_tried_is_read_at_80_columns(tmp_path: Path) -> None:
+    table = tune_bars(found(tmp_path))
+    shown = windows(table.columns, NARROW[0] - 5)[0]
+    assert [column.key for column in shown.columns] == ["key", "speed", "state"]
     assert dict((column.key, cells) for column, cells in shown.sizes)["key"] >= max(
         len(change.title) for change in CHANGES if change.id != "weights-int8"
     )
+
+
+def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
+    result = found(tmp_path)
+    rough = replace(CANDIDATES[1], interval=(1.2, 2.9))
+    result = replace(result, candidates=(CANDIDATES[0], rough, *CANDIDATES[2:]))
+    rows = {one.key: one for one in tune_bars(result).rows}
+    column = tune_bars(result).column("speed")
+    assert column.value(rows["int8-dynamic"]) == (2.0, 1.2, 2.9)
+    assert column.style_of(rows["int8-dynamic"]) == "good"
+    assert column.value(rows["threads-1"]) == (1 / 1.6,) * 3
+    assert column.value(rows["fp16"]) is None
+    assert tune_bars(result).column("state").shown_text(rows["as it is"]) == "12.0 ms"
+    assert result.headline == "Dynamic int8 is faster: 2.00× (at least 1.96×)"
+    none = replace(result, confirmed=None)
+    assert none.headline == "No candidate is measurably faster"
 
 
 def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Path) -> None:
@@ -120,7 +136,7 @@ def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Pa
         Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, CandidateState.SLOWER)
         for at, end in enumerate(ends)
     )
-    view = TableView(tune_table(replace(found(tmp_path), candidates=(CANDIDATES[0], *many))))
+    view = TableView(tune_bars(replace(found(tmp_path), candidates=(CANDIDATES[0], *many))))
     sizes = dict(view.layout_columns(NARROW[0] - 5))
     [key] = [column for column in sizes if column.key == "key"]
     shown = {fit(one.title, sizes[key], keep=key.keep) for one in many}

@@ -46,6 +46,7 @@ from dld_tui.core.compare.records import (
     Difference,
     Row,
     Subject,
+    label,
 )
 from dld_tui.core.compare.rows import (
     GROUPINGS,
@@ -60,6 +61,7 @@ from dld_tui.core.compare.rows import (
     step_of,
 )
 from dld_tui.core.errors import UsageError
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.statistics import LatencySource
@@ -430,6 +432,20 @@ class Comparison:
         if row.state(index, self.base):
             return True
         return row.cells[index].noise is False and self.follows(row, index) is not True
+
+    @property
+    def headline(self) -> str:
+        """Which is faster, the base or the report that it is compared with, in a few words."""
+        here, there = label(self.target), label(self.base)
+        cell = self.end_to_end.cells[self.target]
+        if cell.delta_ms is None:
+            return f"{here} against {there}: no latency was measured in both"
+        if cell.noise is not False:
+            return f"{here} against {there}: no certain difference"
+        pair = (self.subjects[at] for at in (self.base, self.target))
+        is_busy = any(busy_text(one.environment) for one in pair)
+        busy = ", if not by other programs" if is_busy else ""
+        return f"{here} is {'faster' if cell.delta_ms < 0 else 'slower'} than {there}{busy}"
 
     @cached_property
     def latency_source(self) -> LatencySource:

@@ -12,14 +12,24 @@ from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, count
 from dld_tui.core.compare.explanation import precision_answers
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.records import Cell, Comparable, Difference, Row, label
-from dld_tui.core.compare.rows import half_width, margin, ratio_text, signed
+from dld_tui.core.compare.rows import difference_of, half_width, margin, ratio_text, signed
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.report.statistics import LatencySource, percentile_of, summarise
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.rendering import csv_of, html_of
-from dld_tui.core.tables.table import BAR, FLAG, MS, NOTE, PERCENT, RATIO, Column, Table, Unit
+from dld_tui.core.tables.table import (
+    FLAG,
+    MS,
+    NOTE,
+    PERCENT,
+    RATIO,
+    Column,
+    IntervalUnit,
+    Table,
+    Unit,
+)
 from dld_tui.core.types import JSON
 
 
@@ -62,6 +72,10 @@ def place_and_maker(subject: Comparable) -> tuple[str, str]:
 
 
 _DELTA = Unit("ms", signed)
+_INTERVAL = IntervalUnit(
+    "interval", lambda one: f"{signed(one.value)} ({signed(one.low)} to {signed(one.high)})",
+    mark=lambda value: f"{value:+g}" if value else "0",
+)  # fmt: skip
 _FIRST_OUT = 7
 """Priority of the columns between the base and the report whose difference is shown."""
 
@@ -131,12 +145,12 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
                text=lambda row: row.title),
         *(
             Column(f"time_ms_{letter}", f"{letter} ms", cell(at, "time_ms"), MS, 9,
-                   text=time(at), priority=0 if at in (base, target) else _FIRST_OUT)
+                   text=time(at), priority={base: 0, target: 1}.get(at, _FIRST_OUT))
             for at, letter in enumerate(letters)
         ),
         *(column for at in others for column in difference(at)),
-        Column("bar", "", lambda row: abs(row.cells[target].delta_ms or 0.0), BAR, 12,
-               align="left", priority=4, sortable=False, style=style),
+        Column("interval", "", lambda row: difference_of(row.cells[target]), _INTERVAL, least=22,
+               sortable=False, style=style),
         Column("remark", "", note, NOTE,
                11, sortable=False, style=style),
         Column("match", "match", lambda row: row.match, NOTE),
@@ -157,9 +171,10 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         names = ["delta_ms", "margin", "ratio", *(["share_percent"] if by else [])]
         keys += [*(f"{name}_{target_letter}" for name in names), "remark"]
     else:
-        keys += [f"delta_ms_{target_letter}", "bar"]
         keys += [
-            *(f"{name}_{target_letter}" for name in ("ratio", "margin", "share_percent")),
+            f"delta_ms_{target_letter}",
+            "interval",
+            f"share_percent_{target_letter}",
             "remark",
         ]
     # A layer's row is named after the longest one of the base; a group keeps its name.

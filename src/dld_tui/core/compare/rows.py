@@ -26,6 +26,7 @@ from dld_tui.core.compare.records import Cell, Comparable, Interval, Row
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import display_name
 from dld_tui.core.report.records import Layer
+from dld_tui.core.tables.table import Estimate
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.records import FloatArray
@@ -390,6 +391,22 @@ def margin(cell: Cell) -> str:
     """Return what :func:`half_width` does as text; empty without."""
     half = half_width(cell)
     return "" if half is None else fmt.milliseconds(half)
+
+
+def difference_of(cell: Cell) -> Estimate | None:
+    """Return a difference in milliseconds with its interval; None where there is none."""
+    if cell.delta_ms is None:
+        return None
+    bounds = cell.interval or Interval(cell.delta_ms, cell.delta_ms)
+    return Estimate(cell.delta_ms, bounds.low_ms, bounds.high_ms)
+
+
+def time_of(cell: Cell) -> Estimate | None:
+    """Return a time in milliseconds with the interval of its difference from the base."""
+    if cell.time_ms is None:
+        return None
+    delta = difference_of(cell) or Estimate(0.0, 0.0, 0.0)
+    return Estimate(cell.time_ms, *(cell.time_ms - delta.value + end for end in delta[1:]))
 
 
 def certainty(cell: Cell) -> str:

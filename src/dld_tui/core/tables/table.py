@@ -104,6 +104,24 @@ BAR = Unit("bar", lambda value: "", unknown="")
 """A figure that screens draw as a bar of the largest."""
 
 
+class Estimate(NamedTuple):
+    """A figure with the ends of its interval, which are the figure itself where none is known."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class IntervalUnit(Unit):
+    """Estimates, which screens draw as bars with error bars on one axis."""
+
+    reference: float = 0.0
+    """The figure that means no difference: the axis marks it in each row."""
+    mark: Callable[[float], str] = str
+    """The label of a figure on the axis."""
+
+
 # --- tables ---------------------------------------------------------------------------------------
 
 Row = TypeVar("Row")

@@ -17,7 +17,7 @@ from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.statistics import is_valid_time
 from dld_tui.core.settings.paths import near
-from dld_tui.core.tables.table import COUNT, MS, Column, Table
+from dld_tui.core.tables.table import COUNT, MS, Column, Estimate, IntervalUnit, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import Setup, reasons_of
 from dld_tui.core.tune.gain import GainRow
@@ -120,6 +120,13 @@ class Candidate:
     """Its outputs are those of the original model."""
     interval: tuple[float, float] | None = None
     """The ends of the interval of its speedup; None if it was not to be confirmed."""
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """Its speedup, with the interval if it was confirmed; None if it did not run."""
+        if not self.ratio:
+            return None
+        return Estimate(1 / self.ratio, *(self.interval or (1 / self.ratio, 1 / self.ratio)))
 
 
 def candidates(
@@ -264,6 +271,17 @@ class TuneResult:
         return None if row is None or not row.is_faster else speedup_of(row)
 
     @property
+    def headline(self) -> str:
+        """The outcome in a few words; the title is untrusted text."""
+        speedup, title = self.speedup, self.title
+        if speedup is None:
+            return "No candidate is measurably faster"
+        return (
+            f"{title[:1].upper()}{title[1:]} is faster: {speedup.factor:.2f}×"
+            f" (at least {speedup.low:.2f}×)"
+        )
+
+    @property
     def verdict(self) -> str:
         """The outcome in a sentence."""
         tried = sum(1 for one in self.candidates if one.rounds) - 1
@@ -310,6 +328,37 @@ def tune_table(result: TuneResult) -> Table[Candidate]:
     return Table(COLUMNS, rows, name="tune", title="Candidates")
 
 
+SPEEDUPS = IntervalUnit(
+    "interval", lambda one: Speedup(*one).text, reference=1.0, mark=lambda value: f"{value:g}×"
+)
+
+
+def _style(one: Candidate) -> str:
+    """Return how sure it is that a candidate is faster or slower."""
+    estimate = one.estimate
+    if estimate is None or one.interval is None:
+        return "dim"
+    return "good" if estimate.low > 1 else "bad" if estimate.high < 1 else ""
+
+
+def tune_bars(result: TuneResult) -> Table[Candidate]:
+    """Return the candidates with their speedups as one figure with its interval, for screens."""
+    table = tune_table(result)
+    by_key = {column.key: column for column in COLUMNS}
+    original = result.candidates[0].key if result.candidates else ""
+
+    def state(one: Candidate) -> str:
+        is_original = one.key == original and one.ms is not None
+        return f"{fmt.three_digits(one.ms)} ms" if is_original else one.state
+
+    return replace(table, columns=(
+        by_key["key"],
+        Column("speed", "speedup", lambda one: one.estimate, SPEEDUPS, least=24, style=_style),
+        replace(by_key["state"], text=state, width=12, style=_style),
+        replace(by_key["accuracy"], priority=1),
+    ))  # fmt: skip
+
+
 _WHY_CELLS = 100
 """Of each of the two lines that say why."""
 
@@ -333,12 +382,39 @@ def _nearest(result: TuneResult) -> Candidate | None:
     return None if nearest is None or (nearest.ratio or 1.0) >= 1.0 else nearest
 
 
+def why_parts(result: TuneResult) -> list[tuple[str, str]]:
+    """Return (label, text) of why the best candidate is faster, or of the one that is closest."""
+    if result.is_faster:
+        return [("Why", _why(result))]
+    nearest = None if _lost(result) else _nearest(result)
+    if nearest is None:
+        return []
+    speedup = f"{1 / (nearest.ratio or 1.0):.2f}× in its race"
+    return [("Closest", f"{nearest.title}, {speedup}: may be noise")]
+
+
+def doubt_parts(result: TuneResult) -> list[tuple[str, str]]:
+    """Return (label, text) of what speaks against the outcome."""
+    parts = []
+    for one in _lost(result):
+        speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
+        parts.append(("Lost", f"{one.title} won its race, not the confirmation: {speedup}"))
+    if busy := busy_text({"other_busy_threads": result.other_busy_threads}):
+        may = "on an idle machine the gain may differ, above all that of thread settings"
+        parts.append(("Note", f"{busy}: {may}"))
+    if not result.is_whole:
+        parts.append(("Note", _unfinished(result)))
+    return parts
+
+
+def _lost(result: TuneResult) -> list[Candidate]:
+    return [one for one in result.candidates if one.state is CandidateState.NOT_CONFIRMED]
+
+
 def result_parts(result: TuneResult) -> list[tuple[str, str]]:
     """Return (label, text) paragraphs: the outcome, why, and how to use it. Safe for a terminal."""
-    parts = [("", result.verdict)]
-    lost = [one for one in result.candidates if one.state is CandidateState.NOT_CONFIRMED]
+    parts = [("", result.verdict), *why_parts(result)]
     if result.is_faster:
-        parts.append(("Why", _why(result)))
         winner = result.winner
         if winner is not None and winner.accuracy:
             outputs = "identical to" if winner.identical else f"{visible(winner.accuracy)} against"
@@ -348,17 +424,7 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         else:
             parts.append(("Model", "the original file: only session options change"))
         parts.append(("Run it", visible(result.code.command)))
-    elif not lost and (nearest := _nearest(result)) is not None:
-        speedup = f"{1 / (nearest.ratio or 1.0):.2f}× in its race"
-        parts.append(("Closest", f"{nearest.title}, {speedup}: may be noise"))
-    for one in lost:
-        speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
-        parts.append(("Lost", f"{one.title} won its race, not the confirmation: {speedup}"))
-    if busy := busy_text({"other_busy_threads": result.other_busy_threads}):
-        may = "on an idle machine the gain may differ, above all that of thread settings"
-        parts.append(("Note", f"{busy}: {may}"))
-    if not result.is_whole:
-        parts.append(("Note", _unfinished(result)))
+    parts += doubt_parts(result)
     parts.append(("Limit", visible(result.tolerance)))
     parts.append(("Inputs", result.inputs))
     waiting = {"waiting": "waiting for threads to sleep"}

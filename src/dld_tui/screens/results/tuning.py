@@ -1,4 +1,4 @@
-"""The result of a tuning: the verdict, the reasons, and the candidates."""
+"""The result of a tuning: the verdict, the candidates as intervals on one axis, and the reasons."""
 
 from __future__ import annotations
 
@@ -6,23 +6,40 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import events
 from textual.binding import BindingType
+from textual.containers import Container
 from textual.widget import Widget
 
+from dld_tui.core.errors import DldError
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.core.tune.result import Candidate, TuneResult, load_result, result_parts, tune_table
+from dld_tui.core.tune.result import (
+    Candidate,
+    TuneResult,
+    doubt_parts,
+    load_result,
+    result_parts,
+    tune_bars,
+    why_parts,
+)
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage
+from dld_tui.screens.results.results_page import SIZES
 from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
-from dld_tui.widgets.tasks import task
+from dld_tui.widgets.tasks import on_thread, task
+from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
 
 LABEL = 9
-"""Cells of the names above the table."""
+"""Cells of the names of texts."""
+RUNS = ("before", "after")
+"""The timelines of the original model and of the best candidate, by their ids."""
 
 
 class TuneScreen(ListPage[Candidate]):
@@ -30,14 +47,15 @@ class TuneScreen(ListPage[Candidate]):
 
     SCOPE = "tuned"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
-    CSS_PATH = STYLES / "lists.tcss"
-    LIST_TITLE = "Candidates in the races"
+    CSS_PATH = STYLES / "results.tcss"
     LIST_EMPTY = "Nothing was measured"
     HELP = (
-        "Each row is a candidate: a model with session settings, the fastest first. A speedup of "
-        "2× is twice as fast as the baseline. {tuned.open} opens the faster model, or copies the "
-        "session settings as code, as {tuned.copy} does. {tuned.compare} compares the profiles of "
-        "both, and {tuned.about} shows the full text above the table."
+        "Each row is a candidate: a model with session settings, the fastest first. The axis is "
+        "the speedup: at 2× a pass takes half of the original model's time, whose speedup of 1× is "
+        "marked in each row. Error bars are 95 % intervals of confirmed speedups; dots without are "
+        "of races. {tuned.open} opens the faster model, or copies the session settings as code, as "
+        "{tuned.copy} does. {tuned.compare} compares the profiles of both, and {tuned.about} shows "
+        "all that is known of the result."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
@@ -50,6 +68,8 @@ class TuneScreen(ListPage[Candidate]):
         self.result = load_result(result) if isinstance(result, Path) else result
         self.path = Path(self.result.report)
         self.tab_title = f"tuned {Path(self.result.source).name}"
+        self._reports: list[Report] = []
+        self._is_reading = False
 
     @classmethod
     def of_job(cls, result: TuneResult, values: Mapping[str, JSON]) -> TuneScreen:
@@ -57,30 +77,54 @@ class TuneScreen(ListPage[Candidate]):
         return cls(result)
 
     def body(self) -> Iterable[Widget]:
-        """Return the verdict and the table."""
-        yield ResultHead(self._paragraphs, keys="{tuned.about} whole summary")
-        yield from super().body()
-
-    @property
-    def _paragraphs(self) -> list[Paragraph]:
-        good = self.result.is_faster
-        (_, verdict), *others = result_parts(self.result)
-        label = (" faster ", "good strong") if good else (" no gain ", "warn strong")
-        return [
-            Paragraph(verdict, "strong", label),
-            *(Paragraph(text, "", (f" {name:<{LABEL}}", "dim")) for name, text in others),
-        ]
+        """Return the candidates over the reasons, and the timelines beside them."""
+        reasons = [
+            *_paragraphs(why_parts(self.result), ""), *_paragraphs(doubt_parts(self.result), "warn")
+        ]  # fmt: skip
+        head = ResultHead(reasons, keys="{tuned.about} all that is known")
+        yield Container(
+            Container(*super().body(), head, id="candidates"),
+            Container(*(_run(name) for name in RUNS), id="runs"),
+            id="tuned",
+        )
 
     def on_mount(self) -> None:
         """Show the rows."""
-        if self.result.is_faster:
-            takes = "open the faster model" if self.result.model else "copy its settings"
-            self.view.frame.show(self.LIST_TITLE, f"{{tuned.open}} {takes}")
+        winner = self.result.winner
+        same = "results identical" if winner is not None and winner.identical else ""
+        about = same or (visible(winner.accuracy) if winner is not None else "")
+        keys = about if self.result.is_faster else "{tuned.about} details"
+        self.view.frame.show(visible(self.result.headline), keys)
         self.show_rows(self.result.best)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the timelines where there is room for them."""
+        width, height = SIZES["large"]
+        has_room = self.app.size.width >= width and self.app.size.height >= height
+        self.query_one("#runs").display = bool(self._reports) and has_room
+        if has_room and len(self.result.reports) == len(RUNS) and not self._is_reading:
+            self._is_reading = True
+            self._read_runs()
+
+    def on_unmount(self) -> None:
+        """Close the profiles."""
+        for report in self._reports:
+            report.close()
+
+    @task("times")
+    async def _read_runs(self) -> None:
+        """Show the median passes of the original model and of the best one on one axis."""
+        runs = await on_thread(_runs_of, self.result.reports)
+        self._reports = [report for report, _ in runs]
+        longest = max((timeline.total_us for _, timeline in runs), default=0.0)
+        for name, (report, timeline) in zip(RUNS, runs, strict=False):
+            timeline.total_us = longest
+            self.query_one(f"#{name}", PassTimeline).set_report(report, timeline)
+        self.query_one("#runs").display = bool(runs)
 
     def table(self) -> Table[Candidate]:
         """Return what was tried."""
-        return tune_table(self.result)
+        return tune_bars(self.result)
 
     def facts(self) -> set[str]:
         """Return whether something is faster."""
@@ -106,8 +150,9 @@ class TuneScreen(ListPage[Candidate]):
             host(self).open_path(Path(self.result.model))
 
     def action_about(self) -> None:
-        """Show the whole summary."""
-        self.app.push_screen(ParagraphsDialog("Tuning", self._paragraphs))
+        """Show all that is known."""
+        paragraphs = _paragraphs(result_parts(self.result), "")
+        self.app.push_screen(ParagraphsDialog("Tuning", paragraphs))
 
     def action_compare(self) -> None:
         """Compare the profiles of the original and of the faster model."""
@@ -132,3 +177,28 @@ class TuneScreen(ListPage[Candidate]):
     def action_again(self) -> None:
         """Show the form again."""
         host(self).start_activity("tune", {"model": self.result.source})
+
+
+def _paragraphs(parts: Iterable[tuple[str, str]], style: str) -> list[Paragraph]:
+    return [Paragraph(text, style, (f" {name:<{LABEL}}", "dim")) for name, text in parts]
+
+
+def _run(name: str) -> PassTimeline:
+    return PassTimeline(title=name.capitalize(), keys="{timeline.measure} measure", id=name)
+
+
+def _runs_of(paths: Iterable[str]) -> list[tuple[Report, Timeline]]:
+    """Return profiles with the timelines of their median passes; none if one is not there."""
+    found: list[tuple[Report, Timeline]] = []
+    try:
+        for path in paths:
+            report = open_report(Path(path))
+            median = report.median_pass
+            found.append((report, Timeline([], 0.0)))
+            if median is not None:
+                found[-1] = report, timeline_of(report, median)
+    except DldError:  # they may have been removed since: the result is whole without
+        for report, _ in found:
+            report.close()
+        return []
+    return found

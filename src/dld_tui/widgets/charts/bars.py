@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dld_tui.core.tables.table import Estimate
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
@@ -142,6 +143,67 @@ def columns(
         base = row * (len(ramp) - 1)
         lines.append("".join(ramp[min(max(h - base, 0), len(ramp) - 1)] for h in heights))
     return lines
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The part of an axis that is drawn in some cells."""
+
+    low: float
+    high: float
+    reference: float
+    """Marked in each row."""
+
+    @classmethod
+    def of(cls, estimates: Iterable[Estimate | None], reference: float) -> Axis:
+        """Return an axis that shows all figures, and intervals as far as they tell them apart."""
+        known = [one for one in estimates if one is not None]
+        first, last = (end((reference, *(one.value for one in known))) for end in (min, max))
+        room = (last - first) or abs(reference) / 10 or 1.0
+        low = max(first - room, min((first, *(one.low for one in known))))
+        high = min(last + room, max((last, *(one.high for one in known))))
+        edge = ((high - low) or room) / 20
+        return cls(low - edge, high + edge, reference)
+
+    def cell_of(self, value: float, cells: int) -> int:
+        """Return the cell of a figure; the first or the last one where it is outside."""
+        share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        return round(share * (cells - 1))
+
+    def bar(self, estimate: Estimate | None, cells: int, *, plain: bool = False) -> str:
+        """Return a figure with its error bar, and the mark of the reference."""
+        begin, line, end, dot, mark = "|-|o:" if plain else "├─┤●│"
+        shown = [" "] * cells
+        shown[self.cell_of(self.reference, cells)] = mark
+        if estimate is not None:
+            low, at, high = (
+                self.cell_of(value, cells)
+                for value in (estimate.low, estimate.value, estimate.high)
+            )
+            shown[low : high + 1] = line * (high + 1 - low)
+            shown[low] = begin if estimate.low >= self.low else line
+            shown[high] = end if estimate.high <= self.high else line
+            shown[at] = dot
+        return "".join(shown)
+
+    def labels(self, cells: int, label: Callable[[float], str], origin: float | None = None) -> str:
+        """Return the labels of the axis, at equal steps from `origin`: by default the reference."""
+        origin = self.reference if origin is None else origin
+        scale = (self.high - self.low) * 12 / cells  # one label in 12 cells
+        unit = 10.0 ** math.floor(math.log10(scale))
+        step = next(unit * part for part in (1, 2, 2.5, 5, 10) if unit * part >= scale)
+        shown = [" "] * cells
+        first = math.ceil((self.low - origin) / step)
+        last = math.floor((self.high - origin) / step)
+        for number in sorted(range(first, last + 1), key=abs):
+            value = origin + number * step
+            text = label(round(value, 9))
+            at = self.cell_of(value, cells) - len(text) // 2
+            at = min(max(at, 0), max(cells - len(text), 0))
+            around = shown[max(at - 1, 0) : at + len(text) + 1]
+            if all(char == " " for char in around) and len(text) <= cells:
+                shown[at : at + len(text)] = text
+        return "".join(shown)
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,14 @@ from dld_tui.core.tables.table import (
     BAR,
     MOST_SHARE,
     Column,
+    IntervalUnit,
     SharedEnds,
     Table,
     shared_ends,
     sort_places,
 )
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.charts.bars import HEATS, bar, bar_ramp, heat, hottest
+from dld_tui.widgets.charts.bars import HEATS, Axis, bar, bar_ramp, heat, hottest
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
@@ -211,9 +212,12 @@ class TableLines:
     def cell(self, row: Any, column: Column[Any], cells: int) -> Piece:
         """Return the text of a cell, or its bar, and the style of it; figures carry their heat."""
         style = column.style_of(row)
+        value: Any = column.value(row)
+        if isinstance(column.unit, IntervalUnit):
+            plain = glyphs.current().name == "ascii"
+            return self.view.axis(column).bar(value, cells, plain=plain), style
         if column.unit is not BAR and not column.heat:
             return visible(column.shown_text(row)), style
-        value: Any = column.value(row)
         hot, largest = self._scale(column)
         if column.heat:
             style = HEATS[heat(value, hot)]
@@ -260,6 +264,7 @@ class TableView(LineView):
         self._windows: dict[int, list[Window]] = {}
         self.scales: dict[str, tuple[float, float]] = {}
         """By column, the value that counts as hot, and the largest one."""
+        self._axes: dict[str, Axis] = {}
         self._ends: dict[str, tuple[SharedEnds, int]] = {}
         """By column of names, what all share, and the cells of the longest."""
         self._reached = ""
@@ -281,7 +286,7 @@ class TableView(LineView):
         other = table.rows is not self.table.rows or table.keys != self.table.keys
         self.table = table
         if other:
-            self.scales, self._ends = {}, {}
+            self.scales, self._ends, self._axes = {}, {}, {}
         if other or not self.FITTED:
             self.columns = self._fitted()
             self._windows.clear()
@@ -325,6 +330,16 @@ class TableView(LineView):
             known = self._ends[column.key] = shared_ends(names, MOST_SHARE), longest
         ends, longest = known
         return ends if longest > cells and ends.gapped else None
+
+    def axis(self, column: Column[Any]) -> Axis:
+        """Return the axis that the figures of a column are drawn on."""
+        axis = self._axes.get(column.key)
+        if axis is None:
+            unit = column.unit
+            reference = unit.reference if isinstance(unit, IntervalUnit) else 0.0
+            figures: list[Any] = [column.value(row) for row in self.table.rows]
+            axis = self._axes[column.key] = Axis.of(figures, reference)
+        return axis
 
     def row_at_cursor(self) -> int | None:
         """Return the place of the row under the cursor, or None when there are no rows."""
@@ -479,6 +494,8 @@ class TableView(LineView):
             align = "right" if column.is_right else "left"
             ends = self.ends(column, cells)
             title = f"{column.title}  {visible(ends.gapped)}" if ends else column.title
+            if isinstance(column.unit, IntervalUnit):
+                title = self.axis(column).labels(cells, column.unit.mark)
             if column.key != self.sort_column:
                 pieces.append((fit(title, cells, align=align), ""))
                 continue

@@ -12,12 +12,23 @@ from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
 
+_KEYS = "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure"
+
 
 class PassTimeline(TimelineView):
-    """The timeline of a pass of a report."""
+    """The timeline of a pass of a report.
 
-    def __init__(self, *, id: str | None = None) -> None:
+    Args:
+        title: What it is called.
+        keys: What the border says of keys.
+        id: The widget's.
+    """
+
+    def __init__(
+        self, *, title: str = "Timeline", keys: str = _KEYS, id: str | None = None
+    ) -> None:
         super().__init__(empty=" No pass was profiled: no timeline.", id=id)
+        self._called, self._keys = title, keys
         self.describe = self._describe
         self.report: Report | None = None
         self.shown_pass: int | None = None
@@ -35,7 +46,7 @@ class PassTimeline(TimelineView):
 
     def _say(self) -> None:
         """Show the pass in the border, and the layer at the cursor where there is no row for it."""
-        about = "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure"
+        about = self._keys
         if self.size.height <= 2 + self.lane_rows + self.counter_count:
             line = next(iter(self._describe(1)), [])[1:]  # without the mark of the cursor
             about = "".join(text for text, _ in line)
@@ -54,7 +65,7 @@ class PassTimeline(TimelineView):
     def _title(self, timeline: Timeline) -> str:
         report, index = self.report, self.shown_pass
         if report is None or index is None:
-            return "Timeline"
+            return self._called
         shared = visible(shared_names(report.layers).gapped)
         names = f" · {shared}" if shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
@@ -62,7 +73,9 @@ class PassTimeline(TimelineView):
         state = next(states, PassState.MEASURED)
         end = "" if state is PassState.MEASURED else f" · {state}"
         length = fmt.milliseconds(timeline.total_us / 1000)
-        return f"Timeline{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{end}"
+        return (
+            f"{self._called}{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{end}"
+        )
 
     @task("pass", replace=True)
     async def step_pass(self, step: str) -> None:

@@ -194,7 +194,7 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
         ("weights", "" if plan.names_only else weights),
         ("activations", "" if plan.names_only else activations),
         ("profiled", _passes(plan.passes)),
-        ("joined to ONNX", f"{facts.mapped:,} of {len(plan.layers):,}"),
+        ("with ONNX nodes", f"{facts.mapped:,} of {len(plan.layers):,}"),
     ]
     shown = [(name, value) for name, value in rows if value]
     parts = [shown] if wide or len(shown) < _TALL else [shown[:_TALL], shown[_TALL:]]
@@ -208,10 +208,11 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
 
 
 def _bytes_text(known: int, is_complete: bool, estimated: int = 0) -> str:
-    """Return bytes for a narrow column: ``>`` for at least, ``~`` where a part is estimated."""
+    """Return bytes, and how far they are known."""
     if not known and not is_complete:
         return fmt.UNKNOWN
-    return f"{'~' if estimated else ''}{'' if is_complete else '>'}{fmt.size(known)}"
+    word = "about " if estimated else ""
+    return f"{word if is_complete else 'at least '}{fmt.size(known)}"
 
 
 def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:

@@ -9,11 +9,11 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.export import compare_table, delta_style, mismatch_table, place_and_maker
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Comparable, Row, label
-from dld_tui.core.compare.rows import margin, ratio_text, signed
+from dld_tui.core.compare.records import Cell, Comparable, Row, label
+from dld_tui.core.compare.rows import margin, ratio_text, signed, time_of
 from dld_tui.core.tables.table import Table
-from dld_tui.core.text import cell_width, clip, visible
-from dld_tui.widgets.charts.bars import Line
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.charts.bars import Axis, Line
 from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import runs_picture
 from dld_tui.widgets.lists.styled import ListSource, wrap
@@ -31,7 +31,7 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
         mark = " base " if index == comparison.base else " "
         text = _subject_text(subject, width - len(mark) - 1)
         lines.append([(label(index), "accent strong"), (mark, "key"), (text, "")])
-    lines.append(_total_line(comparison, comparison.end_to_end))
+    lines += _latency_lines(comparison, width)
     lines += _warning_lines(comparison.unfair, width)
     lines += _difference_lines(comparison, width)
     lines += _warning_lines(comparison.doubts, width)
@@ -40,6 +40,34 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
         lines += [[(row, "")] for row in wrap(text, width)]
     lines += [[(row, "dim")] for row in wrap(METHOD, width)]
     return lines
+
+
+def _latency_lines(comparison: Comparison, width: int) -> list[Line]:
+    """Return the latencies as bars on one axis, with the intervals of their differences."""
+    row, plain = comparison.end_to_end, glyphs.current().name == "ascii"
+    estimates = [time_of(cell) for cell in row.cells]
+    told = [
+        "" if index == comparison.base else _difference_text(cell)
+        for index, cell in enumerate(row.cells)
+    ]
+    room = width - max(map(cell_width, told)) - _FIGURE
+    axis = Axis.of(estimates, row.cells[comparison.base].time_ms or 0.0)
+    cells = min(max(room, 12), 60) if any(estimates) and room >= 12 else 0
+    labels = axis.labels(cells, lambda value: f"{value:,.4g}", 0.0) if cells else ""
+    lines: list[Line] = [[(fit(row.key, _FIGURE), "strong"), (labels, "dim")]]
+    for index, (cell, estimate, text) in enumerate(zip(row.cells, estimates, told, strict=True)):
+        style = delta_style(cell) if cell.noise is False else "dim"
+        lines.append([
+            (f"{label(index)} ", "accent strong"),
+            (f"{fmt.milliseconds(cell.time_ms):>{_FIGURE - 6}} ms ", "strong"),
+            (axis.bar(estimate, cells, plain=plain) if cells else "", style),
+            (text, style),
+        ])  # fmt: skip
+    return lines
+
+
+_FIGURE = 18
+"""Cells of the letter of a report and of its latency."""
 
 
 def _subject_text(subject: Comparable, room: int) -> str:
@@ -74,15 +102,23 @@ def _difference_lines(comparison: Comparison, width: int) -> list[Line]:
     return lines
 
 
+def _difference_text(cell: Cell) -> str:
+    """Return how much a report differs from the base; empty where that is unknown."""
+    if cell.delta_ms is None:
+        return ""
+    off = margin(cell)
+    sure = f" ± {off}" if off else ""
+    return f" {ratio_text(cell)} ({signed(cell.delta_ms)}{sure})"
+
+
 def _total_line(comparison: Comparison, row: Row) -> Line:
     line: Line = [(f"{row.key:<12}", "strong")]
     for index, cell in enumerate(row.cells):
         line += [(f"  {label(index)} ", "dim"), (f"{fmt.milliseconds(cell.time_ms)} ms", "strong")]
-        if index != comparison.base and cell.delta_ms is not None:
-            style = delta_style(cell) if cell.noise is False else "dim"
-            off = margin(cell)
-            sure = f" ± {off}" if off else ""
-            line.append((f" {ratio_text(cell)} ({signed(cell.delta_ms)}{sure})", style))
+        if index != comparison.base:
+            line.append(
+                (_difference_text(cell), delta_style(cell) if cell.noise is False else "dim")
+            )
     return line
 
 
@@ -115,8 +151,7 @@ class CompareAbout(ChartView):
     def show(self, comparison: Comparison) -> None:
         """Show a comparison."""
         self.comparison = comparison
-        titles = ", ".join(visible(title) for title in comparison.titles)
-        self.frame.show(f"Compare · {titles}", "{compare.base} next base")
+        self.frame.show(comparison.headline, "{compare.base} next base")
         self._fill()
         self._look_again()
 

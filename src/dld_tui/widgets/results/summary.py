@@ -63,8 +63,6 @@ _MOST_ADVICE = 4
 """Rows of advice that the answer leaves, where there is so much of it."""
 _ABOUT = 2
 """Rows that say more of the advice at the cursor."""
-_NAME_PART = 0.4
-"""Of a row, for the name of a layer."""
 
 
 def figure_lines(report: Report, width: int) -> list[Line]:
@@ -157,23 +155,27 @@ def slowest_lines(layers: Sequence[Layer], width: int, count: int) -> list[Line]
     top = costliest(layers, count)
     hot = hottest(layer.cost_ms for layer in layers if layer.cost_ms is not None)
     names = [main_name(layer) for layer in top]
-    room = min(max(map(cell_width, names), default=0), max(int(width * _NAME_PART), 12))
-    kinds = max((cell_width(visible(layer.type)) for layer in top), default=0)
+    room = min(max(map(cell_width, names), default=0), max(width - _FIGURES, 8))
+    about = [[visible(layer.type), dims_text(layer.output_dims)] for layer in top]
+    cells = [max(map(cell_width, texts)) for texts in zip(*about, strict=True)]
+    while cells and sum(cells) + 2 * len(cells) > width - room - _FIGURES:
+        del cells[-1]  # the type says more
     lines: list[Line] = []
     for number, (layer, name) in enumerate(zip(top, clip_alike(names, room), strict=True), 1):
         figures = f"{fmt.three_digits(layer.cost_ms):>7} ms {fmt.percent(layer.percent):>5} %"
-        about = f"  {dims_text(layer.output_dims)}"
         lines.append([
             (f"{number} ", "dim"),
             (fit(name, room), "strong" if number == 1 else ""),
-            (f" {figures}  ", HEATS[heat(layer.cost_ms, hot)]),
-            (fit(visible(layer.type), min(kinds, max(width // 4, 8)), keep="middle"),
-             layer_style(layer.type)),
-            (about, "dim"),
+            (f" {figures}", HEATS[heat(layer.cost_ms, hot)]),
         ])  # fmt: skip
+        styles = (layer_style(layer.type), "dim")
+        for text, size, style in zip(about[number - 1], cells, styles, strict=False):
+            lines[-1] += [("  ", ""), (fit(text, size), style)]
     return lines
 
 
+_FIGURES = 21
+"""Cells of the rank of a layer, its time and its share."""
 _LABEL = "slowest  "
 _FEW_ROWS = 5
 """Rows in which there is no room for single layers, too: these are seen in another pane then."""
@@ -186,7 +188,8 @@ def answer_lines(report: Report, width: int, room: int) -> list[Line]:
     if not report.layers:
         return [*lines, [("no layer was measured", "dim")]][:room]
     left = room - len(lines) - 1
-    lines += [[], *share_lines(report, width, 2 if left > _FEW_ROWS else left)]
+    shares = share_lines(report, width, 2 if left > _FEW_ROWS else left)
+    lines += [[], *shares] if shares else []
     left = min(room - len(lines) - 1, 5)
     if left >= 2:
         slowest = slowest_lines(report.layers, width - len(_LABEL), left)
@@ -219,6 +222,8 @@ class AdviceView(LineView):
         "other models. {advice.try} measures the change, which is kept only if it is significantly "
         "faster, or shows it in the model first."
     )
+    _names = 0
+    """Cells of the longest name."""
 
     def set_steps(self, steps: Sequence[Step]) -> None:
         """Show the advice of a report."""
@@ -227,7 +232,12 @@ class AdviceView(LineView):
             [(fit(step.text, names), "strong"), (f"  {step.speedup_text or step.basis}", "dim")]
             for step in steps
         ]
+        self._names = names
         self.set_lines(ListSource(rows, [*range(len(steps))]), keep=False)
+
+    def shows_all(self, text: str) -> bool:
+        """Return whether there is room for a text beside the names."""
+        return self._names + 3 + cell_width(text) <= self.view_size.width
 
 
 class AdviceAbout(Rows):
@@ -262,14 +272,14 @@ class SummaryPane(Framed, Container):
         self.query_one(AnswerText).report = report
         self.query_one(AdviceView).set_steps(story.steps)
         self.steps = story.steps
-        self._tell()
         self.on_resize()
 
     @on(LineView.CursorMoved)
     def _tell(self) -> None:
-        at = self.query_one(AdviceView).cursor
-        about = self.query_one(AdviceAbout)
-        about.text = self.steps[at].about if self.steps else ""
+        view, about = self.query_one(AdviceView), self.query_one(AdviceAbout)
+        step = self.steps[view.cursor] if self.steps else None
+        is_told = step is None or (not step.speedup_text and view.shows_all(step.basis))
+        about.text = "" if step is None or is_told else step.about
         about.refresh(layout=True)
 
     def on_resize(self) -> None:
@@ -280,3 +290,4 @@ class SummaryPane(Framed, Container):
         answer.room = height if is_beside else max(height - advice - _ABOUT - 2, 3)
         self.set_class(is_beside, "-beside")
         answer.refresh(layout=True)
+        self._tell()
