@@ -35,13 +35,17 @@ COMMANDS = {
     "accuracy": ("accuracy", "FILE", "--against-optimization", "disabled"),
 }
 _RUNNING = ("memory", "profile", "startup", "accuracy", "search", "tune", "llm", "sanitize")
-KNOWN = {
-    "loop that doubles": ">z (Loop)", "endless loop": ">z (Loop)", "Tile": ">z (Tile)",
-    "Expand": ">z (Expand)", "Pad": ">z (Pad)", "Resize": ">z (Resize)", "broadcast": ">c (Add)",
-    "RandomNormal": ">z (RandomNormal)", "MatMul of made constants": ">b (MatMul)",
-    "chain of MatMul": ">t0 (MatMul)", "long Scan": ">z (Scan)",
+KNOWN: dict[str, tuple[str, ...]] = {
+    "loop that doubles": (">z (Loop)",), "endless loop": (">z (Loop)",), "Tile": (">z (Tile)",),
+    "Expand": (">z (Expand)",), "Pad": (">z (Pad)",), "Resize": (">z (Resize)",),
+    "broadcast": (">c (Add)",),
+    "RandomNormal": (">z (RandomNormal)",), "long Scan": (">a (ConstantOfShape)", ">z (Scan)"),
+    "MatMul of made constants": (">a (ConstantOfShape)", ">b (MatMul)"),
+    "chain of MatMul": (">a (ConstantOfShape)", ">t0 (MatMul)"),
 }  # fmt: skip
-"""Nodes that every command names which would run the model."""
+"""Nodes one of which every command names that would run the model: any of them may be too large."""
+_TOO_LARGE = ("external data",)
+"""Models whose weights alone are more than a machine has: another target is advised (status 2)."""
 QUICK = {
     ("memory", "loop that doubles"), ("fp16", "loop that doubles"), ("tune", "endless loop"),
     ("llm", "Expand"),
@@ -65,13 +69,13 @@ def test_a_bomb_ends_soon(command: str, name: str, tmp_path: Path) -> None:
         for word in COMMANDS[command]
     ]
     ran = run_command(*words)
-    assert ran.status in (0, 1, 3, 5), ran
+    assert ran.status in ((0, 1, 2, 3, 5) if name in _TOO_LARGE else (0, 1, 3, 5)), ran
     assert ran.seconds < _MOST_SECONDS, ran
     assert ran.memory < _MOST_MEMORY, ran
     assert "unexpected" not in ran.said, ran
     assert "Traceback" not in ran.said, ran
     if command in _RUNNING and name in KNOWN:
-        assert f"node {KNOWN[name]}" in ran.said, ran
+        assert any(f"node {node}" in ran.said for node in KNOWN[name]), ran
 
 
 @pytest.fixture(scope="module")

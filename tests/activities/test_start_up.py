@@ -9,6 +9,7 @@ import pytest
 
 from dld_tui.activities.start_up import Request, run
 from dld_tui.backends.onnxruntime.start_up import release_memory, why_elsewhere
+from dld_tui.core.errors import TimeLimitError
 from dld_tui.core.events import Finished
 from dld_tui.core.report.start_up import StartUp
 from tests.support.models import PLAIN_BRANCHES, write
@@ -31,6 +32,19 @@ def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
     assert found.first_ms > 0
     assert {node.provider for node in found.nodes} <= {"CPU"}
     assert found.elsewhere == []
+
+
+def test_an_error_at_any_stage_names_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> float:
+        raise TimeLimitError("it takes over 6 s")
+
+    path = write(tmp_path, PLAIN_BRANCHES)
+    monkeypatch.setattr("dld_tui.backends.onnxruntime.start_up.time_session", ended)
+    with pytest.raises(TimeLimitError) as raised:
+        list(run(Request(path, shape=("x:3x4",))))
+    assert raised.value.where == str(path)
 
 
 def own_bytes() -> int:

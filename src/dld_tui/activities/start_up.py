@@ -70,32 +70,32 @@ def run(request: Request) -> Iterator[Event]:
         model=request.model, provider=request.provider, device_id=request.device_id
     ).session_settings()
     settings = replace(asked, quiet=True)
-    with contextlib.closing(Document.open(request.model)) as document, naming(document):
-        if settings.providers == ("CPU",):
-            limit_trials(document, shapes=request.shape)
-        yield Progress(0, None, stage="Finding the provider of each node")
-        nodes = node_placements(request.model, settings)
-        session = Session(request.model, settings)
-        feeds = input_feeds(
-            specs_for(session.inputs, document), request.inputs, request.shape, [request.seed],
-            document, lambda values: session.try_once(session.feed(dict(values))),
-        )  # fmt: skip
     stage_times: list[Stage] = []
     whole = 0.0
-    for done, of, steps, session_ms in stages(request.model, settings, request.repeats):
-        yield Progress(done, of, "sessions", "Making sessions")
-        stage_times, whole = steps, session_ms
     first: list[float] = []
     later: list[float] = []
-    for repeat in range(request.repeats):
-        yield Progress(repeat, request.repeats, "sessions", "First passes")
-        session = Session(request.model, settings)
-        feed = session.feed(feeds.sets[0])
-        with contextlib.closing(Document.open(request.model)) as document, naming(document):
-            for number in range(1 + _LATER):
-                begin = time.perf_counter()
-                session.try_once(feed)
-                (later if number else first).append(1000 * (time.perf_counter() - begin))
+    with contextlib.closing(Document.open(request.model)) as document:
+        if settings.providers == ("CPU",):
+            limit_trials(document, shapes=request.shape)
+        with naming(document):
+            yield Progress(0, None, stage="Finding the provider of each node")
+            nodes = node_placements(request.model, settings)
+            session = Session(request.model, settings)
+            feeds = input_feeds(
+                specs_for(session.inputs, document), request.inputs, request.shape, [request.seed],
+                document, lambda values: session.try_once(session.feed(dict(values))),
+            )  # fmt: skip
+            for done, of, steps, session_ms in stages(request.model, settings, request.repeats):
+                yield Progress(done, of, "sessions", "Making sessions")
+                stage_times, whole = steps, session_ms
+            for repeat in range(request.repeats):
+                yield Progress(repeat, request.repeats, "sessions", "First passes")
+                session = Session(request.model, settings)
+                feed = session.feed(feeds.sets[0])
+                for number in range(1 + _LATER):
+                    begin = time.perf_counter()
+                    session.try_once(feed)
+                    (later if number else first).append(1000 * (time.perf_counter() - begin))
     yield Finished(
         StartUp(
             str(request.model),
