@@ -19,7 +19,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
-from dld_tui.core.machine.peaks import MemoryLevel, Peaks
+from dld_tui.core.machine.peaks import FP16_SUMS, MemoryLevel, Peaks
 from dld_tui.core.shapes.noting import follow_shapes
 from tests.support import decoders, models
 
@@ -186,10 +186,17 @@ def test_shapes_that_follow_are_those_of_a_run(
 
 
 def test_what_limits_a_phase_follows_from_the_peaks() -> None:
-    phase = PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0)
-    assert phase.least_ms(Peaks("a", {"fp16": 1e9}, 1e9), ["fp16"]) == (2.0, "compute")
-    assert phase.least_ms(Peaks("a", {"fp32": 1e12}, 1e9), ["fp16"]) == (1.0, "memory")
-    assert phase.least_ms(Peaks("a", {}, 1e9), ["fp16"]) is None
+    phase = PhaseBudget("decode", 1, 8, 2_000_000_000, 900_000_000, 100_000_000, 0, 0)
+    assert phase.least_ms(Peaks("a", {"fp16": 1e12}, 1e12), ["fp16"]) == (2.0, "compute")
+    assert phase.least_ms(Peaks("a", {"fp32": 1e15}, 1e12), ["fp16"]) == (1.0, "memory")
+    assert phase.least_ms(Peaks("a", {}, 1e12), ["fp16"]) is None
+    # Sums may be in fp16, too, products of fp32 in TF32.
+    twice = Peaks("a", {"fp16": 1e12, FP16_SUMS: 2e12, "fp32": 1e11, "tf32": 5e11}, 1e15)
+    assert phase.least_ms(twice, ["fp16"]) == (1.0, "compute")
+    assert phase.least_ms(twice, ["fp32"]) == (4.0, "compute")
+    # Weights that fit into the cache of a GPU are not read from its memory for each token.
+    small = replace(phase, weight_bytes=20_000_000, cache_bytes=1_000_000)
+    assert small.least_ms(Peaks("a", {"fp16": 1e12}, 1e9), ["fp16"]) == (2.0, "compute")
 
 
 def test_a_least_time_holds_whatever_the_runtime_does() -> None:

@@ -34,6 +34,7 @@ from dld_tui.backends.onnxruntime.session import (
 )
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
+from dld_tui.core.cost.roofline import NodeKind, with_roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, SaveError, UsageError
@@ -63,6 +64,7 @@ from dld_tui.core.report.latency import (
     settle,
     turn_s,
 )
+from dld_tui.core.report.records import Layer
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
@@ -232,6 +234,21 @@ def write_layers(
     if gpu is not None:
         unordered = _UNORDERED if settings.parallel else ""
         gpu.write_layers(writer, recorded.origin_ns, spans, unordered)
+        hold_against_kernels(writer, summary.layers, peaks)
+
+
+def hold_against_kernels(
+    writer: ReportWriter, layers: Sequence[Layer], peaks: Mapping[str, Peaks]
+) -> None:
+    """Compare products on a GPU with the peak of how their kernels compute, by their names."""
+    for index, kernel in writer.main_kernels().items():
+        layer = layers[index]
+        device, cost = peaks.get(layer.provider or ""), layer.cost
+        if device is None or cost is None or cost.peak == "int8":  # which the node said
+            continue
+        known = with_roof(cost, layer.input_types, device, NodeKind(layer.type), kernel)
+        if known != cost:
+            writer.set_layer(index, replace(layer, cost=known))
 
 
 class ProfilingRun:

@@ -21,6 +21,7 @@ from dld_tui.core.cost.operators import (
     work,
 )
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.report.groups import ELEMENT_BITS, HOST, is_launched
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.shapes.call import Call
@@ -50,7 +51,13 @@ _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "in
           "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
 
 
-def with_roof(cost: Cost, types: Sequence[str], peaks: Peaks, node: NodeKind | None = None) -> Cost:
+def with_roof(
+    cost: Cost,
+    types: Sequence[str],
+    peaks: Peaks,
+    node: NodeKind | None = None,
+    kernel: str = "",
+) -> Cost:
     """Return the cost of a layer with its least time under a roofline, and its limit.
 
     Args:
@@ -58,22 +65,20 @@ def with_roof(cost: Cost, types: Sequence[str], peaks: Peaks, node: NodeKind | N
         types: Of its inputs: the first one selects the peak.
         peaks: Of the device that it ran on.
         node: Which operator it is, where that may select another peak.
+        kernel: What computes it on a GPU, whose name tells how; empty if unknown.
     """
     flops, moved = cost.flops, cost.moved_bytes
     if flops is None or moved is None:
         return cost
-    kind = _computed_type(_SHORT.get(types[0], types[0]) if types else "", peaks, node)
-    if not peaks.flops.get(kind):
-        kind = "fp32"
-    peak = peaks.flops.get(kind)
-    if not peak:
+    roof = _roof(_SHORT.get(types[0], types[0]) if types else "", peaks, node, kernel)
+    if roof is None:
         return cost
-    compute_s, memory_s = flops / peak, moved / peaks.bandwidth_of(moved)
+    compute_s, memory_s = flops / roof.flops, moved / peaks.bandwidth_of(moved)
     return replace(
         cost,
         roof_ms=1000 * max(compute_s, memory_s),
         bound="compute" if compute_s > memory_s else "memory",
-        peak=kind,
+        peak=roof.name,
         launch_ms=peaks.launch_ms,
     )
 
@@ -91,13 +96,14 @@ def multiplies_integers(node: NodeKind) -> bool:
     return node.op_type in _QUANTIZES_FIRST or node.accuracy_level == _INT8_LEVEL
 
 
-def _computed_type(kind: str, peaks: Peaks, node: NodeKind | None) -> str:
-    """Return the type whose peak limits a node with a first input of a type."""
-    if node is None or node.op_type not in PRODUCTS:
-        return kind
-    if multiplies_integers(node):
-        return "int8"
-    return "tf32" if kind == "fp32" and "tf32" in peaks.flops else kind
+def _roof(kind: str, peaks: Peaks, node: NodeKind | None, kernel: str) -> Roof | None:
+    """Return the peak that limits a node with a first input of a type; None without any."""
+    if node is not None and node.op_type in PRODUCTS:
+        kind = "int8" if multiplies_integers(node) else kind
+        if found := roof_of(kernel, kind, peaks):
+            return found
+    known = (name for name in (kind, "fp32") if peaks.flops.get(name))
+    return next((Roof(name, peaks.flops[name]) for name in known), None)
 
 
 def measured_ms(layer: Layer) -> float | None:

@@ -19,6 +19,7 @@ from dld_tui.core.cost.roofline import multiplies_integers, node_kind
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.machine.environment import environment
+from dld_tui.core.machine.kernel_names import roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks, kept_peaks
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.noting import follow_shapes, sizes_of
@@ -88,6 +89,10 @@ Phase = Literal["prefill", "decode"]
 _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
+_LARGEST_CACHE = 128 << 20
+"""No GPU has a larger one (B200: 126 MB): what fits may be read faster than its memory allows."""
+
+
 @dataclass(frozen=True)
 class PhaseBudget:
     """One run: prefill of a whole prompt, or decode of one token of each sequence."""
@@ -109,19 +114,21 @@ class PhaseBudget:
     def least_ms(self, peaks: Peaks, types: Collection[str]) -> tuple[float, str] | None:
         """Return the least time in milliseconds, and its limit: ``compute`` or ``memory``.
 
-        None where the peaks are no bound: unknown, or measured while other programs ran.
+        None where the peaks are no bound: unknown, or measured while other programs ran. Weights
+        and cache that may stay in a cache of the device are not bound by its memory.
 
         Args:
             peaks: Of a device.
             types: Those that the decoder may compute in: the fastest one bounds it.
         """
-        peak = max((peaks.flops.get(kind, 0.0) for kind in types), default=0.0)
-        peak = peak or peaks.flops.get("fp32", 0.0)
+        roofs = (roof_of("", kind, peaks) for kind in types)
+        peak = max((roof.flops for roof in roofs if roof), default=peaks.flops.get("fp32", 0.0))
         moved = self.weight_bytes + self.cache_bytes
         bandwidth = peaks.bandwidth_of(moved)
         if self.flops is None or not peak or not bandwidth or peaks.busy:
             return None
-        compute, memory = self.flops / peak, moved / bandwidth
+        is_in_cache = not peaks.caches and moved <= _LARGEST_CACHE
+        compute, memory = self.flops / peak, 0.0 if is_in_cache else moved / bandwidth
         return 1000 * max(compute, memory), "compute" if compute > memory else "memory"
 
 
@@ -193,9 +200,8 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
             now = decode.activation_bytes, decode.logits_bytes
             fits.append(Fit(batch, context, weights, kv, *now, weights + at_once))
     precision = _SHORT.get(next(iter(decoder.caches.values())).dtype, "fp16")
-    types = (precision, *(["tf32"] if precision == "fp32" else []))
-    if any(map(_multiplies_integers, decoder.document.main.nodes)):
-        types = (*types, "int8")
+    integers = any(map(_multiplies_integers, decoder.document.main.nodes))
+    types = (precision, "int8") if integers else (precision,)
     return Budget(
         weights,
         kv_token_bytes(decoder),

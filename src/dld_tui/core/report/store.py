@@ -199,6 +199,20 @@ class ReportWriter:
         self._extend("layer_nodes", links)
         return index
 
+    def set_layer(self, index: int, layer: Layer) -> None:
+        """Replace a layer that was added, except for its nodes, before the report is finished."""
+        self._extend("layers", [layer_row(index, layer)])
+
+    def main_kernels(self) -> dict[int, str]:
+        """Return the name of the kernel that takes most of the time of each layer on a GPU."""
+        self.flush()
+        rows = self._database.execute(
+            "SELECT e.layer, n.name, SUM(e.duration_us) FROM gpu_events e"
+            " JOIN gpu_names n ON n.id = e.name"
+            " WHERE e.kind = 'kernel' AND e.layer IS NOT NULL GROUP BY e.layer, e.name ORDER BY 3"
+        )
+        return {layer: name for layer, name, _ in rows}
+
     def add_pass(
         self, index: int, start_us: float, duration_us: float, state: PassState = PassState.MEASURED
     ) -> None:

@@ -580,7 +580,7 @@ PassObserver: TypeAlias = "Callable[[ProfilePass, Mapping[int, int]], None]"
 class ImportSummary:
     """The content of a profile."""
 
-    layers: int
+    layers: tuple[Layer, ...]
     passes: int
     """Measured ones: without warm-up and incomplete passes."""
     version: str
@@ -691,6 +691,7 @@ class _Importer:
         self._attempts = _ALIGNMENT_ATTEMPTS if optimised is not None else 0
         self._warm_up = warm_up
         self._layers: dict[int, int] = {}
+        self._written: list[Layer] = []
         self._main_links: dict[int, NodeLink] = {}
         """The node of the main graph that a kernel stands for, where it is one."""
         self._measured: list[ProfilePass] = []
@@ -712,7 +713,7 @@ class _Importer:
                 )
         self._writer.flush()
         version, kernels = self._profile.version, tuple(self._profile.kernels)
-        return ImportSummary(len(self._layers), len(self._measured), version, providers, kernels)
+        return ImportSummary(tuple(self._written), len(self._measured), version, providers, kernels)
 
     def _add(self, profile_pass: ProfilePass) -> None:
         if self._attempts and self._attribution is not None:
@@ -726,7 +727,8 @@ class _Importer:
             layer = self._layers.get(event.kernel)
             if layer is None:
                 kernel = self._profile.kernels[event.kernel]
-                layer = self._writer.add_layer(self._layer(event.kernel, kernel, owners[at]))
+                self._written.append(self._layer(event.kernel, kernel, owners[at]))
+                layer = self._writer.add_layer(self._written[-1])
                 self._layers[event.kernel] = layer
             self._threads.add(event.thread)
             times = (event.duration_us, event.self_us, event.thread)
