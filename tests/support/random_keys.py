@@ -43,7 +43,7 @@ _NAMED = (
     "\x1b[1;5C",
 )  # fmt: skip
 _CONTROL = "".join(chr(number) for number in range(1, 27) if number not in (3, 17, 26))
-"""Not those that quit or suspend the program."""
+"""Not those that quit the program, nor Ctrl+Z, of which kitty's forms are drawn."""
 _WORDS = ("relu", "conv", "1", "0.5", "name", "x.onnx", "[1, 2]", "float16", "N", "-1", "1e999")
 _EDITS = ("d\r", "dr", "rname\r", "u", "u\x19", "U", "y", "p", "x", "arelu\r", "3je\x15 7\r", "O")
 """What changes the node at the cursor, takes it back, or makes it again."""

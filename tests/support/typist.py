@@ -301,8 +301,17 @@ class Typist:
         self._control.close()
 
     def runs(self) -> bool:
-        """Tell whether the program has not ended."""
-        return Path(f"/proc/{self.pid}").exists()
+        """Tell whether the program has not ended; what it suspended goes on, as by a shell's `fg`.
+
+        Ctrl+Z has many forms in the kitty protocol.
+        """
+        try:
+            state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state == "T":
+            os.kill(self.pid, signal.SIGCONT)
+        return True
 
     def stacks(self) -> str:
         """Return what the threads of the program do at the moment."""
