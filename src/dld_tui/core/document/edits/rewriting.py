@@ -656,8 +656,9 @@ class _Plan:
         while inputs and not inputs[-1]:
             inputs.pop()
         set_texts(proto, "input", inputs)
-        if op_type == "Reshape" and not domain:
-            self._require_sizes(inputs)
+        is_new = all((node.domain, node.op_type) != (domain, op_type) for node in self._hit.nodes)
+        if is_new or (op_type == "Reshape" and not domain and self._is_open(inputs)):
+            self._require_elements()
         if schema is not None:
             self._require_inputs(schema, inputs)
             self._require_types(op_type, schema, inputs)
@@ -684,14 +685,16 @@ class _Plan:
             if formal is not None and isinstance(dtype, str) and not _takes(formal, dtype):
                 raise RewriteRefusal(f"{op_type} does not take {dtype}")
 
-    def _require_sizes(self, inputs: Sequence[str]) -> None:
-        """Refuse a Reshape that copies a size and leaves one open where there are no elements.
-
-        The open one cannot be worked out then.
-        """
+    def _is_open(self, inputs: Sequence[str]) -> bool:
+        """Return whether a Reshape copies a size and leaves one open."""
         shape = self._constants.get(inputs[1])
-        if shape is None or not {0, -1} <= {*shape.flat}:
-            return
+        return shape is not None and {0, -1} <= {*shape.flat}
+
+    def _require_elements(self) -> None:
+        """Refuse another operator, or an open size, where there are no elements.
+
+        Kernels of fused operators do not take that, and the open size cannot be worked out.
+        """
         views = [ValueView(self._home, name) for name in self._hit.values.values() if name]
         if any(view.dims is not UNKNOWN and 0 in view.dims for view in views):
             raise RewriteRefusal("a size is 0")

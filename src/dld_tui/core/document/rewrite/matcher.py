@@ -25,6 +25,7 @@ from dld_tui.core.document.rewrite.views import (
     array_of,
     attribute_value,
     dims_remembered,
+    old_meaning,
     schema_of,
 )
 from dld_tui.core.document.scope import Scope, ScopeOwner
@@ -230,12 +231,14 @@ class Matcher:
             hit = Hit(self.pattern, nodes, state.values, state.attributes)
             if not self._holds(hit):
                 continue
-            used = hit.outer_uses(ends)
-            if used:
+            problem = ""
+            if used := hit.outer_uses(ends):
+                problem = f"{shortened(used[0])!r} is used elsewhere, too"
+            elif old := next(filter(None, map(old_meaning, nodes)), ""):
+                problem = f"{old!r} means what newer opsets do not have"
+            if problem:
                 if known is not None:
                     continue
-                shown = shortened(used[0])
-                problem = f"{shown!r} is used elsewhere, too"
                 hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
             seen[key] = hit
         if self._steps > MOST_STEPS:

@@ -25,6 +25,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_of
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.shapes import size as sizes
@@ -34,6 +35,8 @@ from dld_tui.core.shapes.value import Dims, Value
 
 _MOST_FOLLOWED = 16
 """Nodes along a path through those that make a value, of which its type is worked out."""
+_NO_MEANING = ("broadcast", "consumed_inputs", "is_test")
+"""Attributes of old operators that change nothing of what an inference computes."""
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
 
 
@@ -46,10 +49,38 @@ def attribute_value(node: Node, name: str) -> Any:
     """Return the plain value of a node's attribute, its operator's default, or None."""
     attribute = node.attribute(name)
     if attribute is not None:
-        return UNKNOWN if attribute.reference else plain_value(attribute.value)
+        value = UNKNOWN if attribute.reference else plain_value(attribute.value)
+        return _type_number(value) if name == "to" and isinstance(value, str) else value
     schema = schema_of(node)
     known = schema.attribute(name) if schema is not None else None
     return None if known is None else plain_value(known.default)
+
+
+def _type_number(name: str) -> Any:
+    """Return the number of a type that Cast has by its name before opset 6; UNKNOWN of others."""
+    try:
+        return int(onnx.TensorProto.DataType.Value(name.upper()))
+    except ValueError:
+        return UNKNOWN
+
+
+def old_meaning(node: Node) -> str:
+    """Return the attribute by which a node means what the operator of today cannot; or nothing.
+
+    Examples are ``axis`` of Add before opset 7, and ``spatial`` of BatchNormalization before 9.
+    """
+    own, newest = schema_of(node), schema_for(node.op_type, node.domain, None)
+    if own is None or newest is None or own.since_version == newest.since_version:
+        return ""
+    inputs = {formal.name.lower() for formal in newest.inputs}
+    for attribute in node.attributes():
+        name = attribute.name
+        known = own.attribute(name)
+        if known is None or newest.attribute(name) is not None or name.lower() in inputs:
+            continue
+        if name not in _NO_MEANING and plain_value(attribute.value) != plain_value(known.default):
+            return name
+    return ""
 
 
 def plain_value(value: Any) -> Any:
