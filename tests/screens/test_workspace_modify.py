@@ -213,3 +213,18 @@ async def test_models_are_merged_by_seven_keys(tmp_path: Path) -> None:
         assert done.edit == "merge_models"
         await session.pilot.press("u")
         await session.until(lambda: document.main.outputs == ("y", "z"))
+
+
+async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.TOKENS), NARROW) as session:
+        document = session.screen.document
+        await form(session, "n")
+        for key in ("right", "f5"):
+            await session.pilot.press(key)
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        await session.until(lambda: "one edit: change type or layout of 3 tensors" in session.text)
+        await session.pilot.press("enter")
+        types = [document.main.value_type(name) for name in document.main.inputs]
+        assert [known and known.dtype for known in types] == ["int32"] * 3
+        [done] = document.history.done
+        assert done.edit == "convert_terminals"

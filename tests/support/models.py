@@ -111,6 +111,37 @@ layered (float[N, 4] x) => (float[N, 4] y)
 """
 
 
+TOKENS = """
+<ir_version: 8, opset_import: ["" : 17]>
+tokens (int64[batch, seq] ids, int64[batch, seq] mask, int64[batch, seq] kinds)
+    => (float[batch, seq, 2] y, int64[batch, seq] top)
+<float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}, int64[1] last = {2}>
+{
+    e = Gather(w, ids)
+    k = Gather(w, kinds)
+    m = Cast <to = 1> (mask)
+    s = Sub(e, k)
+    wide = Unsqueeze(m, last)
+    y = Mul(s, wide)
+    top = ArgMax <axis = 2, keepdims = 0> (y)
+}
+"""
+"""Three inputs of integers, which a Gather or a Cast takes."""
+
+IMAGE = """
+<ir_version: 8, opset_import: ["" : 17]>
+image (float[batch, 3, 4, 5] x) => (float[batch, 4, 5, 3] y, float[batch, 3, 4, 5] z)
+{
+    t = Transpose <perm = [0, 2, 3, 1]> (x)
+    h = Cast <to = 10> (t)
+    y = Cast <to = 1> (h)
+    a = Relu(x)
+    z = Add(a, a)
+}
+"""
+"""An image that is used in two layouts."""
+
+
 def parse(text: str) -> onnx.ModelProto:
     """Return the model of an ONNX text."""
     return onnx.parser.parse_model(text)

@@ -439,6 +439,15 @@ ACTIVITIES: tuple[Activity, ...] = (
         modification=Modification("c", "clean", "clean"),
     ),
     _own(
+        "convert_io",
+        "Types and layouts of inputs and outputs",
+        "Change the element types and layouts of inputs and outputs.",
+        command=_convert("io", "Change types and layouts of inputs and outputs."),
+        result="dld_tui.core.conversion.result:ChangedTerminals",
+        synonyms=("int64 to int32", "nchw to nhwc", "input type", "input layout", "keep io types"),
+        modification=Modification("n", "io", "change inputs and outputs"),
+    ),
+    _own(
         "convert_quantize",
         "Quantize",
         "Quantize a model: static, dynamic or weight-only.",

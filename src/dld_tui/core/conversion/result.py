@@ -281,6 +281,14 @@ class CleanedModel(VerifiedResult):
     """How many places each pass has changed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChangedTerminals(VerifiedResult):
+    """A model whose inputs and outputs have other types or layouts, or nodes before or behind."""
+
+    changed: list[str]
+    """What changed, one line each. Untrusted text."""
+
+
 @dataclass(frozen=True)
 class SimplifierTrial:
     """A trial of one simplifier, or of several in sequence."""
@@ -573,6 +581,8 @@ def report_notes(result: ConversionResult) -> list[Note]:
         lines += _link_lines(result)
     if isinstance(result, CleanedModel):
         lines += [f"{name}: {fmt.plural(count, 'place')}" for name, count in result.passes.items()]
+    if isinstance(result, ChangedTerminals):
+        lines += [_short(line, 160) for line in result.changed]
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)

@@ -134,13 +134,16 @@ class ConvertForm(ActivityScreen):
         super().__init__(activity, values)
         self._chosen = chosen
         self._lists = lists or {}
+        self._first = APPLY
 
     def body(self) -> Iterable[Widget]:
-        form = ParamForm(self.activity.request, self._remembered() | self.given)
-        wanted = host(self).state.get("forms", _RESULT).get("is")
+        values = self._remembered() | self.given
+        if host(self).state.get("forms", _RESULT).get("is") == WRITE:
+            self._first = WRITE
+        form = ParamForm(self.activity.request, values, self.own_reasons(values))
         result = Horizontal(
             Rows([[(fit("Result", _LABEL), "dim")]], classes="label"),
-            ChoiceField((APPLY, WRITE), WRITE if wanted == WRITE else APPLY),
+            ChoiceField((APPLY, WRITE), self._first),
             id="target",
         )
         box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
@@ -150,13 +153,16 @@ class ConvertForm(ActivityScreen):
     @property
     def applies(self) -> bool:
         """Whether the result is to take the model's place."""
-        return self.query_one("#target ChoiceField", ChoiceField).value == APPLY
+        fields = self.query("#target ChoiceField")
+        return (fields.first(ChoiceField).value if fields else self._first) == APPLY
 
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
-        """Return why no name of a file is asked for while none is written."""
-        is_shown = bool(self.query("#target ChoiceField"))
-        reasons = {"in_place": "choose 'apply it' instead"}
-        if is_shown and self.applies:
+        """Return why the model, and a file while none is written, are not asked for."""
+        reasons = {
+            "model": "the open document, edits included",
+            "in_place": "choose 'apply it' instead",
+        }
+        if self.applies:
             reasons["output"] = "no file is written"
         return reasons
 

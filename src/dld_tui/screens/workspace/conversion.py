@@ -138,7 +138,7 @@ class ApplyConversion(Controller):
             self.history.change(f"Applying: {result.title}", [step], large=True, done=told)
 
         def told() -> None:
-            self._tell(notes, result.title)
+            self._tell(notes, self._applied[-1][0].title)
 
         self._when_free(apply)
 

@@ -613,6 +613,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_shape": _onnxruntime,
     "convert_merge": _onnxruntime,
     "convert_clean": _verified,
+    "convert_io": _onnxruntime,
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,
     "convert_tensors": _onnxruntime,

@@ -26,6 +26,7 @@ from dld_tui.core.document.edits import (
     rewriting,
     subgraphs,
     tensors,
+    terminals,
 )
 from dld_tui.core.document.edits.registry import EDITS, EditFunction
 
@@ -50,4 +51,5 @@ __all__ = [
     "rewriting",
     "subgraphs",
     "tensors",
+    "terminals",
 ]
