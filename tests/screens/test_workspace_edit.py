@@ -73,6 +73,33 @@ async def test_rename_by_pattern_shows_what_changes_before(chain: Path) -> None:
         assert session.screen.document.main.nodes[0].name == "first"
 
 
+async def test_a_plugin_is_made_by_keyboard(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second")
+        await session.press("ctrl+p", *"change operator")
+        await session.press("enter")
+        await session.press("ctrl+u", "ctrl+k")
+        await session.type("trt.MyPlugin")
+        await session.press("enter")
+        assert (node.op_type, node.domain) == ("MyPlugin", "trt")
+        assert session.screen.document.opset_imports["trt"] == 1
+        await session.press("ctrl+p", *"add attribute")
+        await session.press("enter")
+        await session.type("boxes")
+        await session.press("tab", "tab")
+        await session.type("7")
+        await session.press("enter")
+        assert node.integer("boxes", 0) == 7
+        await session.press("a")
+        await session.type("trt.Another")
+        await session.press("enter")
+        await session.until(lambda: "Add Another" in session.text)
+        await session.press("f5")
+        await session.until(lambda: len(session.screen.document.main.nodes) == 5)
+        added = next(n for n in session.screen.document.main.nodes if n.op_type == "Another")
+        assert (added.domain, added.inputs) == ("trt", node.outputs)
+
+
 async def a_refused_name_stays_in_the_field_with_the_reason(session: Session) -> None:
     node = await session.go("second")
     await session.press("r")

@@ -38,6 +38,12 @@ def shown_key(key: FunctionKey) -> str:
     return f"{domain or 'ai.onnx'}.{name}" + (f":{overload}" if overload else "")
 
 
+def operator_of_text(text: str) -> tuple[str, str]:
+    """Return domain and name of an operator that is written as ``trt.EfficientNMS_TRT``."""
+    domain, _, name = text.strip().rpartition(".")
+    return plain_domain(domain), name
+
+
 def function_of(node: Node) -> Scope | None:
     """Return the local function that a node calls, or None."""
     called = call_of(node)

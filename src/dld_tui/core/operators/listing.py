@@ -13,7 +13,11 @@ from typing import TypeAlias
 
 from dld_tui.core.codec import encode
 from dld_tui.core.document.literals import format_literal
-from dld_tui.core.document.local_functions import FunctionAttribute, function_attributes
+from dld_tui.core.document.local_functions import (
+    FunctionAttribute,
+    function_attributes,
+    operator_of_text,
+)
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.types.value_types import shown, types_text
@@ -125,7 +129,7 @@ class PaletteOperator:
     @cached_property
     def summary(self) -> str:
         """One line of documentation. Untrusted text for functions."""
-        if self.origin is Origin.CUSTOM:
+        if self.origin is Origin.CUSTOM and self.uses:
             return "Custom operator of this model."
         text = self.schema.summary
         return text or ("Local function." if self.origin is Origin.FUNCTION else "")
@@ -139,6 +143,7 @@ class OperatorPalette:
         functions: Signatures of the model's local functions.
         custom: Signatures of operators that are only known from the model's nodes.
         uses: How many nodes call an operator, by (domain, name).
+        invents: A search for a name that no operator has also finds a new custom operator.
     """
 
     def __init__(
@@ -148,8 +153,10 @@ class OperatorPalette:
         functions: Iterable[OperatorSchema] = (),
         custom: Iterable[OperatorSchema] = (),
         uses: Mapping[tuple[str, str], int] | None = None,
+        invents: bool = False,
     ) -> None:
         self.imports = dict(imports)
+        self._invents = invents
         self._uses = dict(uses or {})
         entries: dict[tuple[str, str], PaletteOperator] = {}
         # A local function stands in front of an operator of the same name.
@@ -200,7 +207,18 @@ class OperatorPalette:
             points = _points(item, words)
             if points is not None:
                 scored.append((_rank(item), -points, len(item.name), item))
-        return [item for *_, item in sorted(scored, key=lambda row: row[:3])]
+        found = [item for *_, item in sorted(scored, key=lambda row: row[:3])]
+        return [*found, *self._invented(text, any_found=bool(found))]
+
+    def _invented(self, text: str, *, any_found: bool) -> list[PaletteOperator]:
+        """Return a new custom operator of this name, such as ``trt.EfficientNMS_TRT``."""
+        domain, name = operator_of_text(text)
+        if not (self._invents and name.isidentifier()) or " " in domain:
+            return []
+        if self.operator(name, domain) is not None or (any_found and not domain):
+            return []
+        schema = _invented_schema(domain, name)
+        return [PaletteOperator(name, domain, schema, Origin.CUSTOM, domain in self.imports)]
 
     def grouped(
         self, grouping: Grouping, chosen: Sequence[PaletteOperator] | None = None
@@ -305,7 +323,7 @@ def operator_palette(scope: Scope, uses: Uses | None = None) -> OperatorPalette:
     }  # fmt: skip
     custom = _observed(document, unknown) if unknown else []
     return OperatorPalette(
-        versions_by_domain(scope), functions=functions, custom=custom, uses=counts
+        versions_by_domain(scope), functions=functions, custom=custom, uses=counts, invents=True
     )
 
 
@@ -383,6 +401,22 @@ def _observed_schema(nodes: list[Node]) -> OperatorSchema:
         markdown="Custom operator: its signature is that of its nodes in this model.",
         max_inputs=None,
         max_outputs=outputs,
+    )
+
+
+def _invented_schema(domain: str, name: str) -> OperatorSchema:
+    return OperatorSchema(
+        name=name,
+        domain=domain,
+        since_version=1,
+        deprecated=False,
+        inputs=(Formal("input", "", (), "", "variadic", 0, homogeneous=False),),
+        outputs=(Formal("output", "", (), "", "variadic", homogeneous=False),),
+        attributes=(),
+        type_constraints=(),
+        markdown="New custom operator: any inputs, outputs and attributes.",
+        max_inputs=None,
+        max_outputs=None,
     )
 
 

@@ -13,12 +13,14 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope, Transaction
+from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,
     FunctionRow,
     function_attributes,
     function_rows,
     key_of,
+    operator_of_text,
 )
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
@@ -129,7 +131,9 @@ def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialo
     """Return the dialog that puts one custom node in the place of several."""
 
     def accept(texts: list[str]) -> None:
-        op_type, domain, name = (text.strip() for text in texts)
+        operator, domain, name = (text.strip() for text in texts)
+        own, op_type = operator_of_text(operator)
+        domain = domain or own
         edit("replace_nodes", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
              domain=domain, name=name)  # fmt: skip
 
@@ -137,9 +141,61 @@ def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialo
         "Replace by a custom node",
         "It takes all inputs of the nodes, weights included, and replaces the outputs in use.",
         [
-            FieldSpec("operator", "", "such as the name of a plugin"),
-            FieldSpec("domain", "", "ai.onnx"),
+            FieldSpec("operator", "", "such as trt.EfficientNMS_TRT"),
+            FieldSpec("domain", "", "that of the operator, or ai.onnx"),
             FieldSpec("node name", "", "generated"),
+        ],
+        accept,
+    )
+
+
+def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str) -> FieldsDialog:
+    """Return the dialog that lets nodes call another operator.
+
+    Args:
+        edit: Makes the edit.
+        scope: The scope of the nodes.
+        nodes: Their refs.
+        present: The operator that they call now, as ``domain.Name``.
+    """
+
+    def accept(texts: list[str]) -> None:
+        domain, op_type = operator_of_text(texts[0])
+        edit("set_operator", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
+             domain=domain, attributes=_KEPT[texts[1]])  # fmt: skip
+
+    return FieldsDialog(
+        "Change the operator",
+        "Names, inputs and outputs stay.",
+        [
+            FieldSpec("operator", present, "such as Gelu or trt.EfficientNMS_TRT"),
+            FieldSpec("attributes", choices=tuple(_KEPT)),
+        ],
+        accept,
+    )
+
+
+_KEPT = {"keep those it has": "known", "keep all": "all", "remove": "none"}
+"""Which attributes stay, by the words of the dialog."""
+
+
+def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
+    """Return the dialog that adds an attribute to a node, or changes the kind of one."""
+
+    def accept(texts: list[str]) -> None:
+        name, kind, text = texts[0].strip(), texts[1], texts[2]
+        if not name:
+            raise UsageError("an attribute needs a name")
+        edit("set_attribute", scope=list(node.scope.path), node=node.ref, attribute=name, kind=kind,
+             value=edit_value(text, kind))  # fmt: skip
+
+    return FieldsDialog(
+        "Add an attribute",
+        "",
+        [
+            FieldSpec("name"),
+            FieldSpec("kind", choices=SETTABLE_KINDS),
+            FieldSpec("value", "", 'such as 1, [1, 2], "text" or float32[2] {1, 2}'),
         ],
         accept,
     )

@@ -278,6 +278,22 @@ class Functions(Controller):
         if (chosen := self._one_scope()) is not None:
             self.ask(custom_dialog(self._edit_and_show, *chosen))
 
+    def set_operator(self) -> None:
+        """Let the chosen nodes call another operator."""
+        from dld_tui.screens.model.functions import operator_dialog
+
+        node = self.cursor.node
+        if (chosen := self._one_scope()) is not None and node is not None:
+            present = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+            self.ask(operator_dialog(self._edit_and_show, *chosen, visible(present)))
+
+    def add_attribute(self) -> None:
+        """Add an attribute to the node at the cursor."""
+        from dld_tui.screens.model.functions import attribute_dialog
+
+        if (node := self.cursor.node) is not None:
+            self.ask(attribute_dialog(self.history.edit, node))
+
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
         node_functions = [(node, function_of(node)) for node in self.model.chosen_nodes]

@@ -359,6 +359,20 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"model": {"raw": b64encode(data).decode("ascii")}}
 
 
+@holds("merge_models", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    outputs = document.main.records["output"]
+    if not outputs:
+        return None
+    output = dice.choice(outputs)
+    graph = onnx.GraphProto(name="added", input=[output])
+    graph.node.append(helper.make_node("Identity", [output.name], ["fresh output"]))
+    graph.output.append(onnx.ValueInfoProto(name="fresh output", type=output.type))
+    model = onnx.ModelProto(ir_version=document.model.ir_version, graph=graph)
+    model.opset_import.extend(document.model.opset_import)
+    return {"models": [{"raw": b64encode(model.SerializeToString()).decode("ascii")}]}
+
+
 @holds("merge_transposes", keeps=True, touches=["node"])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     found = [
@@ -572,6 +586,16 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
     nodes = [node.ref for node in marked(scope, dice, size)]
     return {"scope": path(scope), "nodes": nodes, "op_type": "Plugin", "domain": "fresh"}
+
+
+@holds("set_operator", may_break=True, selects=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments:
+    scope = scope_of(document, dice)
+    return {
+        "scope": path(scope), "nodes": [node.ref for node in marked(scope, dice, size)],
+        "op_type": dice.choice(["Relu", "Plugin"]), "domain": dice.choice(["", "fresh"]),
+        "attributes": dice.choice(["known", "all", "none"]),
+    }  # fmt: skip
 
 
 @holds("cast_nodes", touches=["node", "value_info"], selects=True)

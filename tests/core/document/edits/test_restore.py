@@ -36,6 +36,9 @@ TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
 CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "rename_node", {"scope": [], "node": "pre", "name": "other"}),
     ("BRANCHES", "rename_value", {"scope": [], "value": "a", "name": "other"}),
+    ("BRANCHES", "rename_matches", {"pattern": "^(.)", "replacement": "\\1_"}),
+    ("CHAIN", "clean", {"passes": ["initializers-to-constants", "remove-unused"]}),
+    ("BRANCHES", "set_operator", {"scope": THEN, "nodes": ["inner"], "op_type": "P"}),
     ("BRANCHES", "set_attribute",
      {"scope": THEN, "node": "inner", "attribute": "p", "kind": "strings", "value": ["a"]}),
     ("BRANCHES", "remove_attribute", {"scope": [], "node": "choose", "attribute": "then_branch"}),
@@ -97,6 +100,7 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "set_attributes",
      {"changes": [{"nodes": [[[], "pre"], [THEN, "inner"]],
                    "attributes": {"p": {"kind": "int", "value": 3}}}]}),
+    ("FUNCTIONS", "merge_models", {"models": [{"raw": MODEL}]}),
     ("CHAIN", "replace_model", {"model": {"raw": MODEL}, "title": "convert"}),
     *BODY_CASES,
     *TENSOR_CASES,

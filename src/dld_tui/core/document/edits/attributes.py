@@ -11,8 +11,8 @@ from dld_tui.core import fmt
 from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, subject
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.transactions import SetAttribute, Transaction
-from dld_tui.core.document.types.value_types import dtype_number
-from dld_tui.core.errors import EditError
+from dld_tui.core.document.types.value_types import dtype_number, parse_type, type_proto_of
+from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.text import quoted
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _SCALARS: dict[str, Any] = {"int": int, "float": (int, float), "string": str}
 _LISTS: dict[str, Any] = {"ints": int, "floats": (int, float), "strings": str}
 SETTABLE_KINDS = (*_SCALARS, *_LISTS, "tensor")
-"""Kinds of attribute that :func:`set_attribute` takes."""
+"""Kinds of attribute that can be typed."""
+_OTHERS = ("tensors", "type_proto", "type_protos")
+"""Further ones that :func:`set_attribute` takes."""
 
 
 @edit
@@ -44,9 +46,10 @@ def set_attribute(
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute's name.
-        kind: One of :data:`SETTABLE_KINDS`.
-        value: A number, a string (bytes that are not UTF-8 as surrogates), a list of those, or for
-            a tensor ``{"dtype": "float32", "dims": [2], "raw": BASE64}``.
+        kind: One of :data:`SETTABLE_KINDS`, ``tensors``, ``type_proto`` or ``type_protos``.
+        value: A number, a string (bytes that are not UTF-8 as surrogates), a list of those, for
+            a tensor ``{"dtype": "float32", "dims": [2], "raw": BASE64}``, for a type a text such as
+            ``float32[N, 3]``.
     """
     target = node_at(document, scope, node)
     position, old = find_attribute(target, attribute)
@@ -117,15 +120,23 @@ def _set_value(proto: onnx.AttributeProto, kind: str, value: JSON) -> None:
             if any(isinstance(item, bool) or not isinstance(item, wanted) for item in value):
                 raise TypeError
             getattr(proto, field).extend(_encoded(item) for item in value)
-        else:
+        elif kind == "tensor":
             proto.t.CopyFrom(_tensor(value))
+        elif kind == "type_proto":
+            proto.tp.CopyFrom(_type(value))
+        elif not isinstance(value, list):
+            raise TypeError
+        elif kind == "tensors":
+            proto.tensors.extend(map(_tensor, value))
+        else:
+            proto.type_protos.extend(map(_type, value))
     except (TypeError, ValueError, OverflowError, binascii.Error):
         raise EditError(f"{value!r:.60} is not a value of kind {kind}") from None
     proto.type = number  # type: ignore[assignment]
 
 
 def _number_of(kind: str) -> int:
-    if kind not in SETTABLE_KINDS:
+    if kind not in (*SETTABLE_KINDS, *_OTHERS):
         raise EditError(f"an attribute of kind {kind!r} cannot be set by value")
     return int(onnx.AttributeProto.AttributeType.Value(kind.upper()))
 
@@ -143,6 +154,17 @@ def _tensor(value: JSON) -> onnx.TensorProto:
         raise TypeError
     proto = onnx.TensorProto(data_type=number, raw_data=base64.b64decode(raw, validate=True))
     proto.dims.extend(dims)  # type: ignore[arg-type]
+    return proto
+
+
+def _type(value: JSON) -> onnx.TypeProto:
+    try:
+        known = parse_type(value) if isinstance(value, str) else None
+    except UsageError:
+        known = None
+    proto = type_proto_of(known) if known is not None else None
+    if proto is None:
+        raise TypeError
     return proto
 
 

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
-from dld_tui.core.document.edits.attributes import attribute_proto
-from dld_tui.core.document.edits.imports import ensure_import, ensure_ir, ensure_known_import
+from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
+from dld_tui.core.document.edits.imports import (
+    ensure_import,
+    ensure_ir,
+    ensure_known_import,
+    versions_by_domain,
+)
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.links import (
     MOST_LINKS,
@@ -30,7 +35,13 @@ from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope, unused_name
-from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
+from dld_tui.core.document.transactions import (
+    SetAttribute,
+    SetLinks,
+    SetText,
+    Splice,
+    Transaction,
+)
 from dld_tui.core.document.traversal import (
     Places,
     captures,
@@ -42,9 +53,10 @@ from dld_tui.core.document.traversal import (
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.operators.registry import least_ir_version
+from dld_tui.core.files.proto_fields import get_text
+from dld_tui.core.operators.registry import least_ir_version, schema_for
 from dld_tui.core.text import quoted
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -190,6 +202,55 @@ def replace_nodes(
     transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
     ensure_known_import(transaction, home, domain)
     return f"replace {len(ordered)} nodes by {quoted(op_type)}"
+
+
+@edit
+def set_operator(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    nodes: Sequence[str],
+    op_type: str,
+    domain: str = "",
+    attributes: str = "known",
+) -> str:
+    """Let nodes call another operator; names, inputs and outputs stay.
+
+    Args:
+        scope: The path of the scope.
+        op_type: The operator.
+        domain: Its operator set, ``""`` for ai.onnx.
+        attributes: Which stay: those that the operator is ``known`` to have (all of one that is not
+            known here), ``all`` or ``none``.
+    """
+    if attributes not in KEPT_ATTRIBUTES:
+        words = ", ".join(KEPT_ATTRIBUTES)
+        raise EditError(f"attributes is {quoted(attributes)}", hint=f"It takes {words}")
+    if not op_type:
+        raise EditError("a node needs an operator")
+    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
+    if not targets:
+        raise EditError("there are no nodes to change")
+    home, domain = targets[0].scope, plain_domain(domain)
+    ensure_known_import(transaction, home, domain)
+    schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))
+    for node in targets:
+        for field, new in (("op_type", op_type), ("domain", domain)):
+            old = get_text(node.proto, field)
+            if (old or "") != new:
+                text = SetText(home, "node", node, node.proto, field, old, new or None)
+                transaction.do(text)
+        for name in [attribute.name for attribute in node.attributes()]:
+            is_known = schema is None or schema.attribute(name) is not None
+            if attributes == "none" or (attributes == "known" and not is_known):
+                position, old_attribute = find_attribute(node, name)
+                transaction.do(SetAttribute(node, position, old_attribute, None))
+    return f"change {subject([node.ref for node in targets], 'node')} to {quoted(op_type)}"
+
+
+KEPT_ATTRIBUTES = ("known", "all", "none")
+"""Which attributes nodes keep that get another operator."""
 
 
 def new_proto(
