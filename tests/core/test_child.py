@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from dld_tui.core.child import (
     ask,
     compute,
     free_memory,
+    has_news,
 )
 from tests.support.jobs import wait_until
 
@@ -292,3 +295,18 @@ def test_free_memory(tmp_path: Path) -> None:
     (group / "memory.stat").write_text("anon 5\ninactive_file 100000\n")
     assert free_memory(tmp_path) == 600_000
     assert free_memory() is not None
+
+
+def test_descriptors_of_a_process_with_many_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2000, hard)), hard))
+    read, write = os.pipe()
+    high = fcntl.fcntl(read, fcntl.F_DUPFD, 1024)
+    try:
+        assert not has_news(high, 0)
+        os.write(write, b"x")
+        assert has_news(high, 0)
+    finally:
+        for descriptor in (read, write, high):
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -26,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, says_no_memory
+from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, has_news, says_no_memory
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import NoteKind
@@ -173,7 +172,7 @@ class ForkServer:
             commands.write(json.dumps(list(arguments)).encode() + b"\n")
         reply = b""
         try:
-            while not select.select([replies], [], [], _LOOK_S)[0]:
+            while not has_news(replies.fileno(), _LOOK_S):
                 passed = time.monotonic() - began
                 if limit_s is not None and passed > limit_s:
                     timed_out = True
@@ -348,7 +347,7 @@ class _Output:
     def read(self, process: Child, wait_s: float) -> bool:
         """Read available output, waiting for some; return False if there is none."""
         pipe = process.stdout
-        if pipe is None or self.closed or not select.select([pipe], [], [], wait_s)[0]:
+        if pipe is None or self.closed or not has_news(pipe.fileno(), wait_s):
             return False
         data = os.read(pipe.fileno(), _CHUNK)
         self.closed = not data

@@ -189,9 +189,7 @@ class Child(subprocess.Popen[bytes]):
                 if descriptor < 0:
                     time.sleep(min(rest, _LOOK_S))
                 else:
-                    poll = select.poll()
-                    poll.register(descriptor, select.POLLIN)
-                    poll.poll(rest * 1000)
+                    has_news(descriptor, rest)
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
@@ -484,12 +482,22 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
     raise CrashError(f"it ends the process ({how})")
 
 
+def has_news(descriptor: int, seconds: float) -> bool:
+    """Wait until a descriptor can be read, or its other end is closed; return whether it is so.
+
+    ``select`` takes none above 1,023, which a process with many open models has.
+    """
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
 def _reply(read: int, seconds: float) -> tuple[bytearray, bool]:
     """Return what comes from a fork, and whether it came in time."""
     until = time.monotonic() + 10 * seconds
     reply = bytearray()
     while (rest := until - time.monotonic()) > 0:
-        if select.select([read], [], [], rest)[0]:
+        if has_news(read, rest):
             part = os.read(read, _CHUNK)
             if not part:
                 return reply, True

@@ -190,6 +190,33 @@ def test_the_ir_version_is_raised_where_the_opset_needs_it() -> None:
     assert 21 in known_versions()
 
 
+@pytest.mark.parametrize(
+    ("version", "change", "expected"),
+    [
+        (17, "", 8),
+        (12, "", 7),
+        (8, "", 3),
+        (8, "weight", 4),
+        (12, "metadata", 10),
+        (12, "function", 8),
+    ],
+)
+def test_the_ir_version_is_lowered_as_far_as_the_content_allows(
+    version: int, change: str, expected: int
+) -> None:
+    model = models.parse(
+        '<ir_version: 11, opset_import: ["" : 21, "l" : 1]> g (float[2] x) => (float[2] y)'
+        f"{' <float[2] w = {1, 2}>' if change == 'weight' else ''} {{ y = Relu(x) }}"
+    )
+    if change == "metadata":
+        model.graph.node[0].metadata_props.add(key="dld.precision", value="fp16")
+    if change == "function":
+        model.functions.add(domain="l", name="F")
+    convert_opset(model, version)
+    assert model.ir_version == expected
+    assert expected >= onnx.helper.OP_SET_ID_VERSION_MAP["ai.onnx", version]
+
+
 def test_the_alias_of_the_domain() -> None:
     model = models.parse(OLD)
     model.opset_import[0].domain = "ai.onnx"

@@ -25,7 +25,7 @@ from dld_tui.core.conversion.opset_steps.step import (
     Values,
     widen,
 )
-from dld_tui.core.document.edits.imports import raise_ir_version
+from dld_tui.core.document.edits.imports import least_ir_of, raise_ir_version
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
 from dld_tui.core.document.types.inference import import_used
 from dld_tui.core.document.types.value_types import (
@@ -128,6 +128,8 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     work = attempt.model
     needed = helper.find_min_ir_version_for(list(work.opset_import), ignore_unknown=True)
     raise_ir_version(work, needed)
+    if version < before:  # runtimes that have no newer opset have no newer format either
+        work.ir_version = min(work.ir_version, max(needed, least_ir_of(work)))
     model.CopyFrom(work)
     return report
 

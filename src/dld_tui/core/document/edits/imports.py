@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.local_functions import enclosing_function, key_of
-from dld_tui.core.document.locations import nested_nodes
+from dld_tui.core.document.locations import bodies, nested_nodes
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
@@ -15,16 +15,26 @@ from dld_tui.core.document.transactions import SetList, SetText, Splice, Transac
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
+from dld_tui.core.files.external import dense_tensors
 from dld_tui.core.files.proto_fields import set_items, set_text, text_of
 from dld_tui.core.operators.registry import importable_version, schema_for
 from dld_tui.core.text import quoted
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 FIRST_IR_WITH_FUNCTIONS = 8
 """The IR version from which on a model may have local functions."""
+_FIRST_IR_WITH_METADATA = 10
+_TYPES_SINCE = {
+    17: 9, 18: 9, 19: 9, 20: 9,  # float8 of four kinds
+    21: 10, 22: 10,  # uint4 and int4
+    23: 11,  # float4e2m1
+    24: 12,  # float8e8m0
+    25: 13, 26: 13,  # uint2 and int2
+}  # fmt: skip
+"""The IR version from which on there is an element type."""
 
 
 def import_opsets(
@@ -203,6 +213,39 @@ def raise_ir_version(model: onnx.ModelProto, version: int) -> None:
     gone = constant_inputs(int(model.ir_version), version, names, weights)
     set_items(inputs, [info for place, info in enumerate(inputs) if place not in gone])
     model.ir_version = version
+
+
+def least_ir_of(model: onnx.ModelProto) -> int:
+    """Return the IR version that the content of a model needs, whatever its operators are.
+
+    Source: the comments of ``enum Version`` in onnx.proto. Weights count as what they are from
+    version 4 on, since inputs of the same name would be constants before.
+    """
+    needed = INITIALIZERS_APART if model.graph.initializer else FIRST_IR_WITH_IMPORTS
+    if model.graph.sparse_initializer:
+        needed = max(needed, 6)
+    if model.training_info:
+        needed = max(needed, 7)
+    if model.functions:
+        needed = max(needed, FIRST_IR_WITH_FUNCTIONS)
+    for function in model.functions:
+        if function.attribute_proto:
+            needed = max(needed, 9)
+        if function.overload or function.value_info or function.metadata_props:
+            needed = max(needed, _FIRST_IR_WITH_METADATA)
+    for tensor in dense_tensors(model):
+        needed = max(needed, _TYPES_SINCE.get(tensor.data_type, 0))
+        if tensor.metadata_props:
+            needed = max(needed, _FIRST_IR_WITH_METADATA)
+    for _, body in bodies(model):
+        infos = (
+            (*body.input, *body.value_info, *body.output) if hasattr(body, "initializer") else ()
+        )
+        for info in infos:
+            needed = max(needed, _TYPES_SINCE.get(info.type.tensor_type.elem_type, 0))
+        if any(one.metadata_props for one in (body, *infos, *body.node)):
+            needed = max(needed, _FIRST_IR_WITH_METADATA)
+    return needed
 
 
 def constant_inputs(
