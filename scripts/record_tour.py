@@ -53,7 +53,7 @@ TOUR = (
     Step(("/", *"conv2", "Enter"), "", 1.5),
     Step(("t",), "", 2.5),
     Step(("F5",), "Profile", 2.0),
-    Step(("F5",), "inferences/s", 4.0),
+    Step(("F5",), "a second", 4.0),
     Step(("3",), "", 2.5),
     Step(("4",), "", 1.5),
     Step(("c", "c"), "run 1", 2.0),

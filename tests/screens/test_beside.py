@@ -15,7 +15,7 @@ from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.model_diff import node_pairs
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.document import Document
-from dld_tui.screens.results.table import of_reduction, show_view
+from dld_tui.screens.results.views import of_reduction, show_view
 from dld_tui.screens.workspace.beside import BesidePane
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog

@@ -12,7 +12,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import Step, Story
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as report_page
-from dld_tui.screens.results import table as result_table
+from dld_tui.screens.results import views
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.results.report_views import (
@@ -332,7 +332,7 @@ async def test_advice_by_rules_is_measured_or_previewed(
         report_page, "offer_rules", lambda host, path, rules: asked.append(("preview", rules))
     )
     monkeypatch.setattr(
-        result_table,
+        views,
         "run_activity",
         lambda host, name, values: asked.append((name, values["only"])),
     )

@@ -19,7 +19,7 @@ from tests.support.tui import screen_text, until
 async def opened(path: Path) -> AsyncIterator[tuple[Pilot[Any], LogScreen]]:
     app = DldApp([path], Config())
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, LogScreen) and app.screen.shown_log)
+        await until(pilot, lambda: isinstance(app.screen, LogScreen) and app.screen.loaded)
         await until(pilot, lambda: "15,374.3 qps" in screen_text(app))
         screen = app.screen
         assert isinstance(screen, LogScreen)

@@ -81,7 +81,7 @@ class Activity:
     """Screen (or reference) with the form: called with (id, values)."""
     of_open_model: bool = False
     """Whether the form in a model's tab runs the edited model."""
-    result_view: Any = "dld_tui.screens.results.table:opened_file"
+    result_view: Any = "dld_tui.screens.results.views:opened_file"
     """Function (or reference) that takes (result, values) and returns what opens afterwards: a
     page, the path of a file, a text, or None."""
     reasons: Any = None
@@ -192,7 +192,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Build a TensorRT engine",
         "Build an engine from a model with TensorRT or TensorRT-RTX.",
         command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
-        result_view="dld_tui.screens.results.table:built_engine",
+        result_view="dld_tui.screens.results.views:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
         page_command="model.build",
@@ -219,7 +219,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Refit an engine",
         "Replace the weights of an engine with those of a model.",
         command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
-        result_view="dld_tui.screens.results.table:refitted_engine",
+        result_view="dld_tui.screens.results.views:refitted_engine",
         synonyms=("weights", "update"),
         offered=True,
     ),
@@ -294,7 +294,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Find the smallest model with which a command still fails.",
         result="dld_tui.core.conversion.reduction:Reduction",
         command=Command(("reduce",), show="dld_tui.cli.jobs.results:show_reduction"),
-        result_view="dld_tui.screens.results.table:of_reduction",
+        result_view="dld_tui.screens.results.views:of_reduction",
         of_open_model=True,
         synonyms=("bisect", "debug reduce", "minimal reproducer", "delta debugging"),
         offered=True,

@@ -24,7 +24,7 @@ from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists
 from dld_tui.screens.activity.jobs import JobInput, JobScreen
 from dld_tui.screens.results.pages import ModelState, ResultModel, model_name
-from dld_tui.screens.results.table import View
+from dld_tui.screens.results.views import View
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem, TickDialog

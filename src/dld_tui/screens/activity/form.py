@@ -40,7 +40,7 @@ from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.results.table import View, show_view
+from dld_tui.screens.results.views import View, show_view
 from dld_tui.screens.targets import TargetsDialog
 from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.styles import STYLES

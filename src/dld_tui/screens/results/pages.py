@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.dialogs.overwrite import ask_file
 from dld_tui.widgets.shell.page import Page, host
-from dld_tui.widgets.tasks import on_thread, with_progress
+from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
     from dld_tui.widgets.shell.page import Front, Page
-
-
-T = TypeVar("T")
-
-
-async def read_or_close(
-    page: Page,
-    read: Callable[[ProgressCallback, CancelCheck], T],
-    report: ProgressCallback = lambda done, total: None,
-) -> T:
-    """Return what is read on a thread; a page that has nothing to show closes its tab.
-
-    Args:
-        page: Its file cannot be shown when this fails or is stopped; the app shows why.
-        read: Called on the thread with what tells its progress, and whether to stop.
-        report: Told the progress, on the event loop.
-    """
-    try:
-        return await with_progress(read, report)
-    except (Exception, asyncio.CancelledError):
-        host(page).close_page(page)
-        raise
 
 
 Write: TypeAlias = Callable[[Path, bool], "Sequence[str]"]

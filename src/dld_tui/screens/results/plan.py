@@ -203,7 +203,7 @@ class PlanScreen(ResultsPage[Loaded]):
         "its time. {list.activate} on a finding goes to its layer, {list.activate} on a layer goes "
         "to its ONNX node."
     )
-    PANES: ClassVar[tuple[Pane, ...]] = (
+    panes: Sequence[Pane] = (
         Pane("summary", partial(PlanSummary, id="summary"), stays=("large",)),
         Pane("layers", partial(LayerPane, engine=True, keys=_KEYS, id="layers"), "main",
              ("large",), "#layer-table"),

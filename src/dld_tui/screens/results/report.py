@@ -109,7 +109,7 @@ class ReportScreen(ResultsPage[Loaded]):
         "pass, the layers, the charts, and the environment. {timeline.open} on a layer goes to its "
         "ONNX node."
     )
-    PANES: ClassVar[tuple[Pane, ...]] = (
+    panes: Sequence[Pane] = (
         Pane("summary", partial(SummaryPane, id="summary"), stays=("large", "medium"),
              focus="#advice"),
         Pane("timeline", partial(PassTimeline, id="timeline"), stays=("large", "medium")),
@@ -288,7 +288,7 @@ class ReportScreen(ResultsPage[Loaded]):
             self._run("critical_path", {"report": str(self.path), "model": str(path)})
 
     def _run(self, activity: str, values: Mapping[str, JSON]) -> None:
-        from dld_tui.screens.results.table import run_activity  # lazy: few need it
+        from dld_tui.screens.results.views import run_activity  # lazy: few need it
 
         run_activity(host(self), activity, values)
 

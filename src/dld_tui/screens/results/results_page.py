@@ -9,30 +9,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
-from textual import events, on
+from textual import events
 from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.palette import open_menu
-from dld_tui.screens.results.compare import ask_reports
 from dld_tui.screens.results.pages import ask_where
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.results.layers import ColumnsDialog, LayerPane
-from dld_tui.widgets.results.report_views import ChartPane
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.records import Layer, NodeLink
+    from dld_tui.widgets.results.layers import LayerPane
+    from dld_tui.widgets.results.report_views import ChartPane
 
 SIZES = {"large": (150, 40), "medium": (100, 32), "small": (0, 0)}
 """Columns and rows from which a screen is of a size."""
@@ -85,13 +86,13 @@ R = TypeVar("R")
 class ResultsPage(Page, Generic[R]):
     """A page of panes about a file: those are seen that fit.
 
-    A kind of result names its panes, reads its file and fills them. ``layer_pane`` is a
-    :class:`LayerPane` where there is one, ``charts`` a :class:`ChartPane`.
+    A kind of result names its panes, reads its file, unless what it shows is there already, and
+    fills them. A pane ``layers`` is a :class:`LayerPane`, ``charts`` a :class:`ChartPane`.
     """
 
     CSS_PATH = STYLES / "results.tcss"
     AUTO_FOCUS = ""
-    PANES: ClassVar[tuple[Pane, ...]] = ()
+    panes: Sequence[Pane] = ()
     """In the order of their keys."""
     FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
     """The pane that has the focus first, and that on a large screen."""
@@ -102,10 +103,10 @@ class ResultsPage(Page, Generic[R]):
     _awaited_layer: int | None = None
     _arranged: tuple[set[str], str] | None = None
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None, title: str = "") -> None:
         super().__init__()
         self.path = path
-        self.tab_title = path.name
+        self.tab_title = path.name if path is not None else title
         self.loaded: R | None = None
         """What was read; None until then."""
         self.pane = self.FIRST[0]
@@ -114,19 +115,20 @@ class ResultsPage(Page, Generic[R]):
     def body(self) -> Iterable[Widget]:
         """Return the panes at their places."""
         places: dict[str, list[Widget]] = {"top": [], "main": [], "side": []}
-        for pane in self.PANES:
+        for pane in self.panes:
             places[pane.place].append(pane.make())
         side = [Container(*places["side"], id="side")] if places["side"] else []
         lower = Container(*places["main"], *side, id="lower")
+        names = [pane.name for pane in self.panes if not pane.below]
+        takes_turns = any(len(pane.stays) < len(SIZES) for pane in self.panes)
         return (
-            PaneStrip([pane.name for pane in self.PANES if not pane.below]),
+            *([PaneStrip(names)] if takes_turns else []),
             Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
             Container(*places["top"], lower, id="panes"),
         )
 
     # --- reading --------------------------------------------------------------------------------
 
-    @abstractmethod
     def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> R:
         """Read the file, on a thread.
 
@@ -134,6 +136,7 @@ class ResultsPage(Page, Generic[R]):
             InputError: It cannot be read.
             CancelledError: `cancelled` returned True.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def fill(self, loaded: R) -> None:
@@ -141,6 +144,9 @@ class ResultsPage(Page, Generic[R]):
 
     def on_mount(self) -> None:
         """Read the file."""
+        if self.loaded is not None:
+            self._show(self.loaded, is_first=True)
+            return
         self.query_one("#panes").display = False
         self.hold_paint(_SHOW_S)
         self.read()
@@ -158,8 +164,11 @@ class ResultsPage(Page, Generic[R]):
             if is_first:
                 host(self).close_page(self)
             raise
-        self.hold_paint(_FILL_S)  # again: reading may have taken longer
         self.loaded = loaded
+        self._show(loaded, is_first)
+
+    def _show(self, loaded: R, is_first: bool) -> None:
+        self.hold_paint(_FILL_S)  # again: reading may have taken longer
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
         self.fill(loaded)
@@ -189,7 +198,7 @@ class ResultsPage(Page, Generic[R]):
 
     def visible_panes(self) -> set[str]:
         """Return the panes that are seen at this size."""
-        panes, size = [pane for pane in self.PANES if not pane.below], self.size_class
+        panes, size = [pane for pane in self.panes if not pane.below], self.size_class
         turns = [pane.name for pane in panes if size not in pane.stays]
         if size == "large" and self.pane in turns:
             self._turn = self.pane
@@ -199,11 +208,12 @@ class ResultsPage(Page, Generic[R]):
         wanted = (self.pane, self._turn if size == "large" else "", *turns[:1])
         turn = next((name for name in wanted if name in turns), None)
         seen |= {turn} if turn is not None else set()
-        return seen | {pane.name for pane in self.PANES if not seen.isdisjoint(pane.below)}
+        return seen | {pane.name for pane in self.panes if not seen.isdisjoint(pane.below)}
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show what fits."""
-        self.arrange_panes()
+        """Show what fits, once there are panes."""
+        if self.query("#panes"):
+            self.arrange_panes()
 
     def arrange_panes(self) -> None:
         """Show the panes that fit."""
@@ -212,7 +222,7 @@ class ResultsPage(Page, Generic[R]):
             self._arranged = (seen, size)
             places = dict.fromkeys(("main", "side"), False)
             has_turn = False
-            for pane in self.PANES:
+            for pane in self.panes:
                 is_seen = pane.name in seen
                 self.query_one(f"#{pane.name}").display = is_seen
                 places[pane.place] = is_seen or places.get(pane.place, False)
@@ -227,13 +237,13 @@ class ResultsPage(Page, Generic[R]):
         self._name_pane()
 
     def _name_pane(self) -> None:
-        strip = self.query_one(PaneStrip)
-        if strip.current != self.pane:
-            strip.current = self.pane
-            strip.refresh()
+        for strip in self.query(PaneStrip):
+            if strip.current != self.pane:
+                strip.current = self.pane
+                strip.refresh()
 
     def action_pane(self, number: str) -> None:
-        self.show_pane(self.PANES[int(number) - 1].name)
+        self.show_pane(self.panes[int(number) - 1].name)
 
     def show_pane(self, name: str) -> None:
         """Show a pane and put the focus into it."""
@@ -244,7 +254,7 @@ class ResultsPage(Page, Generic[R]):
 
     def focus_pane(self) -> None:
         """Put the focus into the chosen pane."""
-        pane = next(pane for pane in self.PANES if pane.name == self.pane)
+        pane = next(pane for pane in self.panes if pane.name == self.pane)
         self.query_one(pane.focus or f"#{pane.name}").focus()
 
     def action_maximise_pane(self) -> None:
@@ -253,7 +263,7 @@ class ResultsPage(Page, Generic[R]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Name the pane that has the focus."""
-        names = [pane.name for pane in self.PANES if not pane.below]
+        names = [pane.name for pane in self.panes if not pane.below]
         for node in event.widget.ancestors_with_self:
             if node.id in names and node.id != self.pane:
                 self.pane = str(node.id)
@@ -271,17 +281,17 @@ class ResultsPage(Page, Generic[R]):
     @property
     def layer_pane(self) -> LayerPane:
         """The table of layers."""
-        return self.query_one(LayerPane)
+        return cast("LayerPane", self.query_one("#layers"))
 
     @property
     def charts(self) -> ChartPane:
         """The charts."""
-        return self.query_one(ChartPane)
+        return cast("ChartPane", self.query_one("#charts"))
 
     @property
     def knows_times(self) -> bool:
-        """Whether it has been read."""
-        return self.loaded is not None
+        """Whether layers have been read."""
+        return self.loaded is not None and any(pane.name == "layers" for pane in self.panes)
 
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that commands are about."""
@@ -317,17 +327,13 @@ class ResultsPage(Page, Generic[R]):
         self.layer_pane.go_to(index, clear=True)
         self.show_pane("layers")
 
-    @on(ChartPane.LayerChosen)
-    def _dot_chosen(self, event: ChartPane.LayerChosen) -> None:
+    def on_chart_pane_layer_chosen(self, event: ChartPane.LayerChosen) -> None:
+        """Show the layer of a dot."""
         self.show_in_table(event.index)
 
-    @on(ChartPane.TypeChosen)
-    def _type_chosen(self, event: ChartPane.TypeChosen) -> None:
-        self.show_type(event.type)
-
-    def show_type(self, name: str) -> None:
-        """Show the layers of a type."""
-        self.layer_pane.set_filter("", ("type", name))
+    def on_chart_pane_type_chosen(self, event: ChartPane.TypeChosen) -> None:
+        """Show the layers of the type of a bar."""
+        self.layer_pane.set_filter("", ("type", event.type))
         self.show_pane("layers")
 
     @task()
@@ -367,6 +373,8 @@ class ResultsPage(Page, Generic[R]):
     @task()
     async def action_columns(self) -> None:
         """Choose the columns of the layer table."""
+        from dld_tui.widgets.results.layers import ColumnsDialog  # lazy: many pages have no layers
+
         pane = self.layer_pane
         keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
         if keys is not None and keys != pane.columns:
@@ -415,6 +423,8 @@ class ResultsPage(Page, Generic[R]):
     @task()
     async def action_compare_with(self) -> None:
         """Choose another report or engine and compare this one with it."""
+        from dld_tui.screens.results.compare import ask_reports  # lazy: it needs NumPy
+
         await ask_reports(host(self), self.path)
 
 

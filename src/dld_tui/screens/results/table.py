@@ -6,37 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from dld_tui.activities import registry
-from dld_tui.activities.build_tensorrt import Result as Built
-from dld_tui.activities.refit_engine import Result as Refitted
 from dld_tui.core import fmt
-from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
-from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
-from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.base_pages import ListPage
-from dld_tui.screens.results.pages import ask_where
-from dld_tui.styles import STYLES
+from dld_tui.screens.base_pages import ListTable
+from dld_tui.screens.results.results_page import SIZES, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
-from dld_tui.widgets.shell.page import Host, Page
 
 _LEAST_TABLE = 10
 """Rows of the screen that the table keeps."""
@@ -124,143 +116,86 @@ class ParagraphsDialog(Dialog[None]):
         yield view
 
 
-# --- what opens when a job that was started from a form has ended --------------------------------
-
-
 @dataclass(frozen=True)
-class BesideView:
-    """A model to open beside the one that it was made of."""
+class TableData:
+    """Sentences about a result and its table."""
 
-    path: Path
-    original: Path
-
-
-View: TypeAlias = "Page | Path | BesideView | str | None"
-"""A page, a file to open, one beside another, a text to show, or nothing."""
-
-_FILES = ("report", "output", "path")
+    summary: Sequence[str]
+    """Fit for a terminal."""
+    rows: Table[Any]
+    plot: Plot | None = None
+    """What is drawn between them."""
 
 
-def opened_file(result: Any, values: Mapping[str, JSON]) -> View:
-    """Return the file that an activity wrote."""
-    fields = result if isinstance(result, Mapping) else vars(result)
-    return next((Path(fields[key]) for key in _FILES if fields.get(key)), None)
-
-
-def built_engine(result: Built, values: Mapping[str, JSON]) -> View:
-    """Return the layers of an engine where that was asked for, else that it is built."""
-    if values.get("open_metadata") and result.layer_info is not None:
-        return result.layer_info
-    problem = result.layer_info_problem
-    more = f"; its layers are not written: {problem}" if problem else ""
-    return visible(f"{result.engine} is built{more}")
-
-
-def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
-    """Return that an engine has its new weights."""
-    return visible(f"{result.engine} is built")
-
-
-def of_reduction(result: Reduction, values: Mapping[str, JSON]) -> View:
-    """Return the smallest model that still fails, beside the one that it is part of."""
-    return BesideView(result.path, Path(str(values["model"])))
-
-
-def show_view(owner: Host, view: View) -> None:
-    """Show what came of a job: a page, a file or a text."""
-    if isinstance(view, Page):
-        owner.add_page(view)
-    elif isinstance(view, Path):
-        owner.open_path(view)
-    elif isinstance(view, BesideView):
-        original = view.original
-
-        def opened(result_page: Page) -> None:  # a model is read when its tab is seen
-            result_page.when_open(
-                lambda: owner.open_path(original, lambda page: show(page, result_page))
-            )
-
-        def show(page: Page, result_page: Page) -> None:
-            page.when_open(lambda: page.show_beside(result_page))
-
-        owner.open_path(view.path, opened)
-    elif view is not None:
-        owner.page.app.notify(view, timeout=8, markup=False)
-
-
-def run_activity(owner: Host, activity: str, values: Mapping[str, JSON]) -> None:
-    """Run an activity here, and show what comes of it."""
-    about = registry.find(activity)
-
-    def done(result: Any) -> None:
-        show_view(owner, resolve(about.result_view)(result, values))
-
-    owner.run_job(about.id, values, done, title=about.title)
-
-
-class TableResult(ListPage[Any]):
+class TableResult(ResultsPage[TableData]):
     """Shows such a result.
 
     Args:
         title: Of the tab.
-        said: The sentences, fit for a terminal.
+        summary: The sentences, fit for a terminal.
         rows: The table.
         plot: What is drawn between them.
     """
 
     SCOPE = "result"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("result")
-    CSS_PATH = STYLES / "lists.tcss"
-    LIST_KEYS = "{result.csv} save csv  {table.sort} sort"
-    LIST_EMPTY = "There are no rows"
     HELP = "{result.copy} copies the text, {result.csv} writes the table."
+    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
 
     def __init__(
         self, title: str, summary: Sequence[str], rows: Table[Any], plot: Plot | None = None
     ) -> None:
-        super().__init__()
-        self._plot = plot
-        self.tab_title = title
-        self.summary = tuple(summary)
-        self._rows = rows
-        self.LIST_TITLE = rows.title  # type: ignore[misc]
+        super().__init__(None, title)
+        self.data = self.loaded = TableData(tuple(summary), rows, plot)
+        always = (*SIZES,)
+        panes = [
+            Pane("head", self._head, stays=always),
+            Pane("plot", partial(ChartView, id="plot"), stays=always),
+            Pane("rows", partial(ListTable, empty="There are no rows", id="rows"), "main", always),
+        ]
+        self.panes = [pane for pane in panes if pane.name != "plot" or plot is not None]
 
-    def body(self) -> Iterable[Widget]:
-        styles = ["strong", *[""] * len(self.summary)]
-        paragraphs = [Paragraph(*pair) for pair in zip(self.summary, styles, strict=False)]
-        below = _LOW_PLOT if self._plot is not None and self.app.size.height < _LOW else 0
-        yield ResultHead(paragraphs, keys="{result.about} whole summary", below=below)
-        if self._plot is not None:
-            plot = ChartView(id="plot")
-            if below:
-                plot.styles.height = below
-            yield plot
-        yield from super().body()
+    @property
+    def _below(self) -> int:
+        """Rows of the plot on a low screen; 0 where it has its usual height, or there is none."""
+        return _LOW_PLOT if self.data.plot is not None and self.app.size.height < _LOW else 0
 
-    def on_mount(self) -> None:
+    def _head(self) -> ResultHead:
+        styles = ["strong", *[""] * len(self.data.summary)]
+        paragraphs = [Paragraph(*pair) for pair in zip(self.data.summary, styles, strict=False)]
+        return ResultHead(paragraphs, keys="{result.about} whole summary", below=self._below)
+
+    @property
+    def view(self) -> ListTable:
+        """The table."""
+        return self.query_one(ListTable)
+
+    def fill(self, loaded: TableData) -> None:
         """Show the rows."""
-        self.show_rows()
-        plot = self._plot
-        if plot is not None:
-            self.query_one("#plot", ChartView).show_chart("plot", partial(draw, plot))
-
-    def table(self) -> Table[Any]:
-        """Return the rows."""
-        return self._rows
+        self.view.frame.show(loaded.rows.title, "{result.csv} save csv  {table.sort} sort")
+        self.view.set_table(loaded.rows)
+        if loaded.plot is not None:
+            plot = self.query_one("#plot", ChartView)
+            if self._below:
+                plot.styles.height = self._below
+            plot.show_chart("plot", partial(draw, loaded.plot))
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
-        paragraphs = [Paragraph(text) for text in self.summary]
+        paragraphs = [Paragraph(text) for text in self.data.summary]
         self.app.push_screen(ParagraphsDialog(self.tab_title, paragraphs))
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard("\n".join(self.summary))
+        self.app.copy_to_clipboard("\n".join(self.data.summary))
 
-    def action_save_csv(self) -> None:
-        def write(path: Path, overwrite: bool) -> Sequence[str]:
-            return write_text(path, csv_of(self._rows), overwrite=overwrite)
+    @property
+    def stem(self) -> str:
+        """The name of the table."""
+        return self.data.rows.name
 
-        ask_where(self, "Save CSV", "Write the table to", f"{self._rows.name}.csv", write)
+    def shown_csv(self) -> tuple[str, int, str]:
+        """Return the table."""
+        return "", len(self.data.rows), csv_of(self.data.rows)
 
 
 def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:

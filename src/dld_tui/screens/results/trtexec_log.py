@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.files.log_text import unwrapped
@@ -19,16 +18,14 @@ from dld_tui.core.tensorrt.plan.engine_plan import TrtexecLog
 from dld_tui.core.tensorrt.plan.file_set import device_name, device_of
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log, summary_doubts
 from dld_tui.core.text import cell_width, clip, visible
-from dld_tui.core.types import JSON
-from dld_tui.screens.results.pages import read_or_close
-from dld_tui.styles import STYLES
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.results.results_page import SIZES, Pane, ResultsPage
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
+from dld_tui.widgets.lists.line_view import LaidOutView, LineView
+from dld_tui.widgets.lists.styled import Piece, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
-from dld_tui.widgets.shell.page import Page, host
-from dld_tui.widgets.tasks import task
+from dld_tui.widgets.shell.page import host
 
 _LEVEL = re.compile(r"\[([WEF])\] ")
 _HEAD = 120
@@ -170,29 +167,23 @@ def read(path: Path) -> ReadLog:
     return ReadLog(read_log(text), lines, problems, is_cut)
 
 
-class LogSummary(LineView):
+class LogSummary(LaidOutView):
     """The summary of the log."""
 
     HELP = "The command, the device, the times and the errors. {log.command} copies the command."
 
     def __init__(self) -> None:
-        super().__init__(gutter=False, id="log-summary", classes="frame")
+        super().__init__(id="log-summary")
         self.shown_log: TrtexecLog | None = None
 
     def show(self, log: TrtexecLog) -> None:
         """Show a log."""
         self.shown_log = log
         self.frame.show("trtexec", "{log.command} copy command")
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        """Wrap for the new width."""
-        self._draw()
-
-    def _draw(self) -> None:
-        if self.shown_log is not None and self.size.width > 4:
-            lines = summary_lines(self.shown_log, self.size.width - 2)
-            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+    def laid_out(self, width: int) -> Sequence[Line] | None:
+        return None if self.shown_log is None else summary_lines(self.shown_log, width)
 
 
 class LogLines(LineView):
@@ -204,55 +195,37 @@ class LogLines(LineView):
     )
 
 
-class LogScreen(Page):
+class LogScreen(ResultsPage[ReadLog]):
     """One log."""
 
     SCOPE = "log"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("log")
-    CSS_PATH = STYLES / "results.tcss"
-    AUTO_FOCUS = "#log-lines"
     HELP = "A trtexec log. {log.plan} shows its layers as an engine plan."
+    panes: Sequence[Pane] = (
+        Pane("log-summary", LogSummary, stays=(*SIZES,)),
+        Pane("log-lines", partial(LogLines, id="log-lines"), "main", stays=(*SIZES,)),
+    )
+    FIRST: ClassVar[tuple[str, str]] = ("log-lines", "log-lines")
+    path: Path
 
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-        self.tab_title = path.name
-        self.shown_log: ReadLog | None = None
+    def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> ReadLog:
+        """Read the log."""
+        return read(self.path)
 
-    def body(self) -> Iterable[Widget]:
-        return (
-            Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
-            Vertical(LogSummary(), LogLines(id="log-lines"), id="log"),
-        )
-
-    def on_mount(self) -> None:
-        """Read the file."""
-        self.query_one("#log").display = False
-        self._load()
-
-    @task("load")
-    async def _load(self) -> None:
-        path = self.path
-        assert path is not None  # given to __init__
-        log = await read_or_close(self, lambda progress, cancelled: read(path))
-        self.shown_log = log
+    def fill(self, loaded: ReadLog) -> None:
+        """Show the log."""
         self.tab_status = "trtexec log"
-        self.query_one("#loading").display = False
-        self.query_one("#log").display = True
-        self.query_one(LogSummary).show(log.log)
+        self.query_one(LogSummary).show(loaded.log)
         view = self.query_one(LogLines)
-        cut = ", the first 64 MiB" if log.is_cut else ""
+        cut = ", the first 64 MiB" if loaded.is_cut else ""
         view.frame.show(
-            f"Log · {len(log.lines):,} lines{cut}",
+            f"Log · {len(loaded.lines):,} lines{cut}",
             "{list.search} search  {log.problem} next warning",
         )
-        view.set_lines(LogRows(log.lines), keep=False)
-        view.focus()
-        self.tab_changed()
-        self.refresh_bindings()
+        view.set_lines(LogRows(loaded.lines), keep=False)
 
     def facts(self) -> set[str]:
-        shown = self.shown_log
+        shown = self.loaded
         log = shown.log if shown is not None else None
         return super().facts() | holding(
             log=shown is not None,
@@ -261,11 +234,11 @@ class LogScreen(Page):
         )
 
     def action_copy_command(self) -> None:
-        if self.shown_log is not None:
-            self.app.copy_to_clipboard(visible(self.shown_log.log.command))
+        if self.loaded is not None:
+            self.app.copy_to_clipboard(visible(self.loaded.log.command))
 
     def action_next_problem(self) -> None:
-        log = self.shown_log
+        log = self.loaded
         if log is None or not log.problems:
             self.notify("The log has no warnings and no errors", timeout=3)
             return
@@ -277,5 +250,4 @@ class LogScreen(Page):
     def action_open_plan(self) -> None:
         from dld_tui.screens.results.plan import PlanScreen
 
-        if self.path is not None:
-            host(self).add_page(PlanScreen(self.path))
+        host(self).add_page(PlanScreen(self.path))

@@ -454,4 +454,31 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.MarksChanged(self, set(marks)))
 
 
-__all__ = ["LineSource", "LineView", "ListSource", "MarksChanged", "Piece"]
+class LaidOutView(LineView):
+    """Lines that are laid out for the width, and again for another width or set of glyphs."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, gutter=False, classes="frame")
+
+    def laid_out(self, width: int) -> Sequence[Sequence[Piece]] | None:
+        """Return the lines for a width; None while there is nothing to show."""
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Lay the lines out."""
+        lines = self.laid_out(self.size.width - 2) if self.size.width > 4 else None
+        if lines is not None:
+            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+
+    def on_resize(self) -> None:
+        """Lay the lines out for the new width."""
+        self.draw()
+
+    def notify_style_update(self) -> None:
+        """Draw again when the glyph set changes with the theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self.draw()
+
+
+__all__ = ["LaidOutView", "LineSource", "LineView", "ListSource", "MarksChanged", "Piece"]

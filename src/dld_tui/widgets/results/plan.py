@@ -50,12 +50,11 @@ from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofl
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphView, ViewedGraph
-from dld_tui.widgets.lists.line_view import LineView, MarksChanged
+from dld_tui.widgets.lists.line_view import LaidOutView, LineView, MarksChanged
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.results.report_views import (
     ChartPane,
-    LaidOutView,
     advice_lines,
     distribution_block,
     figure_block,

@@ -57,8 +57,8 @@ from dld_tui.widgets.charts.report_charts import (
     line_charts,
     precision_rows,
 )
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
+from dld_tui.widgets.lists.line_view import LaidOutView, LineView
+from dld_tui.widgets.lists.styled import Piece, Rows, layer_style, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.progress import big_digits
@@ -323,33 +323,6 @@ def _text(value: JSON) -> str:
 
 _LEAST_FOR_BOTH = 10
 """Rows from which two charts are shown."""
-
-
-class LaidOutView(LineView):
-    """Lines that are laid out for the width, and again for another width or set of glyphs."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, gutter=False, classes="frame")
-
-    def laid_out(self, width: int) -> Sequence[Line] | None:
-        """Return the lines for a width; None while there is nothing to show."""
-        raise NotImplementedError
-
-    def draw(self) -> None:
-        """Lay the lines out."""
-        lines = self.laid_out(self.size.width - 2) if self.size.width > 4 else None
-        if lines is not None:
-            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
-
-    def on_resize(self) -> None:
-        """Lay the lines out for the new width."""
-        self.draw()
-
-    def notify_style_update(self) -> None:
-        """Draw again when the glyph set changes with the theme."""
-        super().notify_style_update()
-        if self.is_mounted:
-            self.draw()
 
 
 def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
