@@ -8,7 +8,7 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.conditions import batch_sizes
 from dld_tui.core.compare.export import comparison_page
 from dld_tui.core.compare.matching import match_layers
-from dld_tui.core.compare.records import KIND, MEANS, PER_ITEM, Comparable, Subject
+from dld_tui.core.compare.records import KIND, MEANS, PER_ITEM, Subject
 from dld_tui.core.tensorrt.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 
@@ -32,7 +32,7 @@ def shaped(title: str, *layers: tuple[str, str, tuple[int, ...], tuple[int, ...]
     return plan_subject(plan(made, title=title), {})
 
 
-def matched(*subjects: Comparable) -> set[tuple[tuple[str, ...], ...]]:
+def matched(*subjects: Subject) -> set[tuple[tuple[str, ...], ...]]:
     return {
         tuple(
             tuple(one.layers[index].name for index in members)

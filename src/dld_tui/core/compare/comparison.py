@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -42,7 +42,6 @@ from dld_tui.core.compare.matching import Match, match_layers, node_keys, number
 from dld_tui.core.compare.records import (
     PER_ITEM,
     Cell,
-    Comparable,
     Difference,
     Row,
     Subject,
@@ -67,10 +66,9 @@ from dld_tui.core.report.report import open_report
 from dld_tui.core.report.statistics import LatencySource
 from dld_tui.core.settings.paths import distinct_names
 from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.compare.records import FloatArray
     from dld_tui.core.document.document import Document
     from dld_tui.core.report.report import Report
 
@@ -131,7 +129,7 @@ def open_subject(
         return subject_of(report)
 
 
-def with_equal_batches(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
+def with_equal_batches(subjects: Sequence[Subject]) -> tuple[tuple[Subject, ...], list[str]]:
     """Return comparable subjects, and the changes made to them as visible text.
 
     If the inputs differ in their batch size only, all times are divided by it.
@@ -147,13 +145,13 @@ def with_equal_batches(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable
     return alike, lines
 
 
-def _per_item(subject: Comparable, batch: int) -> Comparable:
-    return _changed(
+def _per_item(subject: Subject, batch: int) -> Subject:
+    return replace(
         subject,
         facts={**subject.facts, PER_ITEM: batch},
         layers=[_layer_per_item(layer, batch) for layer in subject.layers],
-        times=_divided(subject.times, batch),
-        gpu_times=_divided(subject.gpu_times, batch),
+        times=None if subject.times is None else subject.times / batch,
+        gpu_times=None if subject.gpu_times is None else subject.gpu_times / batch,
         latencies_ms=[time / batch for time in subject.latencies_ms],
         profiled_ms=[time / batch for time in subject.profiled_ms],
     )
@@ -180,35 +178,6 @@ def _of_one_item(dims: tuple[Dims, ...], batch: int) -> tuple[Dims, ...]:
     return tuple((1, *shape[1:]) if shape and shape[0] == batch else shape for shape in dims)
 
 
-def _divided(times: FloatArray | None, batch: int) -> FloatArray | None:
-    return None if times is None else times / batch
-
-
-def _changed(
-    subject: Comparable,
-    *,
-    layers: Sequence[Layer],
-    facts: Mapping[str, JSON] | None = None,
-    times: FloatArray | None = None,
-    gpu_times: FloatArray | None = None,
-    latencies_ms: Sequence[float] | None = None,
-    profiled_ms: Sequence[float] | None = None,
-) -> Subject:
-    return Subject(
-        title=subject.title,
-        path=subject.path,
-        layers=layers,
-        times=subject.times if times is None else times,
-        gpu_times=subject.gpu_times if gpu_times is None else gpu_times,
-        latencies_ms=subject.latencies_ms if latencies_ms is None else latencies_ms,
-        profiled_ms=subject.profiled_ms if profiled_ms is None else profiled_ms,
-        facts=subject.facts if facts is None else facts,
-        model=subject.model,
-        settings=subject.settings,
-        environment=subject.environment,
-    )
-
-
 __all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]
 
 MISMATCH = "mismatch"
@@ -225,7 +194,7 @@ class Comparison:
         normalizations: How they were made comparable, as visible text.
     """
 
-    def __init__(self, subjects: Sequence[Comparable], base: int = 0) -> None:
+    def __init__(self, subjects: Sequence[Subject], base: int = 0) -> None:
         """Compare reports.
 
         Raises:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.matching import MIN_PASSES
-from dld_tui.core.compare.records import KIND, PER_ITEM, Comparable, Difference, label
+from dld_tui.core.compare.records import KIND, PER_ITEM, Difference, Subject, label
 from dld_tui.core.compare.rows import lacks_kernels
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, summarise
@@ -59,7 +59,7 @@ def batch_sizes(shapes: Sequence[JSON]) -> list[int] | None:
     return batches if all(shape == rest[0] for shape in rest) else None
 
 
-def same_model(subjects: Sequence[Comparable]) -> bool | None:
+def same_model(subjects: Sequence[Subject]) -> bool | None:
     """Return whether all reports are of the same model file; None if unknown."""
     for key in ("sha256", "bytes"):
         values = [subject.model.get(key) for subject in subjects]
@@ -73,7 +73,7 @@ def same_model(subjects: Sequence[Comparable]) -> bool | None:
     return None if len(names) == 1 or unknown else False
 
 
-def differences(subjects: Sequence[Comparable]) -> list[Difference]:
+def differences(subjects: Sequence[Subject]) -> list[Difference]:
     """Return the differences of the reports, their settings and their environment."""
     names = _FACTS if same_model(subjects) is False else _FACTS[1:]
     rows = _section("report", [s.facts for s in subjects], names, only=names)
@@ -86,12 +86,12 @@ def differences(subjects: Sequence[Comparable]) -> list[Difference]:
     )
 
 
-def relevant_differences(subjects: Sequence[Comparable]) -> list[Difference]:
+def relevant_differences(subjects: Sequence[Subject]) -> list[Difference]:
     """Return the differences that can make one report faster than another."""
     return [difference for difference in differences(subjects) if difference.name not in _EXTENT]
 
 
-def _model_facts(subject: Comparable) -> Mapping[str, JSON]:
+def _model_facts(subject: Subject) -> Mapping[str, JSON]:
     digest = subject.model.get("sha256")
     short = digest[:12] if isinstance(digest, str) else None
     known = {"model": subject.model.get("path"), "model sha256": short}
@@ -157,7 +157,7 @@ def flattened(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
 # Unfair comparisons
 
 
-def fairness_warnings(subjects: Sequence[Comparable], base: int = 0) -> list[str]:
+def fairness_warnings(subjects: Sequence[Subject], base: int = 0) -> list[str]:
     """Return why the reports did not do the same work, the worst first, as visible text."""
     lines = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
     known = (subject.facts.get("device") for subject in subjects)
@@ -168,7 +168,7 @@ def fairness_warnings(subjects: Sequence[Comparable], base: int = 0) -> list[str
     return [*lines, *_clock_lines(subjects)]
 
 
-def doubts(subjects: Sequence[Comparable]) -> list[str]:
+def doubts(subjects: Sequence[Subject]) -> list[str]:
     """Return why the figures of a report are not to be trusted, as visible text."""
     return [
         f"{label(index)}: {line}"
@@ -177,7 +177,7 @@ def doubts(subjects: Sequence[Comparable]) -> list[str]:
     ]
 
 
-def _model_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
+def _model_lines(subjects: Sequence[Subject]) -> Iterator[str]:
     same = same_model(subjects)
     if same is None:
         yield "Whether the model is the same is not recorded."
@@ -192,7 +192,7 @@ def _model_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
         yield f"Different models: {listed}. Only what is in both can be compared."
 
 
-def _shape_lines(subjects: Sequence[Comparable], base: int) -> Iterator[str]:
+def _shape_lines(subjects: Sequence[Subject], base: int) -> Iterator[str]:
     shapes = [subject.settings.get("input_shapes") for subject in subjects]
     known = [shape for shape in shapes if isinstance(shape, dict)]
     if len(known) < 2 or all(shape == known[0] for shape in known):
@@ -210,7 +210,7 @@ def _shape_lines(subjects: Sequence[Comparable], base: int) -> Iterator[str]:
         yield "Different input shapes: the reports did not do the same work."
 
 
-def _source_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
+def _source_lines(subjects: Sequence[Subject]) -> Iterator[str]:
     loops = [bool(subject.latencies_ms) for subject in subjects]
     if any(loops) and not all(loops):
         which = ", ".join(label(index) for index, has_loop in enumerate(loops) if not has_loop)
@@ -226,7 +226,7 @@ def _source_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
         )
 
 
-def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
+def _clock_lines(subjects: Sequence[Subject]) -> Iterator[str]:
     facts = [flattened(subject.environment) for subject in subjects]
     for difference in _section("environment", facts, ()):
         name = difference.name
@@ -238,7 +238,7 @@ def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
             yield f"Clocks: {visible(name)} was {values}."
 
 
-def _own_lines(subject: Comparable) -> Iterator[str]:
+def _own_lines(subject: Subject) -> Iterator[str]:
     if subject.facts.get("status") == "partial":
         yield "the report is partial; its run was stopped or is still going on."
     facts = flattened(subject.environment)

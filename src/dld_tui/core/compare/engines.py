@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.matching import is_conversion
-from dld_tui.core.compare.records import Comparable, Row
+from dld_tui.core.compare.records import Row, Subject
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Mismatch:
         return " and ".join(kind for kind, values in kinds if _differ(values))
 
 
-def any_engine(subjects: Iterable[Comparable]) -> bool:
+def any_engine(subjects: Iterable[Subject]) -> bool:
     """Return whether one of the subjects is an engine rather than a report."""
     return any(
         layer.engine is not None and layer.engine.engine_layer is not None
@@ -54,7 +54,7 @@ def any_engine(subjects: Iterable[Comparable]) -> bool:
 
 
 def find_mismatches(
-    subjects: Sequence[Comparable], sides: Sequence[MeasuredLayers], rows: Iterable[Row]
+    subjects: Sequence[Subject], sides: Sequence[MeasuredLayers], rows: Iterable[Row]
 ) -> list[Mismatch]:
     """Return the rows of layers whose precisions or tactics are not the same.
 
@@ -111,7 +111,7 @@ class InsertedLayers:
     """None without times."""
 
 
-def inserted_layers(subject: Comparable, side: MeasuredLayers) -> InsertedLayers:
+def inserted_layers(subject: Subject, side: MeasuredLayers) -> InsertedLayers:
     """Return how many layers of a report convert only, and how long they take."""
     chosen = [layer for layer in subject.layers if _is_inserted(layer)]
     time = sum(side.layer_ms[layer.index] or 0.0 for layer in chosen)
@@ -164,7 +164,7 @@ def kind_of_work(layer: Layer) -> str:
     return CONVERTING if quantizes or layer.type == "Reformat" else OTHER
 
 
-def precision_figures(subject: Comparable, side: MeasuredLayers) -> PrecisionFigures:
+def precision_figures(subject: Subject, side: MeasuredLayers) -> PrecisionFigures:
     """Return what one engine computes in."""
     figures = PrecisionFigures(timed=side.timed)
     heavy: dict[str, tuple[float, int]] = {}

@@ -11,7 +11,7 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, counts_text
 from dld_tui.core.compare.explanation import precision_answers
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
-from dld_tui.core.compare.records import Cell, Comparable, Difference, Row, label
+from dld_tui.core.compare.records import Cell, Difference, Row, Subject, label
 from dld_tui.core.compare.rows import difference_of, half_width, margin, ratio_text, signed
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
@@ -59,13 +59,13 @@ def row_note(
     return " ".join(words)
 
 
-def described(subject: Comparable) -> str:
+def described(subject: Subject) -> str:
     """Return where a report is and what made it: untrusted text."""
     path, maker = place_and_maker(subject)
     return f"{path} · {maker}" if maker else path
 
 
-def place_and_maker(subject: Comparable) -> tuple[str, str]:
+def place_and_maker(subject: Subject) -> tuple[str, str]:
     """Return the path of a report, and what made it: untrusted text."""
     facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
     return near(subject.path), " · ".join(str(fact) for fact in facts if fact)
@@ -330,7 +330,7 @@ def comparison_json(
     return document
 
 
-def _report(index: int, subject: Comparable, on_gpu: bool) -> JSON:
+def _report(index: int, subject: Subject, on_gpu: bool) -> JSON:
     backend = subject.facts.get("backend")
     at = percentile_of(backend if isinstance(backend, str) else "")
     latency = summarise(subject.latencies_ms, percentile_at=at) or summarise(

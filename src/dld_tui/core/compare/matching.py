@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dld_tui.core.compare.records import Comparable, Interval
+from dld_tui.core.compare.records import Interval, Subject
 from dld_tui.core.conversion.quantization_plan import UNNAMED
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.records import Layer, NodeLink
@@ -66,7 +66,7 @@ def is_conversion(layer: Layer) -> bool:
     return is_one and all(link.op_type != layer.type for link in layer.nodes)
 
 
-def match_layers(subjects: Sequence[Comparable], same_model: bool = True) -> list[Match]:
+def match_layers(subjects: Sequence[Subject], same_model: bool = True) -> list[Match]:
     """Return the rows of layers, in order of the first report that has them.
 
     Args:
@@ -77,7 +77,7 @@ def match_layers(subjects: Sequence[Comparable], same_model: bool = True) -> lis
 
 
 class _Matcher:
-    def __init__(self, subjects: Sequence[Comparable], same_model: bool) -> None:
+    def __init__(self, subjects: Sequence[Subject], same_model: bool) -> None:
         self.subjects = subjects
         self.same_model = same_model
         self.found: list[Match] = []
@@ -293,7 +293,7 @@ _AS_FLOAT = re.compile(r"QLinear|Fused|Nhwc|DynamicQuantize|Integer$")
 
 
 def node_keys(
-    subjects: Sequence[Comparable], matches: Iterable[Match], base: int, same_model: bool
+    subjects: Sequence[Subject], matches: Iterable[Match], base: int, same_model: bool
 ) -> list[dict[str, NodeKey]]:
     """Return what identifies the nodes of each report, by their labels there.
 
@@ -328,7 +328,7 @@ def node_keys(
 _MOST_ALIKE = 0.8
 
 
-def numbers_agree(subjects: Sequence[Comparable], base: int) -> bool:
+def numbers_agree(subjects: Sequence[Subject], base: int) -> bool:
     """Return whether numbered names of nodes seem to mean the same nodes in all reports.
 
     For files that do not say which model they are of: operators that are put in, such as those of
@@ -344,7 +344,7 @@ def numbers_agree(subjects: Sequence[Comparable], base: int) -> bool:
     )
 
 
-def _by_operator(subject: Comparable, members: Iterable[int]) -> dict[str, list[str]]:
+def _by_operator(subject: Subject, members: Iterable[int]) -> dict[str, list[str]]:
     """Return the labels of the nodes of layers by operator, in order, each once."""
     found: dict[str, dict[str, None]] = {}
     for index in members:

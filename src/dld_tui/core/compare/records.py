@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
@@ -17,69 +17,31 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = NDArray[np.float64]
 
 
-class Comparable(Protocol):
-    """A subject of a comparison: a profile report, or anything else with timed layers."""
-
-    @property
-    def title(self) -> str:
-        """A short name: untrusted text."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-
-    @property
-    def facts(self) -> Mapping[str, JSON]:
-        """``network``, ``backend``, ``execution_provider``, ``device``, ``created``, ``status``."""
-
-    @property
-    def model(self) -> Mapping[str, JSON]:
-        """Facts of the model file: ``path``, ``sha256``, ``bytes``."""
-
-    @property
-    def settings(self) -> Mapping[str, JSON]:
-        """The request that was run."""
-
-    @property
-    def environment(self) -> Mapping[str, JSON]:
-        """Versions, clocks and so on."""
-
-    @property
-    def latencies_ms(self) -> Sequence[float]:
-        """Inferences of a latency loop; empty without one."""
-
-    @property
-    def profiled_ms(self) -> Sequence[float]:
-        """Passes with profiling on, in order; empty when the layers were not timed by pass."""
-
-    @property
-    def layers(self) -> Sequence[Layer]:
-        """The layers, with the ONNX nodes that each computes; ``layers[i].index == i``."""
-
-    @property
-    def times(self) -> FloatArray | None:
-        """Milliseconds ``float64[layers, passes]``, NaN where a layer did not run; or None."""
-
-    @property
-    def gpu_times(self) -> FloatArray | None:
-        """The same for the kernels on a GPU; None when they were not recorded."""
-
-
 @dataclass(frozen=True)
 class Subject:
-    """:class:`Comparable` as plain values."""
+    """What is compared: a profile report, or anything else with timed layers."""
 
     title: str
+    """A short name: untrusted text."""
     path: str
     layers: Sequence[Layer]
+    """With the ONNX nodes that each computes; ``layers[i].index == i``."""
     times: FloatArray | None = None
+    """Milliseconds ``float64[layers, passes]``, NaN where a layer did not run."""
     gpu_times: FloatArray | None = None
+    """The same for the kernels on a GPU; None when they were not recorded."""
     latencies_ms: Sequence[float] = ()
+    """Inferences of a latency loop; empty without one."""
     profiled_ms: Sequence[float] = ()
+    """Passes with profiling on, in order; empty when the layers were not timed by pass."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
+    """``network``, ``backend``, ``execution_provider``, ``device``, ``created``, ``status``."""
     model: Mapping[str, JSON] = field(default_factory=dict)
+    """Facts of the model file: ``path``, ``sha256``, ``bytes``."""
     settings: Mapping[str, JSON] = field(default_factory=dict)
+    """The request that was run."""
     environment: Mapping[str, JSON] = field(default_factory=dict)
+    """Versions, clocks and so on."""
 
 
 KIND = "layer_times"

@@ -22,7 +22,7 @@ from dld_tui.core.compare.matching import (
     resolution_of,
     statistic_of,
 )
-from dld_tui.core.compare.records import Cell, Comparable, Interval, Row
+from dld_tui.core.compare.records import Cell, Interval, Row, Subject
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import display_name
 from dld_tui.core.report.records import Layer
@@ -62,7 +62,7 @@ class MeasuredLayers:
         return any(time is not None for time in self.layer_ms)
 
     @classmethod
-    def of(cls, subject: Comparable, *, gpu: bool) -> MeasuredLayers:
+    def of(cls, subject: Subject, *, gpu: bool) -> MeasuredLayers:
         """Return the times of a report.
 
         Args:
@@ -122,7 +122,7 @@ def runs_on_gpu(layer: Layer) -> bool:
     return any(word in (layer.provider or "") for word in _GPU_PROVIDERS)
 
 
-def measure(subjects: Sequence[Comparable]) -> list[MeasuredLayers]:
+def measure(subjects: Sequence[Subject]) -> list[MeasuredLayers]:
     """Return the times of reports, like with like.
 
     Kernel times are taken when every report that uses a GPU has them: otherwise launching in one
@@ -132,7 +132,7 @@ def measure(subjects: Sequence[Comparable]) -> list[MeasuredLayers]:
     return [MeasuredLayers.of(subject, gpu=gpu) for subject in subjects]
 
 
-def lacks_kernels(subject: Comparable) -> bool:
+def lacks_kernels(subject: Subject) -> bool:
     """Return whether layers ran on a GPU whose kernels were not recorded."""
     return subject.gpu_times is None and any(runs_on_gpu(layer) for layer in subject.layers)
 

@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.export import compare_table, delta_style, mismatch_table, place_and_maker
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Cell, Comparable, Row, label
+from dld_tui.core.compare.records import Cell, Row, Subject, label
 from dld_tui.core.compare.rows import margin, ratio_text, signed, time_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -70,7 +70,7 @@ _FIGURE = 18
 """Cells of the letter of a report and of its latency."""
 
 
-def _subject_text(subject: Comparable, room: int) -> str:
+def _subject_text(subject: Subject, room: int) -> str:
     """Return the end of the path, by which reports of one name differ, and what made the report."""
     path, maker = (visible(text) for text in place_and_maker(subject))
     maker = clip(f" · {maker}" if maker else "", room // 2)
