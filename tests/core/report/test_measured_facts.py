@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.machine.peaks import Peaks, PeakSource
 from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.measured_facts import measured_facts
@@ -94,12 +95,12 @@ def test_what_is_no_figure_is_left_out(tmp_path: Path) -> None:
 
 
 def test_the_peaks_of_the_devices_that_computed_are_shown(tmp_path: Path) -> None:
-    cpu = {"flops": {"fp32": 4.5e11, "int8": None}, "bandwidth": 7.2e10, "source": "measured"}
-    roofs: Any = {"CPUExecutionProvider": cpu, "CUDAExecutionProvider": cpu, "Bad": 7}
+    cpu = Peaks("a cpu", {"fp32": 4.5e11}, 7.2e10, source=PeakSource.MEASURED)
+    roofs: Any = {"CPUExecutionProvider": cpu, "CUDAExecutionProvider": cpu, "Bad": {"flops": {}}}
     with start_report(tmp_path / "r.dldprof") as writer:
         for provider in ("CPUExecutionProvider", "Bad"):
             writer.add_layer(Layer("l", "Conv", provider=provider, cost=Cost(roof_ms=0.1)))
         writer.set_fact("roofs", roofs)
     with Report.open(tmp_path / "r.dldprof") as report:
         texts = [fact.text for fact in measured_facts(report) if fact.name == "peaks"]
-    assert texts == ["fp32 450 GFLOP/s, memory 72 GB/s (measured)"]
+    assert texts == ["fp32 450 GFLOP/s, memory 72 GB/s (measured with ONNX Runtime)"]

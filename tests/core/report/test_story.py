@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.activities.tune import Request
 from dld_tui.core.document.rewrite.rule import rules_of
+from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
@@ -161,7 +162,7 @@ def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> No
 
 def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.dldprof")
-    made.set_fact("roofs", {CPU: {"flops": {"fp32": 1e9, "int8": 2e9}}})
+    made.set_fact("roofs", {CPU: Peaks("cpu", {"fp32": 1e9, "int8": 2e9}, 1e9)})
     cost = Cost(10**6, 1, parameter_bytes=9, roof_ms=1.0, bound="compute", peak="fp32")
     for kind, about in (("MatMul", cost), ("Relu", None)):
         made.add_layer(Layer(kind, kind, provider=CPU, precision="float32", cost=about))

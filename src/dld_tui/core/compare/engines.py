@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.matching import is_conversion
 from dld_tui.core.compare.records import Row, Subject
+from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.rows import MeasuredLayers
 
-_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8e4m3fn": "fp8"}
 _MOST_NAMES = 3
 _TACTIC_VALUE = re.compile(r"-?\d+|0[xX][\da-fA-F]+")
 """A number in place of the name of a kernel, which says nothing across engines."""
@@ -83,7 +83,7 @@ def _differ(values: Iterable[str]) -> bool:
 
 
 def _precision(layers: Sequence[Layer]) -> str:
-    names = {_SHORT.get(layer.precision, layer.precision) for layer in layers if layer.precision}
+    names = {short_precision(layer.precision) for layer in layers if layer.precision}
     return " + ".join(sorted(names))
 
 

@@ -228,25 +228,19 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 
 def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
-    roofs = report.facts.get("roofs")
     used = {layer.provider for layer in main_layers(report.layers) if roof_ms_of(layer) is not None}
     reached = reached_rates(report.layers)
-    for provider, roof in roofs.items() if isinstance(roofs, dict) else ():
-        if provider not in used or not isinstance(roof, dict):
+    for provider, roof in report.roofs.items():
+        if provider not in used:
             continue
-        flops, bandwidth = roof.get("flops"), _time(roof.get("bandwidth"))
-        rates = flops.items() if isinstance(flops, dict) else ()
         mine = reached if provider == HOST else {}
         parts = [
-            f"{visible(kind)} {fmt.short_count(max(known, mine.get(kind, 0.0)))}FLOP/s"
-            for kind, rate in rates
-            if (known := _time(rate)) is not None
+            f"{visible(kind)} {fmt.short_count(max(rate, mine.get(kind, 0.0)))}FLOP/s"
+            for kind, rate in roof.flops.items()
         ]
-        if bandwidth is not None:
-            parts.append(f"memory {fmt.size(round(bandwidth))}/s")
-        source = roof.get("source")
-        busy = BUSY if roof.get("busy") is True else ""
-        text = ", ".join(parts) + (f" ({visible(source)}{busy})" if isinstance(source, str) else "")
+        memory = f"memory {fmt.size(round(roof.bandwidth))}/s"
+        source = f"({roof.source}{BUSY if roof.busy else ''})"
+        text = f"{', '.join([*parts, memory])} {source}"
         yield MeasuredFact("peaks", clip(text, _PEAKS), parts[0] if parts else fmt.UNKNOWN)
 
 

@@ -94,6 +94,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
+    from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.measurement import Measurement, Samples
 
 
@@ -664,6 +665,19 @@ class Report:
             else layer
             for layer in layers
         )
+
+    @cached_property
+    def roofs(self) -> Mapping[str, Peaks]:
+        """What the devices can do at most, by execution provider, as far as the report says."""
+        from dld_tui.core.codec import decode
+        from dld_tui.core.machine.peaks import Peaks
+
+        stored = self.facts.get("roofs")
+        found = dict[str, Peaks]()
+        for provider, roof in stored.items() if isinstance(stored, dict) else ():
+            with contextlib.suppress(DldError):
+                found[provider] = decode(Peaks, roof)
+        return found
 
     @property
     def is_order_certain(self) -> bool | None:

@@ -508,9 +508,9 @@ def _saved_ms(report: Report, layers: Sequence[int], kind: str) -> float:
     for index in layers:
         layer = by_index[index]
         ms, roof = layer.cost_ms or 0.0, roof_percent(layer)
-        peaks = _peaks_of(report, layer.provider)
+        peaks = report.roofs.get(layer.provider or "")
         cost = layer.cost or NOTHING_KNOWN
-        own, other = (_rate(peaks.get(name)) for name in (cost.peak, kind))
+        own, other = (peaks and peaks.flops.get(name) for name in (cost.peak, kind))
         if roof is None or not own or not other:
             saved += ms
             continue
@@ -521,19 +521,6 @@ def _saved_ms(report: Report, layers: Sequence[int], kind: str) -> float:
 
 _NARROWER = {"int8": 1 / 4, "fp16": 1 / 2}
 """The part of the bytes of fp32 that another type has."""
-
-
-def _peaks_of(report: Report, provider: str | None) -> Mapping[str, JSON]:
-    """Return the operations a second of a device by type, as far as a report says."""
-    roofs = report.facts.get("roofs")
-    roof = roofs.get(provider or "") if isinstance(roofs, dict) else None
-    flops = roof.get("flops") if isinstance(roof, dict) else None
-    return flops if isinstance(flops, dict) else {}
-
-
-def _rate(value: JSON) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and isinstance(value, (int, float)) and value > 0 else 0.0
 
 
 def _is_held_up(report: Report, summary: GpuSummary) -> bool:

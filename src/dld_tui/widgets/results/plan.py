@@ -32,10 +32,9 @@ from dld_tui.core.tensorrt.plan.graph import (
     tensor_type,
 )
 from dld_tui.core.tensorrt.plan.layer_work import (
-    layer_roof,
-    macs,
     peaks_of,
     placement,
+    points_under_roofs,
     unknown_device,
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
@@ -359,13 +358,8 @@ class PlanCharts(ChartPane):
             why = "" if plan is None else unknown_device(plan)
             return f"{why[:1].upper()}{why[1:]}."
         records = dict(zip((layer.index for layer in plan.layers), self._layers, strict=False))
-        points = [
-            (2 * work / layer.footprint, 2000 * work / layer.time_ms, records[layer.index])
-            for layer in plan.layers
-            if layer.time_ms and layer.footprint and (work := macs(layer))
-        ]
-        roofs = {layer_roof(layer, peaks) for layer in plan.layers if macs(layer)}
-        tops = {roof.name: roof.flops for roof in roofs if roof is not None}
+        known, tops = points_under_roofs(plan.layers, peaks)
+        points = [(x, y, records[layer.index]) for layer, x, y in known]
         return roofline_plot(points, peaks.bandwidth, tops)
 
 

@@ -40,10 +40,9 @@ from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.layer_work import (
     is_convolution,
-    layer_roof,
-    macs,
     peaks_of,
     placement,
+    points_under_roofs,
     unknown_device,
 )
 from dld_tui.core.tensorrt.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
@@ -75,16 +74,12 @@ def roofline_chart(plan: EnginePlan) -> str:
     peaks = peaks_of(plan.device)
     if peaks is None:
         return ""
-    points: list[tuple[EngineLayer, float, float]] = []
-    for layer in plan.layers:
-        count, size = macs(layer), layer.footprint
-        if count and size and layer.time_ms:
-            points.append((layer, 2 * count / size, 2 * count / layer.time_ms / 1e9))
+    known, tops_of = points_under_roofs(plan.layers, peaks)
+    points = [(layer, x, y / 1e12) for layer, x, y in known]
     if not points:
         return ""
     kinds = sorted({layer.precision for layer, _, _ in points if layer.precision})
-    known = {layer_roof(layer, peaks) for layer, _, _ in points}
-    roofs = sorted((roof.name, roof.flops / 1e12) for roof in known if roof is not None)
+    roofs = [(name, top / 1e12) for name, top in tops_of.items()]
     bandwidth = peaks.bandwidth / 1e12
     xs = [x for _, x, _ in points]
     tops = [top for _, top in roofs] or [max(y for _, _, y in points)]

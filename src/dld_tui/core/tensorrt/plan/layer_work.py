@@ -421,6 +421,25 @@ def placement(layer: EngineLayer, peaks: Peaks) -> Placement | None:
     return _placed(bound, attainable, 2 * count, layer.time_ms)
 
 
+def points_under_roofs(
+    layers: Iterable[EngineLayer], peaks: Peaks
+) -> tuple[list[tuple[EngineLayer, float, float]], dict[str, float]]:
+    """Return what is known of layers for a roofline, and the roofs.
+
+    Of each layer the operations per byte moved and per second, where a multiply-accumulate is two;
+    of each type its peak.
+    """
+    points, roofs = [], dict[str, float]()
+    for layer in layers:
+        count, size = macs(layer), layer.footprint
+        if count and size and layer.time_ms:
+            points.append((layer, 2 * count / size, 2000 * count / layer.time_ms))
+            roof = layer_roof(layer, peaks)
+            if roof is not None:
+                roofs[roof.name] = roof.flops
+    return points, dict(sorted(roofs.items()))
+
+
 def _placed(bound: str, per_second: float, work: float, time_ms: float | None) -> Placement | None:
     share = work / (time_ms / 1000) / per_second if time_ms else None
     return Placement(bound, per_second, share) if share is None or share <= MOST_OF_ROOF else None
