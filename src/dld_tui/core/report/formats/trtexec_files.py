@@ -7,6 +7,7 @@ The first row is ``{"count": iterations}``. A layer has ``timeMs`` (the sum), ``
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sqlite3
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
@@ -40,16 +42,12 @@ _WARM_UP = re.compile(r"\+ *([\d.]+) *ms warm up")
 _LARGEST_METADATA = 16 << 20
 
 
-@dataclass(frozen=True)
-class LayerRow:
-    """One layer's times over all passes of ``--exportProfile``, in milliseconds."""
+class LayerRow(NamedTuple):
+    """One layer's times over all passes of ``--exportProfile``."""
 
     name: str
-    mean_ms: float | None
-    """None when it is not written, or another figure of the row contradicts it."""
-    median_ms: float | None = None
-    total_ms: float | None = None
-    percentage: float | None = None
+    facts: EngineFacts
+    """Nothing but times: without an average if another figure of the row contradicts it."""
 
 
 @dataclass
@@ -65,7 +63,13 @@ class LayerRows:
     repeated: int = 0
     """Rows that are there twice, each figure the same, and count once."""
     runs: int = 1
+    notes: list[str] = field(default_factory=list)
     _seen: set[LayerRow] = field(default_factory=set)
+
+    @property
+    def sum_ms(self) -> float:
+        """The mean times of all rows together."""
+        return math.fsum(row.facts.average_ms or 0.0 for row in self.rows)
 
     @property
     def doubtful(self) -> int:
@@ -81,8 +85,8 @@ class LayerRows:
         if not name:
             self.unsound += 1
             return
-        row = self._row(name, raw)
-        if row.total_ms or row.mean_ms:  # layers of no time may well be alike
+        row = LayerRow(name, self._facts(raw))
+        if row.facts.total_ms or row.facts.average_ms:  # layers of no time may well be alike
             if row in self._seen:
                 self.repeated += 1
                 return
@@ -107,7 +111,7 @@ class LayerRows:
             self.runs += 1
         self.passes = count if count >= 0 else None
 
-    def _row(self, name: str, raw: Mapping[str, JSON]) -> LayerRow:
+    def _facts(self, raw: Mapping[str, JSON]) -> EngineFacts:
         total, mean = time_of(raw.get("timeMs")), time_of(raw.get("averageMs"))
         median, percentage = time_of(raw.get("medianMs")), time_of(raw.get("percentage"))
         if mean is None and "averageMs" not in raw and total is not None and self.passes:
@@ -116,13 +120,15 @@ class LayerRows:
         written = ("timeMs", "averageMs", "medianMs")
         if mean is None or any(key in raw and time_of(raw[key]) is None for key in written):
             self.unsound += 1
-            return LayerRow(name, None)
+            return EngineFacts()
         wrong = total is not None and self.passes and _row_contradicts(total / self.passes, mean)
         # Half of the passes took the median or longer, so it is at most twice the mean.
         if wrong or (median or 0.0) > 2 * mean * (1 + _ROW_ROUNDING) + _ROW_ROUNDING_MS:
             self.contradictory += 1
-            return LayerRow(name, None)
-        return LayerRow(name, mean, median, total, percentage)
+            return EngineFacts()
+        return EngineFacts(
+            total_ms=total, average_ms=mean, median_ms=median, trtexec_percentage=percentage
+        )
 
 
 def _row_contradicts(mean: float, written: float) -> bool:
@@ -319,7 +325,9 @@ def report_from_trtexec_profile(
     layer_rows = LayerRows()
     for raw in reader.objects():
         layer_rows.add(raw)
-    rows = [(row, row.mean_ms) for row in layer_rows.rows if row.mean_ms is not None][:_MOST_LAYERS]
+    rows = [(row, mean) for row in layer_rows.rows if (mean := row.facts.average_ms) is not None][
+        :_MOST_LAYERS
+    ]
     bad = layer_rows.doubtful + reader.damage.skipped
     if not rows:
         reason = f": {fmt.plural(bad, 'row')} without a valid time" if bad else ""
@@ -347,14 +355,8 @@ def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
     samples: list[tuple[int, float, float, float, int | str]] = []
     kinds = dla_kinds((row.name, "") for row, _ in rows)
     for (row, mean), on_dla in zip(rows, kinds, strict=True):
-        facts = EngineFacts(
-            total_ms=row.total_ms,
-            average_ms=row.mean_ms,
-            median_ms=row.median_ms,
-            trtexec_percentage=row.percentage,
-        )
         # Without a provider: those of ONNX Runtime are timed where they are launched.
-        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), engine=facts))
+        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), engine=row.facts))
         samples.append((layer, start, mean * 1000, mean * 1000, "sum of layers"))
         start += mean * 1000
     writer.add_pass(0, 0.0, start)

@@ -20,7 +20,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.report.formats.trtexec_files import warm_up_beside, warm_up_ms
+from dld_tui.core.report.formats.trtexec_files import LayerRows, warm_up_beside, warm_up_ms
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     EnginePlan,
@@ -58,7 +58,6 @@ from dld_tui.core.tensorrt.plan.layers import (
 from dld_tui.core.tensorrt.plan.trtexec_log import (
     OF_BUILD,
     JoinedProfile,
-    LayerProfile,
     agree,
     join_profile,
     loads_engine,
@@ -324,7 +323,7 @@ def _title(path: Path) -> str:
     return (parts.stem if parts and parts.stem else path.name) or str(path)
 
 
-def _layers_of(parts: Parts) -> tuple[RawPlan, LayerProfile | None]:
+def _layers_of(parts: Parts) -> tuple[RawPlan, LayerRows | None]:
     """Return the layers and, where the same file has it, their profile."""
     kind = _kind(parts.graph)
     text = text_of_file(parts.graph)
@@ -356,7 +355,7 @@ def _kind(path: Path) -> FileKind | None:
         return None
 
 
-def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None]:
+def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerRows | None]:
     parts.log = log
     parts.tactics.append(log.tactics)
     parts.metadata.update(log.metadata)
@@ -378,7 +377,7 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None
     return RawPlan(layers, bindings), profile
 
 
-def _joined(layers: list[EngineLayer], profile: LayerProfile | None) -> _LayerTimes:
+def _joined(layers: list[EngineLayer], profile: LayerRows | None) -> _LayerTimes:
     if profile is None:
         return _LayerTimes(tuple(layers), None, None, [])
     return _timed(join_profile(layers, profile), profile)
@@ -392,7 +391,7 @@ class _LayerTimes:
     notes: list[str]
 
 
-def _timed(joined: JoinedProfile, profile: LayerProfile) -> _LayerTimes:
+def _timed(joined: JoinedProfile, profile: LayerRows) -> _LayerTimes:
     return _LayerTimes(
         joined.layers, joined.total_ms, profile.passes if joined.matched else None, joined.notes
     )

@@ -7,12 +7,13 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.log_text import unwrapped
-from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
+from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
+from dld_tui.core.report.records import EngineFacts
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
@@ -436,20 +437,6 @@ _NAMED = 3
 
 
 @dataclass
-class LayerProfile:
-    """The rows of a profile."""
-
-    passes: int | None = None
-    rows: list[LayerRow] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def sum_ms(self) -> float:
-        """The mean times of all rows together."""
-        return math.fsum(row.mean_ms or 0.0 for row in self.rows)
-
-
-@dataclass
 class JoinedProfile:
     """Layers with their times."""
 
@@ -462,35 +449,32 @@ class JoinedProfile:
     notes: list[str]
 
 
-def profile_of_rows(
-    raw_rows: Iterable[Mapping[str, JSON]], notes: Sequence[str] = ()
-) -> LayerProfile:
+def profile_of_rows(raw_rows: Iterable[Mapping[str, JSON]], notes: Sequence[str] = ()) -> LayerRows:
     """Return a profile from its rows, which may be damaged.
 
     A count in the middle of them begins another run: the last run counts.
     """
-    read = LayerRows()
+    profile = LayerRows()
     for raw in raw_rows:
-        read.add(raw)
-    profile = LayerProfile(read.passes, read.rows)
-    if read.unsound:
-        rows = fmt.plural(read.unsound, "row")
+        profile.add(raw)
+    if profile.unsound:
+        rows = fmt.plural(profile.unsound, "row")
         profile.notes.append(f"{rows} of the profile without a valid time: shown as unknown")
-    if read.contradictory:
-        rows = fmt.plural(read.contradictory, "row")
+    if profile.contradictory:
+        rows = fmt.plural(profile.contradictory, "row")
         profile.notes.append(
             f"{rows} of the profile whose mean and total contradict each other: shown as unknown"
         )
-    profile.notes += read.repeated_note()
-    if read.runs > 1:
-        profile.notes.append(f"the profile is of {read.runs} runs: the last is shown")
+    profile.notes += profile.repeated_note()
+    if profile.runs > 1:
+        profile.notes.append(f"the profile is of {profile.runs} runs: the last is shown")
     profile.notes += notes
     if profile.passes == 0:
         profile.notes.append("the profile is of 0 passes")
     return profile
 
 
-def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> JoinedProfile:
+def join_profile(layers: Sequence[EngineLayer], profile: LayerRows) -> JoinedProfile:
     """Return the layers with the times of a profile.
 
     Names repeat, so the second layer of a name gets the second row of that name. A mark
@@ -504,10 +488,11 @@ def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined
         if waiting.get(layer.name):
             rows[place] = waiting[layer.name].popleft()
     _join_unmarked(layers, profile, waiting, rows)
-    means = [mean for row in rows.values() if (mean := profile.rows[row].mean_ms) is not None]
-    total = math.fsum(means) if means else None
+    means = [profile.rows[row].facts.average_ms for row in rows.values()]
+    known = [mean for mean in means if mean is not None]
+    total = math.fsum(known) if known else None
     joined = tuple(
-        _timed(layer, profile.rows[rows[place]], total) if place in rows else layer
+        _timed(layer, profile.rows[rows[place]].facts, total) if place in rows else layer
         for place, layer in enumerate(layers)
     )
     notes = profile.notes + _mismatches(layers, profile, set(rows), set(rows.values()))
@@ -516,7 +501,7 @@ def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined
 
 def _join_unmarked(
     layers: Sequence[EngineLayer],
-    profile: LayerProfile,
+    profile: LayerRows,
     waiting: dict[str, deque[int]],
     rows: dict[int, int],
 ) -> None:
@@ -536,19 +521,18 @@ def _join_unmarked(
         rows[place] = plain[name].popleft()
 
 
-def _timed(layer: EngineLayer, row: LayerRow, total: float | None) -> EngineLayer:
-    percent = None
-    if row.mean_ms is not None and total:
-        percent = 100 * row.mean_ms / total
+def _timed(layer: EngineLayer, facts: EngineFacts, total: float | None) -> EngineLayer:
+    mean = facts.average_ms
+    percent = 100 * mean / total if mean is not None and total else None
     # dataclasses.replace would set each of the twenty fields, which takes ten times as long.
     timed = copy.copy(layer)
-    vars(timed).update(time_ms=row.mean_ms, median_ms=row.median_ms, percent=percent)
+    vars(timed).update(time_ms=mean, median_ms=facts.median_ms, percent=percent)
     return timed
 
 
 def _mismatches(
     layers: Sequence[EngineLayer],
-    profile: LayerProfile,
+    profile: LayerRows,
     placed: set[int],
     used: set[int],
 ) -> list[str]:
@@ -568,7 +552,7 @@ def _mismatches(
         )
     unmatched = [row for place, row in enumerate(profile.rows) if place not in used]
     if unmatched:
-        lost = sum(row.mean_ms or 0.0 for row in unmatched)
+        lost = sum(row.facts.average_ms or 0.0 for row in unmatched)
         notes.append(
             f"{fmt.plural(len(unmatched), 'row')} of the profile, {fmt.milliseconds(lost)} ms,"
             f" fit no layer: {_names([row.name for row in unmatched])}"
