@@ -228,3 +228,22 @@ async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
         assert [known and known.dtype for known in types] == ["int32"] * 3
         [done] = document.history.done
         assert done.edit == "convert_terminals"
+
+
+async def test_an_image_is_processed_by_eleven_keys(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.IMAGE)
+    async with opened(path, NARROW) as session:
+        document = session.screen.document
+        await form(session, "x")
+        # ImageNet, uint8 as it is, then NHWC, BGR, and run.
+        for key in ("left", "tab", "tab", "right", "tab", "space", "f5"):
+            await session.pilot.press(key)
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        await session.until(lambda: "→ uint8[batch, 4, 5, 3]" in session.text)
+        await session.pilot.press("enter")
+        names = [node.name for node in document.main.nodes if node.name.startswith("x_")]
+        assert names == [
+            "x_transpose", "x_to_float32", "x_bgr", "x_scaled", "x_mean_out", "x_deviation_out"
+        ]  # fmt: skip
+        [done] = document.history.done
+        assert done.edit == "prepend_processing"

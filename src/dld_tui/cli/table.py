@@ -37,6 +37,8 @@ COMMANDS = (
     CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
     CommandInfo("extract", "Extract part of a model.", "dld_tui.cli.models.extract"),
     CommandInfo("merge", "Merge models into one.", activity="convert_merge"),
+    CommandInfo("prepend", "Add pre-processing to an input.", activity="convert_prepend"),
+    CommandInfo("append", "Add post-processing to an output.", activity="convert_append"),
     CommandInfo("triton", "Write a Triton model repository.", "dld_tui.cli.models.triton"),
     CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),
     CommandInfo(

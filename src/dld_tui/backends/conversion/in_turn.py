@@ -98,7 +98,7 @@ def compared_in_turn(
         output: The file that errors name.
         stages: What it is made of.
         names: The names in `stages` of outputs of the result that have others there.
-        inner: Tensors of the result that stages take as they are in it.
+        inner: Tensors of the result that stages take as they are in it, or make.
 
     Raises:
         ActivityError: The result cannot be run, but what it is made of can.
@@ -153,18 +153,20 @@ def _compared(
                 where=error.where, hint=error.hint, details=error.details,
             ) from error  # fmt: skip
         values = dict(zip(session.outputs, made, strict=True))
-        own = {name: value for name, value in values.items() if name not in inner}
         present = {**feed, **{name: values[name] for name in inner}}
+        computed: dict[str, Any] = {}
         for part in stages:
             try:
-                present.update(part.run(present, part.document.path or output))
+                computed.update(part.run(present | computed, part.document.path or output))
             except DldError as error:
                 why = f"the models cannot be run in turn: {with_node(error)}"
                 return VerificationSummary(NotCompared(why), None)
     criteria = same_arithmetic(result)
     rows: dict[str, OutputError] = {}
-    for name, value in own.items():
-        rows.update(_rows(request, criteria, name, present[names.get(name, name)], value))
+    for name, value in values.items():
+        reference = names.get(name, name)
+        if reference in computed:
+            rows.update(_rows(request, criteria, name, computed[reference], value))
     is_good = not any(row.problem for row in rows.values())
     compared_values = ComparedValues(
         rows, is_good, inputs="random" if request.inputs is None else "files", guess=remarks,

@@ -612,6 +612,8 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_bf16": _onnxruntime,
     "convert_shape": _onnxruntime,
     "convert_merge": _onnxruntime,
+    "convert_prepend": _onnxruntime,
+    "convert_append": _onnxruntime,
     "convert_clean": _verified,
     "convert_io": _onnxruntime,
     "convert_sanitize": _sanitize,

@@ -1,0 +1,124 @@
+"""Post-processing behind an output: softmax, argmax, the largest values, a detector's NMS."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(ValueVerification, ConversionRequest):
+    """Which output, and what is made of it."""
+
+    step: str = param(
+        "softmax",
+        label="Step",
+        help="softmax and argmax keep the output's name; top-k and nms make new outputs.",
+        choices=("softmax", "argmax", "top-k", "nms"),
+        spellings=("--step",),
+    )
+    source: str = param(
+        "",
+        label="Output name",
+        help="Which output; for nms that with the boxes, or with boxes and scores.",
+        spellings=("--of",),
+        metavar="NAME",
+        empty="the only one",
+    )
+    keep: bool = param(
+        False, label="Keep", help="Keep the output itself as well.", spellings=("--keep",)
+    )
+    axis: int = param(
+        -1, label="Axis", help="Axis of softmax, argmax and top-k.", spellings=("--axis",)
+    )
+    k: int = param(
+        5, label="K", help="How many of the largest values.", minimum=1, spellings=("--k",)
+    )
+    scores: str = param(
+        "",
+        label="Scores",
+        help="For nms: the output with the scores, where they are apart.",
+        spellings=("--scores",),
+        metavar="NAME",
+        empty="behind the boxes",
+    )
+    boxes: str = param(
+        "centres",
+        label="Boxes",
+        help="For nms: x, y of the centre, width and height; or two corners.",
+        choices=("centres", "corners"),
+        spellings=("--boxes",),
+    )
+    objectness: bool = param(
+        False,
+        label="Objectness",
+        help="For nms: the value behind a box is a factor of its scores (YOLOv5).",
+        spellings=("--objectness",),
+    )
+    iou: float = param(
+        0.45, label="IoU", help="For nms: boxes with a larger overlap are one.", minimum=0,
+        maximum=1, spellings=("--iou",),
+    )  # fmt: skip
+    threshold: float = param(
+        0.25, label="Threshold", help="For nms: scores below are left out.",
+        spellings=("--threshold",),
+    )  # fmt: skip
+    most: int = param(
+        300, label="Most boxes", help="For nms: of each class.", minimum=1, spellings=("--most",)
+    )
+
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
+        """Return the edit that does it, and its arguments."""
+        return "append_processing", {
+            "step": self.step, "output": self.source, "scores": self.scores, "axis": self.axis,
+            "k": self.k, "keep": self.keep, "centres": self.boxes == "centres",
+            "objectness": self.objectness, "iou": self.iou, "threshold": self.threshold,
+            "most": self.most,
+        }  # fmt: skip
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Add the nodes.
+
+    Raises:
+        InputError: The model cannot be opened, or an input cannot be read.
+        EditError: There is no such output, or its shape does not fit.
+        ActivityError: The result is not sound.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
+    from dld_tui.backends.conversion.soundness import write_sound
+    from dld_tui.core.conversion.copies import copy_of, infer, open_model
+    from dld_tui.core.conversion.result import ChangedTerminals
+    from dld_tui.core.document.edits.processing import append_into
+    from dld_tui.core.document.transactions import Transaction
+
+    request.require()
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.ExitStack() as stack:
+        document = stack.enter_context(contextlib.closing(open_model(request.model)))
+        result = stack.enter_context(contextlib.closing(copy_of(document)))
+        infer(result, document.path)
+        edit, arguments = request.as_edit(str)
+        given: dict[str, Any] = arguments
+        done = append_into(result, Transaction(edit, arguments), **given)
+        stage = Stage.of(document)
+        inner = {one.name: one.inner for one in done}
+        stage = replace(stage, outputs={**stage.outputs, **inner})
+        verified, notes = yield from compared_in_turn(
+            request, result, request.output, [stage], {}, [*inner.values()]
+        )
+        make = partial(
+            ChangedTerminals, values=verified.values, latency_ms=None,
+            changed=[one.line for one in done],
+        )  # fmt: skip
+        yield from write_sound(request, document, result, request.output, make, notes)

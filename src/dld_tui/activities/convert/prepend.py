@@ -1,0 +1,174 @@
+"""Pre-processing before an input: type, layout, size, channels and values of images."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+_KEEP = "keep"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(ValueVerification, ConversionRequest):
+    """Which input, and what happens to its values."""
+
+    normalize: str = param(
+        _KEEP,
+        label="Normalize",
+        help="0 to 255 become 0 to 1 (unit), -1 to 1 (signed), or as for ImageNet.",
+        choices=(_KEEP, "unit", "signed", "imagenet"),
+        spellings=("--normalize",),
+    )
+    dtype: str = param(
+        "uint8",
+        label="Type",
+        help="New element type of the input.",
+        choices=(_KEEP, "uint8", "float32", "float16", "int32"),
+        spellings=("--dtype",),
+    )
+    layout: str = param(
+        _KEEP,
+        label="Layout",
+        help="New layout of the input, where the graph has another one.",
+        choices=(_KEEP, "nhwc", "nchw"),
+        spellings=("--layout",),
+    )
+    bgr: bool = param(
+        False, label="BGR", help="Reverse the channels: BGR to RGB and back.", spellings=("--bgr",)
+    )
+    resize: str = param(
+        "",
+        label="Resize",
+        help="Resize images of any size to this (bilinear); one number is the shorter side.",
+        spellings=("--resize",),
+        metavar="HxW",
+        empty="none",
+    )
+    crop: str = param(
+        "",
+        label="Crop",
+        help="Then crop the centre to this size.",
+        spellings=("--crop",),
+        metavar="HxW",
+        empty="none",
+    )
+    scale: str = param(
+        "",
+        label="Scale",
+        help="Factor, such as 1/255.",
+        spellings=("--scale",),
+        metavar="NUMBER",
+        empty="of Normalize",
+    )
+    mean: str = param(
+        "",
+        label="Mean",
+        help="Subtracted after scaling: one number, or one for each channel.",
+        spellings=("--mean",),
+        metavar="A,B,C",
+        empty="of Normalize",
+    )
+    std: str = param(
+        "",
+        label="Deviation",
+        help="Divides after that: one number, or one for each channel.",
+        spellings=("--std",),
+        metavar="A,B,C",
+        empty="of Normalize",
+    )
+    input: str = param(
+        "",
+        label="Input",
+        help="Which input is processed.",
+        spellings=("--input",),
+        metavar="NAME",
+        empty="the only one of floats",
+    )
+
+    def require(self) -> None:
+        """Refuse what is no number.
+
+        Raises:
+            UsageError: Says which.
+        """
+        super().require()
+        self.as_edit(str)
+
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
+        """Return the edit that does it, and its arguments.
+
+        Raises:
+            UsageError: Something is no number.
+        """
+        chosen: dict[str, JSON] = {
+            "input": self.input,
+            "dtype": "" if self.dtype == _KEEP else self.dtype,
+            "layout": "" if self.layout == _KEEP else self.layout,
+            "resize": [int(number) for number in _numbers("--resize", self.resize, "x")],
+            "crop": [int(number) for number in _numbers("--crop", self.crop, "x")],
+            "reverse": self.bgr,
+            "normalize": self.normalize,
+            "scale": next(iter(_numbers("--scale", self.scale)), None),
+            "mean": [*_numbers("--mean", self.mean)],
+            "deviation": [*_numbers("--std", self.std)],
+        }
+        return "prepend_processing", chosen
+
+
+def _numbers(flag: str, text: str, separator: str = ",") -> list[float]:
+    try:
+        parts = text.lower().replace(",", separator).split(separator) if text.strip() else []
+        numbers = [float(Fraction(part.strip())) for part in parts]
+        if separator == "x" and any(number != int(number) for number in numbers):
+            raise ValueError
+    except (ValueError, ZeroDivisionError, OverflowError):
+        what = "size" if separator == "x" else "number"
+        raise UsageError(f"{flag} is {text!r}, which is no {what}") from None
+    return numbers
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Add the nodes.
+
+    Raises:
+        UsageError: Something is no number.
+        InputError: The model cannot be opened, or an input cannot be read.
+        EditError: There is no such input, or it cannot be processed so.
+        ActivityError: The result is not sound.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
+    from dld_tui.backends.conversion.soundness import write_sound
+    from dld_tui.core.conversion.copies import copy_of, open_model
+    from dld_tui.core.conversion.result import ChangedTerminals
+    from dld_tui.core.document.edits.processing import prepend_into
+    from dld_tui.core.document.transactions import Transaction
+
+    request.require()
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.ExitStack() as stack:
+        document = stack.enter_context(contextlib.closing(open_model(request.model)))
+        result = stack.enter_context(contextlib.closing(copy_of(document)))
+        edit, arguments = request.as_edit(str)
+        given: dict[str, Any] = arguments
+        done = prepend_into(result, Transaction(edit, arguments), **given)
+        stage = Stage.of(document)
+        stage = replace(stage, inputs={**stage.inputs, done.name: done.inner})
+        verified, notes = yield from compared_in_turn(
+            request, result, request.output, [stage], {}, [done.inner]
+        )
+        make = partial(
+            ChangedTerminals, values=verified.values, latency_ms=None, changed=[done.line]
+        )
+        yield from write_sound(request, document, result, request.output, make, notes)
