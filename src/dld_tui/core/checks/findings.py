@@ -169,6 +169,13 @@ class Finding:
         return command_of(self.rules) if self.rules else None
 
     @property
+    def is_fixable(self) -> bool:
+        """Whether there is an edit that does away with it, as of now."""
+        if self.repair is None:
+            return bool(self.rules)
+        return not self.repair.typed or self._inferred is not None
+
+    @property
     def fix(self) -> EditCall | None:
         """The edit that repairs it and its arguments as of now, or None."""
         if self.repair is None and self.rules:

@@ -29,6 +29,7 @@ from dld_tui.core.document.node import attribute_type, grouped_for_reading
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
 from dld_tui.core.document.types.value_types import (
     Dims,
+    castable,
     shown,
     tensor_type,
     type_of_proto,
@@ -931,7 +932,8 @@ def _compare_types(
                 continue  # before opset 9 it is for floats only, and runtimes take any
             rule = "input-type" if is_input else "output-type"
             text = f"{_terminal(node, entry)} is {shown(type_name)}, it takes {_accepted(formal)}"
-            findings.append(make_finding(rule, text, node.scope, node))
+            repair = _cast(entry, _best_type(signature, known, formal))
+            findings.append(make_finding(rule, text, node.scope, node, repair=repair))
         elif formal.variable:
             first = bound.setdefault(formal.variable, entry)
             if first[2] != type_name:
@@ -939,8 +941,38 @@ def _compare_types(
                     f"{_terminal(node, entry)} is {shown(type_name)}, but"
                     f" {_terminal(node, first)} is {shown(first[2])}"
                 )
-                findings.append(make_finding("type-conflict", text, node.scope, node))
+                repair = _cast(entry, first[2])
+                findings.append(
+                    make_finding("type-conflict", text, node.scope, node, repair=repair)
+                )
                 return
+
+
+def _cast(entry: tuple[bool, int, str], wanted: str | None) -> Repair | None:
+    """Return the Cast of an input to a type; None where it cannot be cast."""
+    is_input, index, present = entry
+    dtypes = [castable(name) for name in (present, wanted)]
+    if not is_input or None in dtypes:
+        return None
+    return Repair("cast_input", {"index": index, "dtype": dtypes[1]}, node=True)
+
+
+_PREFERRED = ("tensor(float)", "tensor(int64)", "tensor(int32)", "tensor(bool)")
+"""What an input is cast to that takes several types."""
+
+
+def _best_type(
+    signature: Signature, known: list[tuple[bool, int, str]], formal: FormalTypes
+) -> str | None:
+    """Return the type that an input should have: that of its like, or one that it takes."""
+    for is_input, index, type_name in known if formal.variable else ():
+        formals = signature.inputs if is_input else signature.outputs
+        other = formals[index] if index < len(formals) else None
+        if other is not None and other.variable == formal.variable and type_name in formal.types:
+            return type_name
+    if len(formal.types) == 1:
+        return next(iter(formal.types))
+    return next((name for name in _PREFERRED if name in formal.types), None)
 
 
 def _terminal(node: Node, entry: tuple[bool, int, str]) -> str:

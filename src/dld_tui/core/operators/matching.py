@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.document.types.value_types import ValueType, shown, type_of_value, types_text
+from dld_tui.core.document.types.value_types import (
+    ValueType,
+    castable,
+    shown,
+    type_of_value,
+    types_text,
+)
 from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:
@@ -41,6 +47,26 @@ def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None
     if formal.types and text not in formal.types:
         return f"{formal.name} takes {_accepted(formal)}, not {shown(text)}"
     return _conflict(node, schema, index, formal, text)
+
+
+def wanted_type(node: Node, index: int) -> str | None:
+    """Return the element type that an input of a node must have, such as ``float32``.
+
+    It follows from the signature and the types of the node's other values; None where several are
+    possible.
+    """
+    schema = schema_of(node)
+    formal = schema.input(index) if schema is not None else None
+    if schema is None or formal is None:
+        return None
+    places = [(at, name, schema.input(at)) for at, name in enumerate(node.inputs) if at != index]
+    places += [(at, name, schema.output(at)) for at, name in enumerate(node.outputs)]
+    for _, name, other in places if _is_variable(formal) else ():
+        if name and other is not None and other.type_name == formal.type_name:
+            text = type_of_value(node.scope.value_type(name))
+            if text in formal.types:
+                return castable(text)
+    return castable(formal.types[0]) if len(formal.types) == 1 else None
 
 
 def bound_types(formals: Sequence[Formal | None], types: Sequence[str | None]) -> dict[str, str]:

@@ -106,8 +106,8 @@ class Checks(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         finding = cursor.finding
         return holding(
-            fixable=finding is not None and bool(finding.repair or finding.rules),
-            repairs=any(item.repair is not None for item in self._findings),
+            fixable=finding is not None and finding.is_fixable,
+            repairs=any(item.repair is not None and item.is_fixable for item in self._findings),
         )
 
     # --- checking -------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ class FindingLines:
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:
             place = clip(place_text(finding.scope), room // 3, keep="end")
-        does = "fixes" if finding.repair else "rewrites" if finding.rules else ""
+        does = "" if not finding.is_fixable else "fixes" if finding.repair else "rewrites"
         key = hint(f" {{findings.fix}} {does}") if does and width > 40 else ""
         text = fit(
             visible(finding.message), room - cell_width(place) - bool(place) - cell_width(key)

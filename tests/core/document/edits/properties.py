@@ -588,6 +588,16 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope), "nodes": nodes, "op_type": "Plugin", "domain": "fresh"}
 
 
+@holds("cast_input", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    node = any_node(document, dice)
+    places = [at for at, name in enumerate(node.inputs) if name]
+    if not places:
+        return None
+    return {"scope": path(node.scope), "node": node.ref, "index": dice.choice(places),
+            "dtype": dice.choice(["float32", "int64", "bool"])}  # fmt: skip
+
+
 @holds("set_operator", may_break=True, selects=True)
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)

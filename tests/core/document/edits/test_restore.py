@@ -38,6 +38,7 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "rename_value", {"scope": [], "value": "a", "name": "other"}),
     ("BRANCHES", "rename_matches", {"pattern": "^(.)", "replacement": "\\1_"}),
     ("CHAIN", "clean", {"passes": ["initializers-to-constants", "remove-unused"]}),
+    ("BRANCHES", "cast_input", {"scope": THEN, "node": "inner", "index": 0, "dtype": "float64"}),
     ("BRANCHES", "set_operator", {"scope": THEN, "nodes": ["inner"], "op_type": "P"}),
     ("BRANCHES", "set_attribute",
      {"scope": THEN, "node": "inner", "attribute": "p", "kind": "strings", "value": ["a"]}),

@@ -21,6 +21,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.errors import EditError
+from dld_tui.core.operators.matching import wanted_type
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.text import quoted
 
@@ -276,7 +277,8 @@ def expose_input(
         node: The node's ref.
         index: Which of its inputs.
         name: The new input's name; by default that of a value without a source, or one made up.
-        dtype: Its element type; by default that of the value that was connected.
+        dtype: Its element type; by default that of the value that was connected, or the one that
+            the operator takes there.
         dims: Its dimensions.
     """
     target = node_at(document, scope, node)
@@ -286,7 +288,10 @@ def expose_input(
         root = root.parent
     place = list(root.path)
     present = target.inputs[index] if 0 <= index < len(target.inputs) else ""
-    if present and home.resolve(present) is None and name in ("", present):
+    is_free = not present or home.resolve(present) is None
+    if is_free and dtype is None:
+        dtype = wanted_type(target, index)
+    if present and is_free and name in ("", present):
         add_input(document, transaction, scope=place, name=present, dtype=dtype, dims=dims)
         return f"make {quoted(present)} an input"
     known = home.value_type(present) if present and dtype is None else None

@@ -205,6 +205,38 @@ def replace_nodes(
 
 
 @edit
+def cast_input(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    node: str,
+    index: int,
+    dtype: str,
+) -> str:
+    """Put a Cast before one input of a node.
+
+    Args:
+        scope: The path of the node's scope.
+        index: Which of its inputs.
+        dtype: The element type that it gets.
+    """
+    target = node_at(document, scope, node)
+    number, home = dtype_number(dtype), target.scope
+    source = target.inputs[index] if 0 <= index < len(target.inputs) else ""
+    if number is None:
+        raise EditError(f"there is no element type {quoted(dtype)}")
+    if not source:
+        raise EditError(f"{quoted(node)} has no value at input {index}")
+    ensure_known_import(transaction, home, "")
+    cast = new_cast(home, source, free_name(home, f"{source}_{dtype}"), number)
+    transaction.do(Splice(home, "node", home.index_of(target), [], [cast]))
+    links = with_item(target.inputs, index, cast.outputs[0])
+    transaction.do(SetLinks(home, target, "input", links))
+    return f"cast input {index} of {quoted(node)} to {dtype}"
+
+
+@edit
 def set_operator(
     document: Document,
     transaction: Transaction,

@@ -1,0 +1,83 @@
+"""Repairs of types: what they make is what ONNX Runtime takes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import onnx
+import pytest
+
+from dld_tui.core.checks import check
+from dld_tui.core.document import Document
+from dld_tui.core.document.types.inference import infer_types, store_types
+from tests.oracles.edited_models import loads
+from tests.support import models
+from tests.support.sessions import bytes_of
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>\nnet '
+BRANCH = (
+    "(int64[2] x, float[2] f, bool c) => (float[2] y) { y = If (c) <"
+    " then_branch = t () => (float[2] p) { p = Add (f, x) },"
+    " else_branch = e () => (float[2] q) { q = Relu (f) }> }"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "casts"),
+    [
+        ("(int64[2] x, float[2] f) => (float[2] y) { y = Add (f, x) }", [1]),
+        ("(int64[2] x) => (float[2] y) { y = Sigmoid (x) }", [1]),
+        ("(float[2] x, float[1] i) => (float[1] y) { y = Gather (x, i) }", [7]),
+        ("(int64[2] x, int64[2] b, float[2] f) => (float[2] y) { y = Sum (f, x, b) }", [1, 1]),
+        (BRANCH, [1]),
+    ],
+)
+def test_a_cast_repairs_types_that_do_not_fit(text: str, casts: list[int]) -> None:
+    with closing(Document(models.parse(HEAD + text))) as document:
+        for _ in casts:
+            fix = next(one.fix for one in check(document) if one.level == "error")
+            assert fix is not None
+            document.apply(fix.edit, **fix.arguments)
+        assert not [one for one in check(document) if one.level == "error"]
+        made = [node for scope in document.scopes() for node in scope.nodes_of_type("Cast")]
+        assert [node.integer("to", 0) for node in made] == casts
+        assert loads(bytes_of(document)) is None
+
+
+def test_what_has_no_repair_does_not_offer_one() -> None:
+    text = "(string[2] x, float[2] f) => (float[2] y) { y = Add (f, x) }"
+    with closing(Document(models.parse(HEAD + text))) as document:
+        found = [one for one in check(document) if one.level == "error"]
+        assert found
+        assert not any(one.is_fixable for one in found)
+
+
+def test_an_output_of_known_rank_gets_unknown_dimensions() -> None:
+    model = models.parse(HEAD + "(float[2, 2] x) => (int64[2, n] y) { y = NonZero (x) }")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with closing(Document(model)) as document:
+        [finding] = [one for one in check(document) if one.rule == "missing-type"]
+        assert not finding.is_fixable  # nothing is known yet
+        parsed = onnx.ModelProto.FromString(bytes_of(document))
+        store_types(document, infer_types(parsed, None)[0])
+        [finding] = [one for one in check(document) if one.rule == "missing-type"]
+        fix = finding.fix
+        assert finding.is_fixable
+        assert fix is not None
+        document.apply(fix.edit, **fix.arguments)
+        shape = (
+            onnx.ModelProto.FromString(bytes_of(document)).graph.output[0].type.tensor_type.shape
+        )
+        assert len(shape.dim) == 2
+        assert not [one for one in check(document) if one.rule == "missing-type"]
+
+
+def test_an_input_made_of_a_free_terminal_has_its_type() -> None:
+    text = "(float16[2] x) => (float16[2] y) { a = Add (x, ) y = Gather (a, ) }"
+    with closing(Document(models.parse(HEAD + text))) as document:
+        for at, node in enumerate(document.main.nodes):
+            document.apply("expose_input", scope=[], node=node.ref, index=1, name=f"new{at}")
+        known = [document.main.value_type(name) for name in ("new0", "new1")]
+    assert known[0] is not None
+    assert known[0].dtype == "float16"
+    assert known[1] is None  # int32 or int64
