@@ -28,7 +28,7 @@ def test_merged_and_verified(dld: Dld, parts: tuple[Path, Path], tmp_path: Path)
     found = outcome.json
     assert found["values"]["is_good"] is True
     assert sorted(found["values"]["outputs"]) == ["data", "seen", "y"]
-    assert found["links"] == [{"y_1": "data"}]
+    assert found["links"] == [{"data": "y_1"}]
     assert found["renamed"] == [{"y": "y_1", "W": "W_1"}]
     onnx.checker.check_model(onnx.load(out))
 

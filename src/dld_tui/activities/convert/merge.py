@@ -131,7 +131,9 @@ def run(request: Request) -> Iterator[Event]:
         )  # fmt: skip
         make = partial(
             MergedModel, values=verified.values, latency_ms=None,
-            links=[{value: name for name, value in one.links.items()} for one in added],
+            links=[one.links for one in added],
             renamed=[{**one.moved, **one.renamed} for one in added],
         )  # fmt: skip
-        yield from write_sound(request, first, result, request.output, make, notes)
+        yield from write_sound(
+            request, first, result, request.output, make, notes, others=documents[1:]
+        )

@@ -80,6 +80,7 @@ def write_sound(
     notes: Sequence[str] = (),
     *,
     is_for_runtime: bool = True,
+    others: Sequence[Document] = (),
 ) -> Iterator[Event]:
     """Write the result of a conversion if it is sound, and yield the events that end the job.
 
@@ -94,6 +95,7 @@ def write_sound(
         make: Makes the result from the common fields.
         notes: What was not converted.
         is_for_runtime: Whether ONNX Runtime is what will run it.
+        others: Other models that it was made of.
 
     Raises:
         ActivityError: The result is not sound, but the model is.
@@ -102,7 +104,8 @@ def write_sound(
     yield Progress(0, None, stage="Checking the result")
     unsound = ""
     try:
-        notes = [*notes, *require_sound(before, after, is_for_runtime=is_for_runtime)]
+        found = require_sound(before, after, is_for_runtime=is_for_runtime, others=others)
+        notes = [*notes, *found]
     except ActivityError as error:
         is_verified = getattr(asked, "verify", None)
         if is_verified is not False:
@@ -111,7 +114,13 @@ def write_sound(
     yield from write_result(before, after, output, partial(make, unsound=unsound), notes)
 
 
-def require_sound(before: Document, after: Document, *, is_for_runtime: bool = True) -> list[str]:
+def require_sound(
+    before: Document,
+    after: Document,
+    *,
+    is_for_runtime: bool = True,
+    others: Sequence[Document] = (),
+) -> list[str]:
     """Refuse a result with kinds of errors that its original model does not have.
 
     That is first of all what ONNX Runtime does not load with default options.
@@ -120,6 +129,7 @@ def require_sound(before: Document, after: Document, *, is_for_runtime: bool = T
         before: The model that was converted, edited, or taken apart.
         after: The result.
         is_for_runtime: Whether ONNX Runtime is what will run it.
+        others: Other models that it was made of.
 
     Returns:
         Notes on what cannot be told: operators that only other runtimes, or a library, have.
@@ -131,11 +141,16 @@ def require_sound(before: Document, after: Document, *, is_for_runtime: bool = T
     home = after.path or before.path
     errors = _errors(all_findings(after, home, is_for_runtime=is_for_runtime))
     foreign = _foreign_operators(after)
-    notes = _foreign_note(foreign - _foreign_operators(before))
+    sources = (before, *others)
+    notes = _foreign_note(foreign.difference(*map(_foreign_operators, sources)))
     errors = [one for one in errors if one.rule != LOAD or not _is_of(one, foreign)]
     if not errors:
         return notes
-    known = _errors(all_findings(before, is_for_runtime=is_for_runtime))
+    known = [
+        one
+        for source in sources
+        for one in _errors(all_findings(source, is_for_runtime=is_for_runtime))
+    ]
     rules = {finding.rule for finding in known} | _NO_FAULT
     added = [finding for finding in errors if finding.rule not in rules]
     if not added:

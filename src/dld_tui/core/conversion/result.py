@@ -268,7 +268,7 @@ class MergedModel(VerifiedResult):
     """Several models in one. Lists have one item for each model that was added."""
 
     links: list[dict[str, str]]
-    """The input that each tensor became. Untrusted text."""
+    """The tensor that became each input. Untrusted text."""
     renamed: list[dict[str, str]]
     """New names of tensors whose names were taken. Untrusted text."""
 
@@ -648,8 +648,9 @@ def _dimension_lines(result: ResizedModel) -> Iterator[str]:
 
 def _link_lines(result: MergedModel) -> Iterator[str]:
     for links, renamed in zip(result.links, result.renamed, strict=True):
-        for verb, pairs in (("linked", links), ("renamed", renamed)):
-            for first, second in list(pairs.items())[:_CHANGED]:
+        linked = [(value, name) for name, value in links.items()]
+        for verb, pairs in (("linked", linked), ("renamed", [*renamed.items()])):
+            for first, second in pairs[:_CHANGED]:
                 yield f"{verb}  {_short(first, 40)} → {_short(second, 40)}"
             if len(pairs) > _CHANGED:
                 yield f"and {fmt.count(len(pairs) - _CHANGED)} more {verb}"

@@ -87,7 +87,8 @@ class Result:
         """
         from dld_tui.core.document.edits.model_swap import keep_model
 
-        return keep_model(self._document, path, cancelled=cancelled)
+        kept = keep_model(self._document, path, cancelled=cancelled)
+        return {**kept, "name": path.name} if isinstance(kept, dict) else kept
 
     def write(self) -> Path:
         """Write it to a separate file, which is returned.

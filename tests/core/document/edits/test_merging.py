@@ -160,8 +160,9 @@ def test_refused_and_nothing_changed(
     path = models.write(tmp_path, FIRST)
     second = models.write(tmp_path, other, "second.onnx")
     with contextlib.closing(Document.open(path)) as document:
+        given: list[JSON] = [{"file": str(second)}]
         with pytest.raises(EditError) as caught:
-            document.apply("merge_models", models=[{"file": str(second)}], **settings)
+            document.apply("merge_models", models=given, **settings)
         assert says in str(caught.value)
         assert not document.history.done
         assert (document.main.outputs, len(document.main.nodes)) == (("y", "z"), 2)
@@ -179,6 +180,14 @@ def test_operators_that_no_common_version_has(tmp_path: Path) -> None:
     }"""
     with pytest.raises(EditError, match=r"m1.onnx: opsets 13 and 8 cannot be .* together: .*Scan"):
         merged(tmp_path, new, old)
+
+
+def test_an_operator_that_is_a_function_of_the_other_model(tmp_path: Path) -> None:
+    operator = FIRST.replace("Relu(x)", "local.f(x)").replace('"" : 13', '"" : 13, "local" : 1')
+    function = operator + '<domain: "local", opset_import: ["" : 13]> f (a) => (b) { b = Neg(a) }'
+    for first, second in ((operator, function), (function, operator)):
+        with pytest.raises(EditError, match="'local:f' is an operator of one model and a function"):
+            merged(tmp_path, first, second, links={"x": "z"})
 
 
 NAMES = (

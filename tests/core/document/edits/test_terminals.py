@@ -12,8 +12,10 @@ import onnx
 import pytest
 
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.runtime import session_of
 
@@ -88,6 +90,17 @@ def test_images(tmp_path: Path, wanted: dict[str, Any], more: dict[str, int]) ->
         declared = [size for size in shape if size]
         assert declared == [size for size in value.shape if size != 2]
     assert added(result, models.IMAGE) == more
+
+
+def test_profiles_follow(tmp_path: Path) -> None:
+    with contextlib.closing(Document.open(models.write(tmp_path, models.IMAGE))) as document:
+        sizes = (("min", 1), ("opt", 2), ("max", 4))
+        shape: dict[str, JSON] = {kind: [size, 3, 4, 5] for kind, size in sizes}
+        document.apply("set_profiles", profiles=[{"x": shape}])
+        document.apply("convert_terminals", layouts={"x": "nhwc"})
+        [profile] = profiles_of(document)
+        assert [profile["x"].shape(kind)[0] for kind in shape] == [1, 2, 4]
+        assert [*profile["x"].shape("max")] == [4, 4, 5, 3]
 
 
 def test_captures_follow(tmp_path: Path) -> None:

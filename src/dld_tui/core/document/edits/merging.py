@@ -44,7 +44,8 @@ def merge_models(
 
     Args:
         document: The first model.
-        models: The others in their order; each is ``{"file": PATH}`` or a payload.
+        models: The others in their order; each is ``{"file": PATH}`` or a payload, perhaps with
+            a ``name`` for people.
         links: The tensor by the input that it becomes, instead of the rule above; in each added
             model that has the input. A tensor may also be an input, which both models then share.
         prefixes: Of the names of each of the others that are taken, one a model, or one for all;
@@ -119,9 +120,10 @@ def merge_into(
 
 
 def _title(described: JSON, number: int) -> str:
-    name = described.get("file") if isinstance(described, dict) else None
-    is_named = isinstance(described, dict) and "file" in described and "sha256" not in described
-    return Path(str(name)).name if is_named else f"model {number + 2}"
+    if not isinstance(described, dict):
+        return f"model {number + 2}"
+    plain = described.get("file") if "sha256" not in described else None
+    return Path(str(described.get("name") or plain or f"model {number + 2}")).name
 
 
 def _read(document: Document, described: JSON) -> onnx.ModelProto:

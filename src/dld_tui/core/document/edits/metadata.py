@@ -307,3 +307,25 @@ def set_profiles(
     text = json.dumps(profiles_json(parsed), separators=(",", ":"), ensure_ascii=False)
     set_metadata(document, transaction, key=PROFILES_KEY, value=text)
     return f"set {len(parsed)} optimization profile{'' if len(parsed) == 1 else 's'}"
+
+
+def permute_profiles(
+    document: Document, transaction: Transaction, name: str, axes: Sequence[int]
+) -> None:
+    """Let the ranges of an input follow when its axes get another order.
+
+    Args:
+        document: The document.
+        transaction: Takes in the change.
+        name: The input.
+        axes: Which axis each axis was before.
+    """
+    profiles = profiles_json(_present(document))
+    ranges = [item[name] for item in profiles if isinstance(item, dict) and name in item]
+    for own in ranges:
+        for kind, shape in own.items() if isinstance(own, dict) else ():
+            if isinstance(shape, list) and isinstance(own, dict) and len(shape) == len(axes):
+                own[kind] = [shape[axis] for axis in axes]
+    if ranges:
+        text = json.dumps(profiles, separators=(",", ":"), ensure_ascii=False)
+        set_metadata(document, transaction, key=PROFILES_KEY, value=text)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.inputs_outputs import add_output, remove_output, set_value_type
 from dld_tui.core.document.edits.links import with_item
+from dld_tui.core.document.edits.metadata import permute_profiles
 from dld_tui.core.document.edits.nodes import add_node, free_node_name
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import (
@@ -195,7 +196,9 @@ def prepend_into(
         back = [0, rank - 1, *range(1, rank - 1)] if layout == "nhwc" else [0, *range(2, rank), 1]
         value = chain.add("Transpose", "transpose", value, perm=list[JSON](back))
         assert dims is not None
-        given = [dims[back.index(axis)] for axis in range(rank)]
+        axes = [back.index(axis) for axis in range(rank)]
+        given = [dims[axis] for axis in axes]
+        permute_profiles(document, transaction, name, axes)
     if new_type != kind:
         value = chain.add("Cast", f"to_{kind}", value, to=dtype_number(kind))
     if resize or crop:

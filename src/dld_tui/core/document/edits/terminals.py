@@ -9,6 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.inputs_outputs import set_value_type
 from dld_tui.core.document.edits.links import reconnect_users, with_item
+from dld_tui.core.document.edits.metadata import permute_profiles
 from dld_tui.core.document.edits.nodes import add_node, free_node_name, remove_node
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import free_name, rename_before_output
@@ -282,6 +283,8 @@ class _Input(_Change):
         if self.other_type:
             self._cast(value)
         self.declare()
+        if self.terminal.axes:
+            permute_profiles(self.document, self.transaction, self.name, self.terminal.axes)
 
     def _behind(self, value: str, op_type: str, **attributes: JSON) -> Node:
         uses = self.home.users(value)

@@ -182,6 +182,7 @@ def merge(
     """
     moved = _make_way(base.graph, other.graph, links, keep)
     links = {name: moved.get(value, value) for name, value in links.items()}
+    _require_apart(base, other)
     names = _Names(base.graph, other.graph, prefix)
     outputs = [text_of(info.name) for info in other.graph.output]
     inputs = [text_of(info.name) for info in other.graph.input]
@@ -359,6 +360,22 @@ def _merge_functions(
             set_text(function, "name", renamed[key])
         if key in renamed or key not in present:
             base.functions.append(function)
+
+
+def _require_apart(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
+    """Refuse an operator of one model that is a function in the other."""
+    for functions, model in ((base.functions, other), (other.functions, base)):
+        own = {*map(_key, model.functions)}
+        foreign = {*map(_key, functions)} - own
+        bodies = (model.graph.node, *(function.node for function in model.functions))
+        for nodes in bodies if foreign else ():
+            for node in nested_nodes(nodes):
+                if (key := _called(node)) in foreign:
+                    raise EditError(
+                        f"{quoted(f'{key[0]}:{key[1]}')} is an operator of one model and a "
+                        "function of the other",
+                        hint="Rename the function first",
+                    )
 
 
 def _called(node: onnx.NodeProto) -> _FunctionKey:
