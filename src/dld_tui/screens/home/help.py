@@ -53,6 +53,7 @@ _SCOPES = {
     "parameters": "Parameters",
     "graph": "Graph",
     "canvas": "Boxes of the graph",
+    "advice": "What may help",
     "timeline": "Timeline",
     "plan": "Engine plan",
     "log": "Log",
