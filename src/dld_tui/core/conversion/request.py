@@ -52,13 +52,6 @@ class PreviewedRequest(_Files):
         spellings=("--in-place",),
     )
 
-
-@dataclass(frozen=True)
-class ConversionRequest(PreviewedRequest):
-    """The settings that all conversions have."""
-
-    output: Path = param(**_about_output("The file to write."))
-
     def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]] | None:
         """Return the edit that does the same and its arguments, where there is one.
 
@@ -68,6 +61,13 @@ class ConversionRequest(PreviewedRequest):
             keep: Returns the argument that stands for the file of another model.
         """
         return None
+
+
+@dataclass(frozen=True)
+class ConversionRequest(PreviewedRequest):
+    """The settings that all conversions have."""
+
+    output: Path = param(**_about_output("The file to write."))
 
 
 @dataclass(frozen=True)
