@@ -7,54 +7,64 @@ whatever a later version adds.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
 from dld_tui.core.report.records import Bound, Cost, EngineFacts, Layer, SharedBy
 from dld_tui.core.types import JSON
 
-
-def _is_number(value: JSON) -> bool:
-    return type(value) in (int, float) and 0 <= value <= sys.float_info.max  # type: ignore[operator]
-
-
-_ACCEPTS: Mapping[str, Callable[[JSON], bool]] = {
-    "str": lambda value: type(value) is str,
-    "bool": lambda value: type(value) is bool,
-    "int | None": lambda value: type(value) is int and _is_number(value),
-    "float | None": _is_number,
-    "Bound | None": get_args(Bound).__contains__,
-    "SharedBy | None": get_args(SharedBy).__contains__,
+_ACCEPTED: Mapping[str, tuple[frozenset[type], tuple[str, ...]]] = {
+    "str": (frozenset({str}), ()),
+    "bool": (frozenset({bool}), ()),
+    "int | None": (frozenset({int}), ()),
+    "float | None": (frozenset({int, float}), ()),
+    "Bound | None": (frozenset({str}), get_args(Bound)),
+    "SharedBy | None": (frozenset({str}), get_args(SharedBy)),
 }
+"""The types of JSON values, and the words if these are all, by the type of a field."""
+_MOST = sys.float_info.max
 _PARTS = {"layer": Layer, "cost": Cost, "engine": EngineFacts}
 _OWN = ("node_index", "around", "shared_by")
 _KNOWN = {
-    field.name: (part, field.default, _ACCEPTS[str(field.type)])
+    field.name: (part, field.default, *_ACCEPTED[str(field.type)])
     for part, kind in _PARTS.items()
     for field in fields(kind)
     if kind is not Layer or field.name in _OWN
 }
-"""The part of a layer that has a detail, its value if unknown, and a test of others."""
+"""The part of a layer that has a detail, its value if unknown, and what others are accepted."""
 
 
 def details_of(layer: Layer) -> dict[str, JSON]:
     """Return what is known of a layer besides what columns hold."""
     details: dict[str, Any] = {**(layer.other or {})}
     parts = {"layer": layer, "cost": layer.cost, "engine": layer.engine}
-    for key, (part, unknown, _) in _KNOWN.items():
+    for key, (part, unknown, _, _) in _KNOWN.items():
         value = getattr(parts[part], key, unknown)
         if value != unknown:
             details[key] = value
     return details
 
 
-def details_fields(details: Mapping[str, JSON]) -> dict[str, Any]:
+def details_fields(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `Layer` for details; a value that its key cannot have is unknown."""
-    parts: dict[str, dict[str, Any]] = {}
-    for key, value in details.items():
-        part, _, accepts = _KNOWN.get(key, ("other", None, None))
-        if accepts is None or accepts(value):
-            parts.setdefault(part, {})[key] = value
-    own = parts.pop("layer", {})
-    return {**own, **{part: _PARTS.get(part, dict)(**facts) for part, facts in parts.items()}}
+    own: dict[str, Any] = {}
+    cost: dict[str, Any] = {}
+    engine: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    parts = {"layer": own, "cost": cost, "engine": engine}
+    for key, value in details.items():  # in line: a report has hundreds of thousands
+        known = _KNOWN.get(key)
+        if known is None:
+            other[key] = value
+        elif (kind := type(value)) not in known[2] or (known[3] and value not in known[3]):
+            continue
+        elif kind is str or 0 <= value <= _MOST:
+            parts[known[0]][key] = value
+    if cost:
+        own["cost"] = Cost(**cost)
+    if engine:
+        own["engine"] = EngineFacts(**engine)
+    if other:
+        own["other"] = other
+    return own
