@@ -100,6 +100,20 @@ async def test_a_plugin_is_made_by_keyboard(chain: Path) -> None:
         assert (added.domain, added.inputs) == ("trt", node.outputs)
 
 
+async def test_types_are_shown_and_typed_as_words(tmp_path: Path) -> None:
+    text = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[2, 2] x) => (int64[2, 2] y) { [cast] y = Cast <to = 7> (x) }
+"""
+    async with opened(models.write(tmp_path, text)) as session:
+        node = await session.go("cast")
+        assert any("int64" in row for row in session.details if row.strip().startswith("to"))
+        await session.row("to")
+        await session.press("e")
+        await retype(session, "int32")
+        assert node.integer("to", 0) == 6
+
+
 async def a_refused_name_stays_in_the_field_with_the_reason(session: Session) -> None:
     node = await session.go("second")
     await session.press("r")

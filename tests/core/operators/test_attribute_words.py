@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from dld_tui.core.operators import attribute_words
-from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.attribute_words import type_numbers, type_word, type_words
+from dld_tui.core.operators.registry import schema_for, versions_of
 
 
 def test_each_text_is_of_an_attribute_that_holds_texts() -> None:
@@ -30,3 +33,41 @@ def test_which_texts_readers_take_for_the_default() -> None:
     assert attribute_words.attribute_words("Relu", "", "approximate") == ()
     assert attribute_words.is_default_word("auto_pad", "")
     assert not attribute_words.is_default_word("auto_pad", "FOO")
+
+
+def test_texts_of_a_version_are_those_that_its_documentation_names() -> None:
+    for (domain, op_type), by_attribute in attribute_words._WORDS.items():
+        for attribute, words in by_attribute.items():
+            offered: dict[int, tuple[str, ...]] = {}
+            documented: dict[int, set[str]] = {}
+            for version in versions_of(op_type, domain):
+                schema = schema_for(op_type, domain, version)
+                known = schema.attribute(attribute) if schema is not None else None
+                if known is not None:
+                    # What is in parentheses explains a text.
+                    about = re.sub(r"\((?!default).*?\)", "", known.description)
+                    documented[version] = {w for w in words if re.search(rf"\b{w}\b", about)}
+                    offered[version] = attribute_words.attribute_words(
+                        op_type, domain, attribute, version
+                    )
+            sometimes = {
+                word for word in words if len({word in texts for texts in documented.values()}) == 2
+            }
+            for version, texts in offered.items():
+                about_version = (op_type, attribute, version)
+                assert sometimes & set(texts) == sometimes & documented[version], about_version
+
+
+def test_types_are_words() -> None:
+    cast, gelu = schema_for("Cast", "", 13), schema_for("LayerNormalization", "", 17)
+    assert type_word("to", 1, cast) == "float32"
+    assert type_numbers("to", "float16", cast) == "10"
+    assert type_numbers("to", "10", cast) == "10"
+    assert "bfloat16" in type_words("to", cast)
+    assert "float8e4m3fn" not in type_words("to", cast)  # of opset 19
+    assert "float8e4m3fn" in type_words("to", schema_for("Cast", "", 19))
+    assert type_word("stash_type", 1, gelu) == "float32"
+    assert type_word("axis", 1, gelu) is None
+    assert type_numbers("axis", "float16", gelu) == "float16"
+    assert type_word("to", 99, cast) is None
+    assert type_word("to", 1, None) is None

@@ -1,6 +1,13 @@
-"""The texts that attributes of operators may have, which their schemas do not tell."""
+"""The texts and types that attributes of operators may have, which their schemas do not tell."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dld_tui.core.document.types.value_types import dtype_name, dtype_number, dtype_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.operators.schema import OperatorSchema
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _DIRECTION = ("forward", "reverse", "bidirectional")
@@ -58,9 +65,73 @@ _WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
 """The texts that attributes may have, by operator."""
 
 
-def attribute_words(op_type: str, domain: str, attribute: str) -> tuple[str, ...]:
-    """Return the texts that an attribute may have; none where any text will do."""
-    return _WORDS.get((domain, op_type), {}).get(attribute, ())
+_VERSIONS: dict[tuple[str, str], dict[str, tuple[int, int | None]]] = {
+    ("GridSample", "mode"): {
+        "linear": (20, None), "cubic": (20, None), "bilinear": (16, 19), "bicubic": (16, 19),
+    },
+    ("Pad", "mode"): {"wrap": (19, None)},
+    ("Resize", "mode"): {"cubic": (11, None)},
+    ("Resize", "coordinate_transformation_mode"): {
+        "half_pixel_symmetric": (19, None), "tf_half_pixel_for_nn": (11, 12),
+    },
+    ("ScatterElements", "reduction"): {"min": (18, None), "max": (18, None)},
+    ("ScatterND", "reduction"): {"min": (18, None), "max": (18, None)},
+    ("Upsample", "mode"): {"linear": (7, None), "bilinear": (1, 6)},
+}  # fmt: skip
+"""The first and the last opset with a text, of operators of ai.onnx, where not all have it."""
+
+
+def attribute_words(
+    op_type: str, domain: str, attribute: str, version: int | None = None
+) -> tuple[str, ...]:
+    """Return the texts that an attribute may have; none where any text will do.
+
+    Args:
+        op_type: The operator.
+        domain: Its operator set, ``""`` for ai.onnx.
+        attribute: The attribute.
+        version: Only those of this opset; None for those of any.
+    """
+    words = _WORDS.get((domain, op_type), {}).get(attribute, ())
+    limits = {} if domain else _VERSIONS.get((op_type, attribute), {})
+    return tuple(word for word in words if _is_in(version, *limits.get(word, (0, None))))
+
+
+def _is_in(version: int | None, first: int, last: int | None) -> bool:
+    return version is None or (first <= version and (last is None or version <= last))
+
+
+_OUTPUT_TYPES = frozenset({"to", "dtype", "output_datatype", "output_dtype"})
+_INNER_TYPES = frozenset({"stash_type", "softmax_precision", "precision"})
+_INNER = ("float32", "float16", "bfloat16", "float64")
+
+
+def type_words(attribute: str, schema: OperatorSchema | None) -> tuple[str, ...]:
+    """Return the element types that a whole number in an attribute can mean; none if no type.
+
+    Args:
+        attribute: The attribute, of kind ``int``.
+        schema: Its operator, which tells the types of outputs; None where it is not known.
+    """
+    if attribute in _INNER_TYPES:
+        return _INNER
+    if attribute not in _OUTPUT_TYPES or schema is None:
+        return ()
+    formals = schema.outputs[:1]
+    words = [dtype_of(name) for formal in formals for name in formal.types]
+    return tuple(word for word in words if word is not None)
+
+
+def type_word(attribute: str, number: int, schema: OperatorSchema | None) -> str | None:
+    """Return the element type that a whole number in an attribute means, such as ``float32``."""
+    name = dtype_name(number)
+    return name if number and type_words(attribute, schema) and dtype_number(name) else None
+
+
+def type_numbers(attribute: str, text: str, schema: OperatorSchema | None) -> str:
+    """Return what was typed as a number where it is the name of a type, else as it is."""
+    number = dtype_number(text.strip()) if type_words(attribute, schema) else None
+    return text if number is None else str(number)
 
 
 def is_default_word(attribute: str, text: str) -> bool:

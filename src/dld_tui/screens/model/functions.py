@@ -33,7 +33,7 @@ from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
-from dld_tui.widgets.parameters.descriptions import place_text
+from dld_tui.widgets.parameters.descriptions import node_schema, place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
@@ -187,7 +187,7 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
         if not name:
             raise UsageError("an attribute needs a name")
         edit("set_attribute", scope=list(node.scope.path), node=node.ref, attribute=name, kind=kind,
-             value=edit_value(text, kind))  # fmt: skip
+             value=edit_value(text, kind, name=name, schema=node_schema(node)))  # fmt: skip
 
     return FieldsDialog(
         "Add an attribute",

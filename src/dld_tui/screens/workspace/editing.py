@@ -147,8 +147,13 @@ class Editing(Controller):
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
         from dld_tui.core.document import Node
+        from dld_tui.core.document.edits.imports import versions_by_domain
         from dld_tui.core.document.literals import LISTS, format_literal
-        from dld_tui.core.operators.attribute_words import attribute_words
+        from dld_tui.core.operators.attribute_words import (
+            attribute_words,
+            type_word,
+            type_words,
+        )
         from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
 
@@ -169,19 +174,24 @@ class Editing(Controller):
             dtype = present.value.dtype if kind == "tensor" else None
         elif known is not None and known.default is not None:
             value = format_literal(known.default, kind)
+            if isinstance(known.default, int):
+                value = type_word(name, known.default, schema) or value
         if kind not in _EDITABLE:
             self.say(f"Attributes of kind {kind} cannot be edited as text", 4)
             return
         scope: list[JSON] = list(node.scope.path)
 
         def accept(text: str) -> None:
-            typed = edit_value(text, kind, dtype)
+            typed = edit_value(text, kind, dtype, name=name, schema=schema)
             self.history.edit(
                 "set_attribute", scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
             )
 
-        words = attribute_words(node.op_type, node.domain, name) if kind == "string" else ()
-        words = tuple(format_literal(word.encode(), kind) for word in words)
+        version = versions_by_domain(node.scope).get(node.domain)
+        words = type_words(name, schema) if kind == "int" else ()
+        if kind == "string":
+            texts = attribute_words(node.op_type, node.domain, name, version)
+            words = tuple(format_literal(word.encode(), kind) for word in texts)
         label = f"{visible(name)} ({kind})"
         list_kind = kind if kind in LISTS else ""
         bar = EditBar(label, value, accept, placeholder=hint, choices=words, list_kind=list_kind)

@@ -367,20 +367,14 @@ class Functions(Controller):
             elif isinstance(reference, str):
                 self._refer(node, name, reference)
 
-        items = partial(_reference_items, function)
+        items = partial(_reference_items, function, _kind_of(node, name))
         title = f"{visible(name)} is which attribute of {visible(function.title)}?"
         present = node.attribute(name)
         value = present.reference if present is not None else None
         self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
-        from dld_tui.widgets.parameters.descriptions import node_schema
-
-        kind = None
-        if node.attribute(name) is None:
-            schema = node_schema(node)
-            known = schema.attribute(name) if schema is not None else None
-            kind = known.kind if known is not None else None
+        kind = _kind_of(node, name) if node.attribute(name) is None else None
         self.history.try_edit(
             "set_attribute_reference", scope=list(node.scope.path), node=node.ref, attribute=name,
             reference=reference, kind=kind,
@@ -407,13 +401,26 @@ class Functions(Controller):
         self.ask(FieldsDialog("New attribute", message, fields, accept))
 
 
-def _reference_items(function: Scope) -> Iterable[PickItem]:
+def _kind_of(node: Node, name: str) -> str | None:
+    """Return the kind of a node's attribute, set or not; None where it is not known."""
+    from dld_tui.widgets.parameters.descriptions import node_schema
+
+    present, schema = node.attribute(name), node_schema(node)
+    known = schema.attribute(name) if schema is not None else None
+    if known is not None:
+        return known.kind
+    return present.kind if present is not None else None
+
+
+def _reference_items(function: Scope, kind: str | None) -> Iterable[PickItem]:
+    """Yield the attributes of a function; those of another kind are grey, and come last."""
     from dld_tui.core.document.local_functions import function_attributes
     from dld_tui.widgets.dialogs.search import PickItem
 
-    rows: Sequence[PickItem] = [
-        PickItem(row.name, [(visible(row.text), "name")], visible(row.text))
-        for row in function_attributes(function)
+    rows = [
+        (bool(row.kind and kind and row.kind != kind), row) for row in function_attributes(function)
     ]
-    yield from rows
+    for is_other, row in sorted(rows, key=lambda item: item[0]):
+        style = "faint" if is_other else "name"
+        yield PickItem(row.name, [(visible(row.text), style)], visible(row.text))
     yield PickItem(_NEW, [("declare a new attribute", "dim")], "declare a new attribute")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.parts.extraction import Extraction
     from dld_tui.core.document.rewrite.query import Completion
+    from dld_tui.core.operators.schema import OperatorSchema
 
 
 MIXED = "(mixed)"
@@ -61,6 +62,8 @@ class SharedAttribute:
     """The value of `typed`, as ``set_attribute`` takes it."""
     removed: bool = False
     """Whether it is to be removed, so that the default holds."""
+    schema: OperatorSchema | None = None
+    """The operator."""
 
     @property
     def changed(self) -> bool:
@@ -139,7 +142,9 @@ def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
     for known in schema.attributes if schema is not None else ():
         if known.kind in SETTABLE_KINDS:
             default = _default_text(known.default, known.kind)
-            shared[known.name] = SharedAttribute(known.name, known.kind, default=default)
+            shared[known.name] = SharedAttribute(
+                known.name, known.kind, default=default, schema=schema
+            )
     for node in nodes:
         for proto in node.proto.attribute:
             name = text_of(proto.name)
@@ -148,7 +153,7 @@ def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
                 kind = Attribute(node, proto).kind
                 if kind not in SETTABLE_KINDS:
                     continue
-                item = shared[name] = SharedAttribute(name, kind)
+                item = shared[name] = SharedAttribute(name, kind, schema=schema)
             item.set_in += 1
             data = proto.SerializeToString()
             if item.sample is None:
@@ -285,7 +290,9 @@ class BatchDialog(Dialog[list[JSON]]):
         if item is None:
             return
         try:
-            item.value = edit_value(event.value, item.kind, item.dtype)
+            item.value = edit_value(
+                event.value, item.kind, item.dtype, name=item.name, schema=item.schema
+            )
         except DldError as error:
             self._say(error.message)
             return

@@ -10,13 +10,18 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.literals import LISTS, format_literal
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Definition, Scope, visible_values
 from dld_tui.core.document.types.value_types import ValueType, shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.attribute_words import attribute_words
+from dld_tui.core.operators.attribute_words import (
+    attribute_words,
+    type_word,
+    type_words,
+)
 from dld_tui.core.operators.listing import (
     Grouping,
     OperatorPalette,
@@ -262,26 +267,34 @@ class WiringDialog(Dialog[Wiring]):
         self.app.push_screen(picker, chosen)
 
     def _ask_attribute(self, name: str) -> None:
-        item = self.wiring.operator.schema.attribute(name)
+        schema = self.wiring.operator.schema
+        item = schema.attribute(name)
         if item is None:
             return
 
         def read(text: str) -> Callable[[], None]:
-            setting = Setting(item.kind, edit_value(text, item.kind), text)
+            value = edit_value(text, item.kind, name=name, schema=schema)
+            setting = Setting(item.kind, value, text)
             return lambda: self.wiring.attributes.update({name: setting})
 
         present = self.wiring.attributes.get(name)
         text = present.text if present is not None else _default_text(item)
+        if present is None and isinstance(item.default, int):
+            text = type_word(name, item.default, schema) or text
         title = f"{visible(name)} ({item.kind})"
         operator = self.wiring.operator
-        words = attribute_words(operator.name, operator.domain, name)
-        choices = [format_literal(word.encode(), "string") for word in words]
+        version = versions_by_domain(self.wiring.scope).get(operator.domain)
+        words = attribute_words(operator.name, operator.domain, name, version)
+        choices = {
+            "string": [format_literal(word.encode(), "string") for word in words],
+            "int": type_words(name, schema),
+        }
         self._ask(
             title,
             item.description,
             text,
             read,
-            choices=choices if item.kind == "string" else (),
+            choices=choices.get(item.kind, ()),
             list_kind=item.kind if item.kind in LISTS else "",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -33,6 +33,9 @@ from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import saves
+
+if TYPE_CHECKING:
+    from dld_tui.core.operators.schema import OperatorSchema
 
 _MAX_LABEL = 32
 
@@ -202,12 +205,23 @@ def attribute_text(attribute: Attribute) -> str:
         return f"@{visible(attribute.reference)} of the function"
     blob = attribute.blob
     if blob is None:
-        return literal_text(attribute.value, attribute.kind)
+        word = _type_word(attribute)
+        return word or literal_text(attribute.value, attribute.kind)
     try:
         head = format_literal(blob.read(0, _MAX_BYTES), "string")
     except DldError as error:
         return visible(error.message)
     return f"{head[:-1]}… {blob.length:,} bytes'"
+
+
+def _type_word(attribute: Attribute) -> str | None:
+    """Return the element type that a whole number means; None where it means a number."""
+    from dld_tui.core.operators.attribute_words import type_word
+    from dld_tui.core.operators.matching import schema_of
+
+    if attribute.kind != "int":
+        return None
+    return type_word(attribute.name, attribute.value, schema_of(attribute.node))
 
 
 def literal_text(value: Any, kind: str) -> str:
@@ -253,6 +267,8 @@ def _message_text(value: Any, kind: str) -> str:
 def editable_text(attribute: Attribute) -> str | None:
     """Return the literal to edit, or None when the value has none or it is too long."""
     value = attribute.value
+    if (word := _type_word(attribute)) is not None:
+        return word
     if isinstance(value, Tensor):
         return _tensor_literal(value)
     blob = attribute.blob
@@ -283,17 +299,30 @@ def _tensor_literal(tensor: Tensor) -> str | None:
     return tensor.dtype + text[len(_WORD.match(text).group()) :]  # type: ignore[union-attr]
 
 
-def edit_value(text: str, kind: str, dtype: str | None = None) -> JSON:
+def edit_value(
+    text: str,
+    kind: str,
+    dtype: str | None = None,
+    *,
+    name: str = "",
+    schema: OperatorSchema | None = None,
+) -> JSON:
     """Return what was typed as the value that the ``set_attribute`` edit takes.
 
     Args:
-        text: The literal.
+        text: The literal, or the name of an element type where the attribute means one.
         kind: The attribute's kind.
         dtype: The element type of a tensor whose literal does not begin with one.
+        name: The attribute's name.
+        schema: The operator.
 
     Raises:
         LiteralError: The text is no literal of this kind.
     """
+    from dld_tui.core.operators.attribute_words import type_numbers
+
+    if kind == "int":
+        text = type_numbers(name, text, schema)
     return _json_value(parse_literal(text, kind, dtype=dtype))
 
 
