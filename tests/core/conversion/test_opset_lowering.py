@@ -49,6 +49,19 @@ WRITTEN = {
     "a number": (graph("c = Constant<value_float=2.0>() y = Mul(x, c)", 13), 11),
     "numbers": (graph("c = Constant<value_ints=[6, 4]>() y = Reshape(x, c)", 14), 11),
     "more types": (graph("a = Relu(x) b = Identity(a) y = Add(b, a)", 16), 7),
+    "a triangle": (graph("y = Trilu(x)", 14), 13),
+    "a lower triangle": (graph("y = Trilu<upper=0>(x, k)", 14, "int64 k = {-1}"), 11),
+    "every other one from behind": (
+        graph("y = Slice(x, s, e, a, t)", 10,
+              "int64[2] s = {-1, 0}, int64[2] e = {-9, 2}, int64[2] a = {-1, 1},"
+              " int64[2] t = {-2, 1}"),
+        9,
+    ),
+    "steps beyond the end": (
+        graph("y = Slice(x, s, e, a, t)", 13,
+              "int64[1] s = {1}, int64[1] e = {99}, int64[1] a = {2}, int64[1] t = {2}"),
+        8,
+    ),
     "no zero": (graph("y = Reshape<allowzero=1>(x, s)", 14, "int64[2] s = {4, 6}"), 13),
     "made of others": (
         graph("y = LayerNormalization(x, w)", 17, "float[4] w = {1, 2, 3, 4}"), 13
@@ -217,7 +230,14 @@ REFUSED = {
         graph("y = DepthToSpace<blocksize=2, mode = \"CRD\">(x)", 11, inputs="float[1, c, 2, 3] x"),
         10, "the channels of x are not known",
     ),
-    "not there": (graph("y = Trilu(x)", 14), 13, "Trilu does not exist in opset 13"),
+    "not there": (graph("y = IsInf(x)", 10), 9, "IsInf does not exist in opset 9"),
+    "a matrix of unknown sizes": (
+        graph("y = Trilu(x)", 14, inputs="float[3, n] x"), 13, "needs the sizes of x",
+    ),
+    "steps of an unknown size": (
+        graph("y = Slice(x, s, s, s, s)", 10, "int64[1] s = {-1}", "float[3, n] x"),
+        9, "needs the sizes of x",
+    ),
     "an image of three axes": (
         graph("y = GridSample(x, g)", 20, inputs="float[1, 1, 2, 2, 2] x, float[1, 1, 1, 1, 3] g"),
         16, "GridSample has no input of rank 5 before opset 20: node >y",

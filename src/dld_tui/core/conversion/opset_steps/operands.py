@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dld_tui.core.conversion.opset_steps.meanings import axis_down
@@ -169,10 +171,13 @@ def slice_up(step: Step) -> None:
 
 
 def slice_down(step: Step) -> None:
-    """Make starts, ends and axes attributes."""
+    """Make starts, ends and axes attributes; with steps, take elements by their places."""
     steps = step.array(4)
-    if step.input(4) and (steps is None or (steps != 1).any()):
-        raise UnwritableError("Slice with steps cannot be written before opset 10")
+    if step.input(4) and steps is None:
+        raise UnwritableError("the steps of Slice must be constant before opset 10")
+    if steps is not None and (steps != 1).any():
+        _take_places(step, ints(steps.ravel()))
+        return
     found = {}
     for at, name in enumerate(("starts", "ends", "axes"), 1):
         if step.input(at):
@@ -180,6 +185,53 @@ def slice_down(step: Step) -> None:
     del step.node.input[1:]
     for name, values in found.items():
         step.put(name, values)
+
+
+def _take_places(step: Step, steps: Sequence[int]) -> None:
+    starts, ends = (
+        ints(step.need_array(at, f"the {name}").ravel())
+        for at, name in ((1, "starts"), (2, "ends"))
+    )
+    given = step.need_array(3, "the axes").ravel() if step.input(3) else np.arange(len(steps))
+    sizes, result = step.dims(step.input(0)), step.input(0)
+    for number, axis in enumerate(ints(given)):
+        size = None if sizes is None else number_of(sizes[axis])
+        if size is None:
+            raise UnwritableError(
+                f"Slice with steps needs the sizes of {step.shown(0)} before opset 10, which are"
+                " not known"
+            )
+        # As ONNX clamps them; an end of -1 after that is before the first one.
+        by, low, high = steps[number], 0 if steps[number] > 0 else -1, size - (steps[number] < 0)
+        first, end = (
+            min(max(one + size if one < 0 else one, least), high)
+            for one, least in ((starts[number], 0), (ends[number], low))
+        )
+        places = step.constant(int64_array(range(first, end, by)))
+        if number == len(steps) - 1:
+            step.become("Gather", [result, places], axis=axis % len(sizes or ()))
+        else:
+            result = step.add("Gather", [result, places], axis=axis % len(sizes or ()))
+
+
+def trilu_down(step: Step) -> None:
+    """Choose by a constant of the places that stay."""
+    sizes = [number_of(size) for size in (step.dims(step.input(0)) or ())[-2:]]
+    diagonal = step.array(1) if step.input(1) else np.array(0)
+    if len(sizes) < 2 or None in sizes or diagonal is None:
+        raise UnwritableError(
+            f"Trilu before opset 14 needs the sizes of {step.shown(0)} and a constant diagonal"
+        )
+    rows, columns, k = *(int(size or 0) for size in sizes), int(diagonal.ravel()[0])
+    if step.take("upper", 1):
+        stays = np.tri(rows, columns, k - 1) == 0
+    else:
+        stays = np.tri(rows, columns, k) != 0
+    mask, dtype = step.constant(stays), step.need_dtype()
+    if dtype == "bool":
+        step.become("And", [mask, step.input(0)])
+    else:
+        step.become("Where", [mask, step.input(0), step.constant(np.zeros(()), dtype)])
 
 
 def clip_up(step: Step) -> None:

@@ -108,6 +108,7 @@ DOWN: Mapping[tuple[str, int], Rule] = {
     ("Resize", 13): sampling.resize_inputs_down,
     **_all(("QuantizeLinear", "DequantizeLinear"), 13, types.one_scale_down),
     ("BatchNormalization", 14): normalization.training_down,
+    ("Trilu", 14): operands.trilu_down,
     ("Reshape", 14): operands.allow_zero_down,
     **_all(_RECURRENT, 14, meanings.layout_down),
     ("Shape", 15): operands.shape_down,
