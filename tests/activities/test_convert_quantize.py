@@ -994,3 +994,12 @@ def test_a_model_that_leaves_much_to_its_readers_is_quantized(tmp_path: Path) ->
     )
     types = {node.op_type for node in onnx.load(out).graph.node}
     assert {"Resize", "MatMulInteger"} <= types
+
+
+def test_nodes_without_a_name_are_called_as_everywhere(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 64] x) => (float[2, 64] y)
+    { t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t) }"""
+    path = with_matrix(tmp_path, text, 64, 64)
+    result = convert("quantize", path, tmp_path / "out.onnx", weights_only=True, measure=False)
+    notes = cast("list[str]", result["notes"])
+    assert ">y stays in floating point: the weight comes through Transpose" in notes

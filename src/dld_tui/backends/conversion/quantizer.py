@@ -190,14 +190,14 @@ class Quantizer:
                 visible(node.name) for node, reason in float_nodes.items() if reason == why
             ]
             more = f" and {len(others)} more stay" if others else " stays"
-            self.notes.append(f"{first}{more} in floating point: {why}")
+            self.notes.append(self._as_given(f"{first}{more} in floating point: {why}"))
         if settings.weights_only and not settings.lm_head:
             heads = [node for node in _makes_logits(prepared) if node not in float_nodes]
             self._refused = [node.name for node in heads]
             if self._refused:
+                name = self._as_given(visible(self._refused[0]))
                 self.notes.append(
-                    f"{visible(self._refused[0])} makes the logits and stays in floating point"
-                    " (--lm-head quantizes it)"
+                    f"{name} makes the logits and stays in floating point (--lm-head quantizes it)"
                 )
         self._refused += self._of_other_types()
         if settings.dynamic and settings.per_channel:
@@ -392,7 +392,14 @@ class Quantizer:
                 *static_reasons(self.prepared, ops, self._excluded),
                 *quantized.bodies.reasons,
             ]
-        return [*reason_lines(reasons)]
+        return [*map(self._as_given, reason_lines(reasons))]
+
+    def _as_given(self, text: str) -> str:
+        """Return a text in which nodes without a name are called as everywhere, not as here."""
+        for (_, ref), name in self._names.items():
+            if name.startswith(UNNAMED) and name in text:
+                text = re.sub(rf"\b{re.escape(name)}\b", lambda _, ref=ref: visible(ref), text)
+        return text
 
     @property
     def folder(self) -> Path | None:
@@ -407,7 +414,8 @@ class Quantizer:
                 self.prepared, quantization.__name__, options, stage, self._stack, sets
             )
         except ActivityError as error:
-            raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
+            text = self._as_given(error.message)
+            raise ActivityError(text, hint=_WAY_OUT, details=error.details) from error
         assert result.path is not None
         _make_valid(result)
         for at, record in self._passed:
