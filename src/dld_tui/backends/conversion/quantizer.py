@@ -398,7 +398,8 @@ class Quantizer:
         """Return a text in which nodes without a name are called as everywhere, not as here."""
         for (_, ref), name in self._names.items():
             if name.startswith(UNNAMED) and name in text:
-                text = re.sub(rf"\b{re.escape(name)}\b", lambda _, ref=ref: visible(ref), text)
+                given = visible(ref).replace("\\", "\\\\")
+                text = re.sub(rf"\b{re.escape(name)}\b", given, text)
         return text
 
     @property
