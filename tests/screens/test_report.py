@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import Step, Story
+from dld_tui.core.report.story import Step
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as report_page
 from dld_tui.screens.results import views
@@ -327,7 +327,7 @@ async def test_advice_by_rules_is_measured_or_previewed(
 ) -> None:
     step = Step("GELU in one operator", "Erf", ("fused-gelu",), ("gelu-onnxruntime",))
     asked: list[Any] = []
-    monkeypatch.setattr(report_page, "story_of", lambda report: Story("", (step,)))
+    monkeypatch.setattr(report_page, "next_steps", lambda report: [step])
     monkeypatch.setattr(
         report_page, "offer_rules", lambda host, path, rules: asked.append(("preview", rules))
     )

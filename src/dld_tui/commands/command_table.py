@@ -602,7 +602,7 @@ _TUNED = table(
      "Compare the profiles of the baseline and of the fastest candidate."),
     ("tuned.copy", "copy", "y", "faster", "copy settings",
      "Copy the settings as Python, C++ or a command."),
-    ("tuned.about", "about", "i", "", "full text", "Show the full text above the table."),
+    ("tuned.about", "about", "i", "", "details", "Show all that is known of the result."),
     ("tuned.again", "again", "f5", "", "again", "Open the form again."),
     footer="tuned.open tuned.compare tuned.copy tuned.again tuned.about",
 )

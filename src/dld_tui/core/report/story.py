@@ -539,19 +539,6 @@ def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tupl
     return sum(layer.percent or 0.0 for layer in chosen), tuple(layer.index for layer in chosen)
 
 
-@dataclass(frozen=True)
-class Story:
-    """The summary of a report."""
-
-    opening: str
-    steps: tuple[Step, ...]
-
-
-def story_of(report: Report) -> Story:
-    """Return the summary of a report and its advice."""
-    return Story(summary_text(report), tuple(next_steps(report)))
-
-
 _TYPES = 4
 _ACCENTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
 """Colours that are distinct for people with red-green colour blindness (Okabe and Ito)."""

@@ -23,7 +23,7 @@ from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report, open_report, times_by_node
-from dld_tui.core.report.story import Step, Story, card_lines, request_of, story_of, write_card
+from dld_tui.core.report.story import Step, card_lines, next_steps, request_of, write_card
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -57,8 +57,8 @@ class Loaded:
     model_problem: str | None
     gpu: GpuSummary | None
     """What a GPU does in a pass."""
-    story: Story
-    """The sentences about it."""
+    steps: Sequence[Step]
+    """What may help."""
 
 
 def load(
@@ -95,7 +95,7 @@ def complete(report: Report) -> Loaded:
         tuple(report.groups("type")),
         report.model_problem(),
         gpu_summary(report),
-        story_of(report),
+        next_steps(report),
     )
 
 
@@ -146,7 +146,7 @@ class ReportScreen(ResultsPage[Loaded]):
         provider = short_provider(report.execution_provider) if report.execution_provider else ""
         self.tab_status = " · ".join(visible(part) for part in (provider, report.device) if part)
         self.set_class(report.has_gpu_events or bool(report.counters), "-gpu")
-        self.query_one(SummaryPane).set_report(report, loaded.story)
+        self.query_one(SummaryPane).set_report(report, loaded.steps)
         self.layer_pane.set_layers(report.layers, report.measurement, report.wording)
         self.charts.set_report(report, loaded.types)
         self.query_one(EnvironmentView).set_report(
@@ -299,7 +299,7 @@ class ReportScreen(ResultsPage[Loaded]):
     @on(AdviceView.Activated, "#advice")
     def _advice_chosen(self, event: AdviceView.Activated) -> None:
         if self.loaded is not None and isinstance(event.key, int):
-            self._try(self.loaded.story.steps[event.key])
+            self._try(self.loaded.steps[event.key])
 
     @task()
     async def _try(self, step: Step) -> None:

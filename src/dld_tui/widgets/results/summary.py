@@ -26,7 +26,7 @@ from dld_tui.core.report.layer_table import main_name
 from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY, Report
-from dld_tui.core.report.story import Step, Story
+from dld_tui.core.report.story import Step
 from dld_tui.core.text import cell_width, clip, clip_alike, fit, visible
 from dld_tui.widgets.charts.bars import (
     HEATS,
@@ -265,13 +265,13 @@ class SummaryPane(Framed, Container):
             yield AdviceView(empty="Nothing to suggest from these figures", id="advice")
             yield AdviceAbout()
 
-    def set_report(self, report: Report, story: Story) -> None:
+    def set_report(self, report: Report, steps: Sequence[Step]) -> None:
         """Show a report and what may help."""
         title = f"Summary · {visible(report.network)}" if report.network else "Summary"
         self.frame.show(title, "{report.card} share")
         self.query_one(AnswerText).report = report
-        self.query_one(AdviceView).set_steps(story.steps)
-        self.steps = story.steps
+        self.query_one(AdviceView).set_steps(steps)
+        self.steps = steps
         self.on_resize()
 
     @on(LineView.CursorMoved)
