@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -108,17 +108,6 @@ _Part: TypeAlias = "tuple[str, float, bool]"
 """(key, share of the layer's time, whether the share is an estimate)."""
 
 
-@dataclass
-class _Sum:
-    """What is added up of the layers of a group."""
-
-    count: int = 0
-    time_ms: float = 0.0
-    gpu_time_ms: float | None = None
-    cost_ms: float = 0.0
-    estimate: bool = False
-
-
 def group_layers(layers: Iterable[Layer], by: str, whole: Sequence[Layer] = ()) -> list[Group]:
     """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or a text of an engine.
 
@@ -131,31 +120,28 @@ def group_layers(layers: Iterable[Layer], by: str, whole: Sequence[Layer] = ()) 
         by: The key.
         whole: The base of the percentages, where that is more than `layers`.
     """
-    sums: dict[str, _Sum] = {}
+    members: dict[str, list[tuple[Layer, float, bool]]] = {}
     layers = list(layers)
     for layer in layers:
         for key, share, estimated in parts(layer, by):
-            group = sums.setdefault(key, _Sum())
-            group.count += 1
-            group.time_ms += share * (layer.time_ms or 0.0)
-            group.cost_ms += share * (layer.cost_ms or 0.0)
-            if layer.gpu_time_ms is not None:
-                group.gpu_time_ms = (group.gpu_time_ms or 0.0) + share * layer.gpu_time_ms
-            group.estimate = group.estimate or estimated
+            members.setdefault(key, []).append((layer, share, estimated))
     total = math.fsum(layer.cost_ms or 0.0 for layer in whole or layers)
-    groups = [
-        Group(
-            key=key,
-            count=group.count,
-            time_ms=group.time_ms,
-            percent=100 * group.cost_ms / total if total > 0 else 0.0,
-            estimate=group.estimate,
-            gpu_time_ms=group.gpu_time_ms,
-            cost_ms=group.cost_ms,
-        )
-        for key, group in sums.items()
-    ]
+    groups = [_group(key, found, total) for key, found in members.items()]
     return sorted(groups, key=lambda group: (-group.cost_ms, group.key))
+
+
+def _group(key: str, members: Sequence[tuple[Layer, float, bool]], total_ms: float) -> Group:
+    gpu = [part * ms for layer, part, _ in members if (ms := layer.gpu_time_ms) is not None]
+    cost_ms = sum(part * (layer.cost_ms or 0.0) for layer, part, _ in members)
+    return Group(
+        key=key,
+        count=len(members),
+        time_ms=sum(part * (layer.time_ms or 0.0) for layer, part, _ in members),
+        percent=100 * cost_ms / total_ms if total_ms > 0 else 0.0,
+        estimate=any(estimated for _, _, estimated in members),
+        gpu_time_ms=sum(gpu) if gpu else None,
+        cost_ms=cost_ms,
+    )
 
 
 def parts(layer: Layer, by: str) -> Iterator[_Part]:

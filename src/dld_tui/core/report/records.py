@@ -80,10 +80,7 @@ class NodeLink:
 @final
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a layer takes, as far as it is known: work, bytes and least time.
-
-    See :mod:`dld_tui.core.cost.roofline`. The fields are keys of `Layer` details in JSON.
-    """
+    """What one run of a layer takes, as far as it is known; see :mod:`..cost.roofline`."""
 
     flops: float | None = None
     """A multiply-accumulate counts as two."""
@@ -110,10 +107,7 @@ NOTHING_KNOWN = Cost()
 @final
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What the files of an engine say of a layer. Texts are foreign, and empty if unknown.
-
-    The fields are keys of `Layer` details in JSON.
-    """
+    """What the files of an engine say of a layer. Texts are foreign, and empty if unknown."""
 
     engine_layer: int | None = None
     """Its place in the file of the engine; None where only times are known."""

@@ -28,7 +28,7 @@ from dld_tui.core.types import JSON, Foreign
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
+    from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
     from dld_tui.core.tensorrt.plan.lint import PlanFinding
 
 
@@ -143,8 +143,8 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: int | None)
         input_dims=tuple(tensor.dims for tensor in layer.inputs),
         output_dims=tuple(tensor.dims for tensor in layer.outputs),
         precision=layer.precision or None,
-        input_types=_types(layer.inputs),
-        output_types=_types(layer.outputs),
+        input_types=tuple(tensor.dtype for tensor in layer.inputs),
+        output_types=tuple(tensor.dtype for tensor in layer.outputs),
         nodes=links,
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
         cost=_cost(layer),
@@ -156,10 +156,6 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: int | None)
         mean_ms=layer.time_ms,
         count=1.0 if layer.time_ms is not None else None,
     )
-
-
-def _types(tensors: tuple[EngineTensor, ...]) -> tuple[str, ...]:
-    return tuple(tensor.dtype for tensor in tensors)
 
 
 def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...], SharedBy | None]:
