@@ -66,7 +66,7 @@ def test_text(dld: Dld, report: Path) -> None:
         "!  Latency varies: ±11 %.",
     ]
     assert lines[4] == "Time     FusedConv 75.0 %   Add 25.0 %   of 4.00 ms in layers"
-    assert lines[5] == r"Slowest  ~stem/Conv  +1 75.0 %   odd\x1b[2J 25.0 %"
+    assert lines[5] == r"Slowest  stem/Conv 75.0 %   odd\x1b[2J 25.0 %"
     assert lines[6] == f"Report   {report}"
     table = [line.split() for line in lines[-5:-2]]
     assert table == [
