@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from onnx import parser
 
 from dld_tui.core import child
 from dld_tui.core.child import (
@@ -212,12 +214,15 @@ def test_what_is_left_of_a_group_is_killed() -> None:
 
 
 def test_the_limit_of_memory() -> None:
-    code = "b = bytearray(300 << 20)"
-    limited = Child([sys.executable, "-c", code], stderr=subprocess.PIPE, memory=200 << 20)
+    code = (
+        "from dld_tui.core.child import limit_memory; limit_memory({} << 20);"
+        " b = bytearray(300 << 20)"
+    )
+    limited = Child([sys.executable, "-c", code.format(200)], stderr=subprocess.PIPE)
     _, errors = limited.communicate()
     assert limited.returncode == 1
     assert child.says_no_memory(errors.decode())
-    assert Child([sys.executable, "-c", code], memory=600 << 20).wait() == 0
+    assert Child([sys.executable, "-c", code.format(400)]).wait() == 0
 
 
 def test_asking() -> None:
@@ -260,6 +265,27 @@ def test_a_computation_ends_at_its_limits() -> None:
     with pytest.raises(LimitError) as caught:
         compute(sleep, Limits(0.02, 1 << 30))
     assert caught.value.what == "time"
+
+
+def test_a_computation_that_waits_for_ever_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "IDLE_S", 0.3)
+    with pytest.raises(LimitError):
+        compute(lambda: bytes(select.select([], [], [])), ANY)
+
+
+def test_a_limit_leaves_room_for_threads() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    model = parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17]> g (float[1] x) => (float[1] y) { y = Abs (x) }'
+    )
+
+    def load() -> bytes:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 64
+        ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return b"loaded"
+
+    assert compute(load, Limits(60, 256 << 20)) == b"loaded"
 
 
 def test_a_signal_ends_a_computation() -> None:

@@ -121,15 +121,28 @@ def run_request(
         return Cancelled(error.hint or "")
     except DldError as error:
         return Failed.from_error(error)
-    except MemoryError:
-        return Failed("out of memory", name, "Close other programs or use a smaller input")
     # The seam: whatever a library raises must reach the user as one event.
     except BaseException as error:  # noqa: BLE001
+        if (full := _without_memory(error, name)) is not None:
+            return full
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             place = error.filename or "the disk of the model, of the result or of temporary files"
             return Failed("the disk is full", str(place), "Free some space")
         known = input_error(error, texts_in(request))
         return _unexpected(error, name) if known is None else Failed.from_error(known)
+
+
+def _without_memory(error: BaseException, name: str) -> Failed | None:
+    """Return how a job failed that got no more memory; None if it failed otherwise."""
+    from dld_tui.core.child import has_memory_limit, says_no_memory
+
+    if not says_no_memory(f"{type(error).__name__}: {error}"):
+        return None
+    if not has_memory_limit():
+        return Failed("out of memory", name, "Close other programs or use a smaller input")
+    from dld_tui.backends.onnxruntime.limits import memory_error
+
+    return Failed.from_error(memory_error(name))
 
 
 def _unexpected(error: BaseException, name: str) -> Failed:

@@ -36,8 +36,10 @@ MOST_LOAD = 5
 """How much longer than a limit of processor time something may take by the clock."""
 _TAIL = 4000
 _BOOTSTRAP = (
-    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import {main}; {main}()"
+    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); {first}from {module} import {main};"
+    " {main}()"
 )
+_LIMITED = "from dld_tui.core.child import limit_memory; limit_memory({memory}); "
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def run_tool(
     """
     # Not `-m`: that would put the current folder first on the module path.
     name, _, function = module.partition(":")
-    code = _BOOTSTRAP.format(module=name, main=function or "main")
+    first = "" if memory is None else _LIMITED.format(memory=memory)
+    code = _BOOTSTRAP.format(first=first, module=name, main=function or "main")
     command = [sys.executable, "-c", code, *arguments]
     began = time.monotonic()
     timed_out = False
@@ -88,7 +91,6 @@ def run_tool(
             stdout=output,
             stderr=subprocess.STDOUT,
             env=_environment(),
-            memory=memory,
         )
         try:
             while process.poll() is None:
@@ -131,7 +133,7 @@ class ForkServer:
 
     def __init__(self, module: str, imports: Sequence[str]) -> None:
         name, _, function = module.partition(":")
-        code = _BOOTSTRAP.format(module=__name__, main="_serve_forks")
+        code = _BOOTSTRAP.format(first="", module=__name__, main="_serve_forks")
         arguments = [name, function or "main", *imports]
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - close() closes it
         self._told = 0

@@ -37,8 +37,11 @@ LEAVE_S = 2.0
 _LOOK_S = 0.05
 _CHUNK = 1 << 20
 _PR_SET_PDEATHSIG = 1
-_MEMORY = re.compile(r"MemoryError|bad_alloc|[Oo]ut of memory|Cannot allocate memory")
-"""What libraries say where they get no more memory."""
+_MEMORY = re.compile(
+    r"MemoryError|bad_alloc|[Oo]ut of memory|llocate memory|Memory allocation still failed"
+    r"|can't start new thread|pthread_create failed"
+)
+"""What libraries say where they get no more memory; the stack of a thread is memory, too."""
 
 
 class Child(subprocess.Popen[bytes]):
@@ -54,8 +57,6 @@ class Child(subprocess.Popen[bytes]):
         cwd: The working directory; the current one by default.
         env: The environment; that of this process by default.
         pass_fds: Descriptors that it gets, too.
-        memory: The most bytes that it may have written to at a time; None is no limit. Files that
-            it maps do not count.
         outlives: It does not end with this process. It must end by itself.
 
     Raises:
@@ -73,7 +74,6 @@ class Child(subprocess.Popen[bytes]):
         cwd: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         pass_fds: Sequence[int] = (),
-        memory: int | None = None,
         outlives: bool = False,
     ) -> None:
         self._end_lock = threading.Lock()
@@ -97,18 +97,10 @@ class Child(subprocess.Popen[bytes]):
         if not outlives:
             _guard.tell(b"+%d\n" % self.pid)
             self._is_guarded = True
-        if memory is not None and sys.platform == "linux":
-            with contextlib.suppress(OSError):  # it has ended already, or has less
-                resource.prlimit(self.pid, resource.RLIMIT_DATA, (memory, memory))
 
     def processor_seconds(self) -> float | None:
         """Return the processor time that it has used; None if it is not known."""
-        try:
-            text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
-            times = map(int, text.rpartition(")")[2].split()[11:15])
-            return sum(times) / os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError):
-            return None
+        return _processor_seconds(self.pid)
 
     def has_ended(self) -> bool:
         """Return whether it has ended, without reaping it: its group keeps its number."""
@@ -204,6 +196,15 @@ class Child(subprocess.Popen[bytes]):
                     _guard.tell(b"-%d\n" % self.pid)
                 super().wait()
                 self._is_over = True
+
+
+def _processor_seconds(pid: int) -> float | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        times = map(int, text.rpartition(")")[2].split()[11:15])
+        return sum(times) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -424,7 +425,8 @@ class Limits:
     """What a computation may take."""
 
     seconds: float
-    """Of processor time, so that a loaded machine ends nothing; ten times as much by the clock."""
+    """Of processor time, so that a loaded machine ends nothing; ten times as much by the clock.
+    A computation that waits for something, and uses none, ends after a few seconds."""
     memory: int
     """Bytes, beyond those that this process has."""
 
@@ -460,7 +462,7 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
     os.close(write)
     status = None
     try:
-        reply, on_time = _reply(read, limits.seconds)
+        reply, on_time = _reply(read, pid, limits.seconds)
         if on_time:
             status = os.waitpid(pid, 0)[1]
     finally:
@@ -492,16 +494,23 @@ def has_news(descriptor: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def _reply(read: int, seconds: float) -> tuple[bytearray, bool]:
+IDLE_S = 5.0
+"""So long a fork may use no processor time: a library that gets no thread may wait for ever."""
+
+
+def _reply(read: int, pid: int, seconds: float) -> tuple[bytearray, bool]:
     """Return what comes from a fork, and whether it came in time."""
-    until = time.monotonic() + 10 * seconds
+    now = time.monotonic()
+    until, active, used = now + 10 * seconds, now, None
     reply = bytearray()
-    while (rest := until - time.monotonic()) > 0:
-        if has_news(read, rest):
+    while (rest := min(until, active + IDLE_S) - time.monotonic()) > 0:
+        if has_news(read, min(rest, IDLE_S / 10)):
             part = os.read(read, _CHUNK)
             if not part:
                 return reply, True
             reply += part
+        if used is None or _processor_seconds(pid) != used:
+            active, used = time.monotonic(), _processor_seconds(pid)
     return reply, False
 
 
@@ -550,8 +559,9 @@ def is_child() -> bool:
 def limit_memory(most: int) -> None:
     """Limit the memory of this process, if it is a child, beyond what it has.
 
-    Libraries raise an error then, which may name a node, before the system kills something. Not for
-    a process that uses a GPU: its driver reserves more than it uses.
+    Libraries raise an error then, which may name a node, before the system kills something. Files
+    that it maps do not count. Not for a process that uses a GPU: its driver reserves more than it
+    uses.
 
     Args:
         most: Bytes.
@@ -566,12 +576,41 @@ def has_memory_limit() -> bool:
 
 
 def _limit_data(memory: int) -> None:
-    """Limit what this process may write to, beyond what it has."""
+    """Limit what this process may write to, beyond what it has.
+
+    The stacks of threads count by their size, of which they use little, and libraries start one
+    thread for each processor. So stacks get small, and are not counted.
+    """
+    count = os.cpu_count() or 1
+    _shrink_stacks()
+    # Only for NumPy that is loaded later: it reserves a buffer for each of these threads.
+    threads = str(min(max(memory // (8 * _BLAS_BUFFER), 1), count))
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, threads)
     with contextlib.suppress(OSError, ValueError, IndexError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-        most = pages * os.sysconf("SC_PAGE_SIZE") + memory
+        most = pages * os.sysconf("SC_PAGE_SIZE") + memory + _POOLS * count * _STACK
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+_STACK, _OWN_STACK = 2 << 20, 16 << 20
+"""Bytes of the stack of a thread of a library, and of one of Python, which may recurse deeply."""
+_POOLS = 4
+"""Sessions that have a thread for each processor at the same time."""
+_BLAS_BUFFER = 32 << 20
+
+
+def _shrink_stacks() -> None:
+    """Let threads that libraries start have small stacks; with the GNU C library."""
+    library = ctypes.CDLL(None)
+    attributes = ctypes.create_string_buffer(256)  # more than pthread_attr_t takes
+    if not hasattr(library, "pthread_setattr_default_np"):
+        return
+    if not library.pthread_getattr_default_np(attributes):
+        library.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK))
+        library.pthread_setattr_default_np(attributes)
+        threading.stack_size(_OWN_STACK)
 
 
 # --- how much there is ----------------------------------------------------------------------------

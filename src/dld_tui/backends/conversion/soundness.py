@@ -18,7 +18,12 @@ from typing import Any
 
 import onnx
 
-from dld_tui.backends.onnxruntime.limits import excess_of, time_limit
+from dld_tui.backends.onnxruntime.limits import (
+    are_limited,
+    excess_of,
+    limit_trials,
+    time_limit,
+)
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.backends.onnxruntime.tensors import has_many_nodes, spared
 from dld_tui.backends.onnxruntime.verdict import (
@@ -39,6 +44,7 @@ from dld_tui.core.checks.findings import (
     joined,
     name_of,
 )
+from dld_tui.core.child import says_no_memory
 from dld_tui.core.conversion.result import ConversionResult, write_result
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
@@ -138,6 +144,8 @@ def require_sound(
         ActivityError: The result has new errors. The hint says with which options ONNX Runtime
             loads it, where its optimizer is at fault.
     """
+    if not are_limited():  # nothing was tried before
+        limit_trials(before, after)
     home = after.path or before.path
     errors = _errors(all_findings(after, home, is_for_runtime=is_for_runtime))
     foreign = _foreign_operators(after)
@@ -224,7 +232,7 @@ def all_findings(
 def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFinding], bool]:
     """Return why ONNX Runtime refuses a document, and whether it takes it.
 
-    Neither is known where it is missing or takes too long.
+    Neither is known where it is missing, or takes too long or too much memory.
 
     Args:
         document: The document.
@@ -242,6 +250,8 @@ def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFindin
         except (TimeLimitError, UnavailableError):
             return [], False
         except DldError as error:
+            if says_no_memory(f"{error.message} {error.details}"):
+                return [], False
             cause = error.__cause__ or error
             fault = Fault("load", type(cause).__name__, str(cause))
             place = place_of(fault.text, model, labels)

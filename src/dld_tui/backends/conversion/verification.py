@@ -917,10 +917,14 @@ class Verifier:
         check = yield from self._prepared()
         if isinstance(check, str):
             return VerificationOutcome(notes, check)
-        verdict = yield from with_loading_progress(
-            "Comparing the values with the original",
-            lambda: check.run(result) if blames else check.outputs(result),
-        )
+        try:
+            with naming(result):
+                verdict = yield from with_loading_progress(
+                    "Comparing the values with the original",
+                    lambda: check.run(result) if blames else check.outputs(result),
+                )
+        except TimeLimitError as error:
+            return VerificationOutcome(notes, f"the comparison was stopped: {with_node(error)}")
         if why := _useless_reference(verdict):
             return VerificationOutcome(notes, why)
         # The comparison ran it.

@@ -103,6 +103,8 @@ class _TimeLimit:
 
 _STOP_S = 0.5
 """How long ONNX Runtime has to stop."""
+_HANGS_S = 60.0
+"""How long one that does not stop is waited for."""
 _abandoned: list[threading.Thread] = []
 """Threads that still create a session that nobody waits for."""
 _limits: list[_TimeLimit] = []
@@ -129,8 +131,8 @@ def time_limit(end: float) -> Generator[None]:
 def _limited(limit: _TimeLimit) -> Generator[None]:
     _limits.append(limit)
     for thread in list(_abandoned):
-        thread.join(None if math.isinf(limit.end) else max(0.0, limit.end - time.monotonic()))
-        if not thread.is_alive():
+        thread.join(min(max(0.0, limit.end - time.monotonic()), _HANGS_S))
+        if not thread.is_alive() or math.isinf(limit.end):  # what hangs is waited for once
             _abandoned.remove(thread)
     if not math.isinf(limit.end):
         limit.start()
@@ -208,6 +210,8 @@ class _Trials:
     """Of each session that is created, and of each single run."""
     shapes: Mapping[str, Shape]
     """Of inputs, as far as they are given."""
+    files: Sequence[Path]
+    """Of the models."""
     known: WeakKeyDictionary[Document, Excess | None] = field(default_factory=WeakKeyDictionary)
     """Whether models go beyond them."""
 
@@ -251,7 +255,13 @@ def limit_trials(*documents: Document, shapes: Sequence[str] = (), more: int = 0
         sum(_input_bytes(document, given) for document in documents),
     )
     limit_memory(limits.memory + more)
-    _trials[:] = [_Trials(limits, given)]
+    files = [document.path for document in documents if document.path is not None]
+    _trials[:] = [_Trials(limits, given, files)]
+
+
+def are_limited() -> bool:
+    """Return whether trials are limited in this process."""
+    return bool(_trials)
 
 
 def _input_bytes(document: Document, given: Mapping[str, Shape]) -> int:
@@ -395,6 +405,29 @@ def _find_node(document: Document, error: ActivityError) -> None:
             node = node_at_limit(document, _SEARCH * limits.seconds)
         if node is not None:
             error.where = _place(error.where, node)
+
+
+def memory_error(where: str) -> ActivityError:
+    """Return the error of a job that got no more memory; it names the node that shapes tell of.
+
+    Args:
+        where: What to name where there is none.
+    """
+    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+    from dld_tui.core.document.document import Document
+
+    for trials in _trials:
+        for file in trials.files:
+            with (
+                contextlib.suppress(DldError, OSError, MemoryError),
+                contextlib.closing(Document.open(file)) as document,
+            ):
+                excess = Forecast(document, trials.shapes).beyond(trials.limits, TYPICAL)
+                if excess is not None and excess.node is not None:
+                    where = _place(file, excess.node) or where
+                    return ActivityError(trials.text("memory"), where=where, hint=RAISE_LIMITS)
+        return ActivityError(trials.text("memory"), where=where, hint=RAISE_LIMITS)
+    return ActivityError("out of memory", where=where, hint=RAISE_LIMITS)
 
 
 _NODE = re.compile(r"(?:^|: )((?:a )?node .*)", re.DOTALL)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.child import has_memory_limit
+from dld_tui.core.child import has_memory_limit, says_no_memory
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -160,7 +160,6 @@ _GPU_FAULTS = (
     "GPU is lost",
 )
 """Messages of CUDA that ONNX Runtime passes on when the device fails during a run."""
-_NO_MEMORY = ("llocate memory", "bad_alloc")
 _UNKNOWN_OPERATOR = ("No Op registered", "not a registered function/op")
 _NO_KERNEL = "Could not find an implementation"
 _PREFIX = re.compile(
@@ -269,7 +268,7 @@ def _memory_hint() -> str:
 
 
 def _hint(text: str) -> str | None:
-    if any(sign in text for sign in _NO_MEMORY):
+    if says_no_memory(text):
         return _memory_hint()
     if any(sign in text for sign in _GPU_FAULTS):
         return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
