@@ -244,7 +244,7 @@ def test_a_run_without_end_is_told_in_time(tmp_path: Path) -> None:
     assert result.runtime is not None
     assert result.runtime.loaded is True
     assert result.runtime.ran is None
-    assert "node #0 (Loop): it takes over" in result.runtime.reason
+    assert "node >y (Loop): it takes over" in result.runtime.reason
 
 
 def test_a_model_that_nothing_can_be_fed_to_is_not_run(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import contextlib
 import json
 import math
 import re
+import resource
 import time
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -51,7 +52,7 @@ from dld_tui.core.child import (
     compute,
     says_no_memory,
 )
-from dld_tui.core.cost.forecast import TYPICAL, Forecast
+from dld_tui.core.cost.forecast import TYPICAL, Excess, Forecast
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import (
     Labels,
@@ -88,6 +89,8 @@ _MOST_ROUNDS = 8
 """Errors that are looked for."""
 _PROBE_S = 10.0
 """Time limit of a probe of the bisection."""
+_ALL = 3
+"""How much more processor time than one trial all attempts may take."""
 _BATCH, _OTHER = 3, 7
 """Sizes of a batch, and of all dimensions with names, that are tried besides the guessed ones."""
 
@@ -183,6 +186,12 @@ def node_at_limit(document: Document, limit_s: float) -> Node | None:
     return None if scope is None else scope.nodes[place[1]]
 
 
+def _used_by_forks() -> float:
+    """Return the processor time in seconds of all forks that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def asked_providers() -> list[str]:
     """Return the short names of the installed providers that are asked.
 
@@ -224,6 +233,7 @@ class _Asking:
         self._model = onnx.ModelProto.FromString(view.read_bytes())
         self._weight_bytes = external_bytes(self._model)
         self._trial = trial_limits(view.stat().st_size, self._weight_bytes)
+        self._used_before = _used_by_forks()
         self.reason = ""
         """Why there is no answer, if so."""
         self.has_loaded: bool | None = None
@@ -244,6 +254,7 @@ class _Asking:
         if end.is_good and (repeated := self._with_repeated_names()) is not None:
             self.part.write_bytes(repeated.SerializeToString())
             end = yield from self._attempt(self.part, LOAD, self._limit_s / 2)
+        end = self._at_limit(end, loading=True)
         self.has_loaded = None if end.rule == LIMIT and end.ended else end.is_good
         for number in range(_MOST_ROUNDS):
             if end.is_good or self._is_over:
@@ -263,6 +274,7 @@ class _Asking:
     def run(self) -> Generator[float, None, list[ToolFinding]]:
         """Return what fails at every run, or at those that were tried."""
         end = yield from self._attempt(self._view, RUN, self._end - time.monotonic())
+        end = self._at_limit(end, loading=False)
         if end.rule == LIMIT and end.ended:
             self.reason = f"run: {end.ended}"
             return []
@@ -294,7 +306,8 @@ class _Asking:
 
     @property
     def _is_over(self) -> bool:
-        return time.monotonic() >= self._end
+        used = _used_by_forks() - self._used_before
+        return time.monotonic() >= self._end or used >= _ALL * self._trial.seconds
 
     def _attempt(self, path: Path, rule: str, limit_s: float) -> Generator[float, None, _End]:
         """Load a model, and run it if asked, in a fork."""
@@ -319,6 +332,17 @@ class _Asking:
         except RefusedError as error:
             return _End(ended=visible(str(error)), rule=LIMIT)
         return _End(Fault(**data) if data else None)
+
+    def _at_limit(self, end: _End, *, loading: bool) -> _End:
+        """Return the end of an attempt as one at a limit, where shapes tell that it reached one.
+
+        ONNX Runtime may crash where it gets no more memory.
+        """
+        if end.is_good or end.fault is not None or end.rule == LIMIT:
+            return end
+        if self._likely_excess(loading=loading) is None:
+            return end
+        return replace(end, ended=f"no answer within the limits: {end.ended}", rule=LIMIT)
 
     # --- which node it is -----------------------------------------------------------------------
 
@@ -352,12 +376,15 @@ class _Asking:
         with contextlib.closing(Document.open(self._view)) as document:
             return Forecast(document)
 
+    def _likely_excess(self, *, loading: bool) -> Excess | None:
+        """Return what goes beyond the limits by shapes."""
+        forecast, limits = self._forecast, self._trial
+        certain = forecast.beyond(limits, loading=loading)
+        return certain or forecast.beyond(limits, TYPICAL, loading=loading)
+
     def _likely_place(self) -> tuple[Place, int] | None:
         """Return the node with which loading goes beyond the limits, by shapes."""
-        forecast, limits = self._forecast, self._trial
-        excess = forecast.beyond(limits, loading=True) or forecast.beyond(
-            limits, TYPICAL, loading=True
-        )
+        excess = self._likely_excess(loading=True)
         if excess is None or excess.node is None:
             return None
         return self._labels.place_in(excess.node.name)

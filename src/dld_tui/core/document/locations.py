@@ -177,9 +177,11 @@ class Labels:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._nodes: list[tuple[Place, int, str, str]] = []
+        self._first_outputs: list[str] = []
         for place, body in bodies(model):
             for index, node in enumerate(body.node):
                 self._nodes.append((place, index, text_of(node.name), text_of(node.op_type)))
+                self._first_outputs.append(text_of(node.output[0]) if node.output else "")
                 node.name = label(len(self._nodes) - 1)
 
     @classmethod
@@ -282,7 +284,10 @@ class Labels:
         if number >= len(self._nodes):
             return "?"
         _, index, name, op_type = self._nodes[number]
-        return name or f"#{index} ({op_type})"
+        if name:
+            return name
+        output = self._first_outputs[number]
+        return f"{f'>{output}' if output else f'#{index}'} ({op_type})"
 
 
 def label(number: int) -> str:
