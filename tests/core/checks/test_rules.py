@@ -495,6 +495,48 @@ def test_what_no_program_goes_through_is_not_opened(tmp_path: Path, crowd: str, 
         Document.open(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize(
+    ("crowd", "text"),
+    [("rank of an input", "100,001 dimensions of x"), ("rank", "100,001 dimensions of w"),
+     ("external", "100,001 entries of external data of w"),
+     ("attributes", "100,001 attributes of function F")],
+)  # fmt: skip
+def test_tensors_and_functions_of_too_many_parts_are_not_opened(
+    tmp_path: Path, crowd: str, text: str
+) -> None:
+    model = models.parse(models.CHAIN)
+    if crowd == "rank of an input":
+        shape = model.graph.input[0].type.tensor_type.shape
+        shape.CopyFrom(onnx.TensorShapeProto(dim=[{"dim_value": 1}] * _MANY))
+    elif crowd == "attributes":
+        model.functions.add(name="F", domain="f", attribute=map(str, range(_MANY)))
+    else:
+        tensor = model.graph.initializer.add(name="w", data_type=1, float_data=[1])
+        if crowd == "rank":
+            tensor.dims.extend([1] * _MANY)
+        else:
+            entries = [onnx.StringStringEntryProto(key=str(key)) for key in range(_MANY)]
+            tensor.external_data.extend(entries)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match=text):
+        Document.open(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("crowd", ["metadata", "rank"])
+def test_values_and_metadata_of_too_many_parts_are_the_only_finding(
+    tmp_path: Path, crowd: str
+) -> None:
+    model = models.parse(models.CHAIN)
+    if crowd == "metadata":
+        entries = [onnx.StringStringEntryProto(key=str(key)) for key in range(_MANY)]
+        model.metadata_props.extend(entries)
+    else:
+        model.graph.value_info.append(oh.make_tensor_value_info("v", 1, [1] * _MANY))
+    (finding,) = check(opened(tmp_path, model))
+    assert finding.rule == "too-many-parts"
+    assert "100,001" in finding.message
+
+
 def test_more_entries_than_nodes_can_use(tmp_path: Path) -> None:
     model = models.parse(models.CHAIN)
     for number in range(_MANY + 1000):

@@ -39,7 +39,13 @@ from dld_tui.core.document.types.value_types import (
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, ExternalDataError, element_bits
-from dld_tui.core.files.proto_fields import LEAST_OF_A_CROWD, MOST_PARTS, crowd_of, text_of
+from dld_tui.core.files.proto_fields import (
+    LEAST_OF_A_CROWD,
+    MOST_PARTS,
+    crowd_of,
+    crowd_of_value,
+    text_of,
+)
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import TextEnum
 
@@ -82,11 +88,19 @@ def check_size(document: Document) -> Iterator[Finding | None]:
     count = len(document.model.opset_import)
     if count > MOST_PARTS:
         yield make_finding("too-many-parts", f"The model imports {count:,} operator sets")
+    for holder, what in ((document.model, "model"), (document.main.proto, "graph")):
+        count = len(getattr(holder, "metadata_props", ()))  # graphs have none in old onnx
+        if count > MOST_PARTS:
+            yield make_finding("too-many-parts", f"The {what} has {count:,} entries of metadata")
     for scope in document.scopes():
         for name in ("value_info", "initializer"):
             count = len(scope.records.get(name, ()))
             if count > MOST_PARTS + _PARTS_A_NODE * len(scope.nodes):
                 text = f"There are {count:,} entries of {name} for {len(scope.nodes):,} nodes"
+                yield make_finding("too-many-parts", text, scope)
+        for record in scope.records.get("value_info", ()):
+            if crowd := crowd_of_value(record):
+                text = f"Value {name_of(text_of(record.name))} has {crowd}"
                 yield make_finding("too-many-parts", text, scope)
         for own, nodes in grouped_for_reading(scope.nodes):
             if own is not None and own.longest < LEAST_OF_A_CROWD:

@@ -65,9 +65,9 @@ def read_varint(
 
 MOST_PARTS: Final = 100_000
 """Attributes, inputs, outputs, or numbers in a list, that programs go through in a node; inputs,
-outputs and functions of a model."""
+outputs and functions of a model; dimensions of a tensor, and entries of its external data."""
 LEAST_OF_A_CROWD: Final = 2 * MOST_PARTS
-"""Bytes of a node with so many of them: each takes two or more."""
+"""Bytes of a node with so many of them: each takes two or more. Of a tensor half as many."""
 
 
 def crowd_of_model(model: Any) -> str:
@@ -79,7 +79,42 @@ def crowd_of_model(model: Any) -> str:
     ):
         if len(parts) > MOST_PARTS:
             return f"{len(parts):,} {what}"
+    for function in model.functions:
+        if len(function.attribute) > MOST_PARTS:
+            return f"{len(function.attribute):,} attributes of function {_shown(function)}"
+    for tensor in model.graph.initializer:
+        if crowd := _crowd_of_tensor(tensor):
+            return f"{crowd} of {_shown(tensor)}"
+    for record in (*model.graph.input, *model.graph.output):
+        if crowd := crowd_of_value(record):
+            return f"{crowd} of {_shown(record)}"
     return ""
+
+
+def crowd_of_value(record: Any) -> str:
+    """Return what a ValueInfoProto has too many of; empty if nothing."""
+    if record.ByteSize() < MOST_PARTS:
+        return ""
+    kind = record.type
+    most = max(len(one.shape.dim) for one in (kind.tensor_type, kind.sparse_tensor_type))
+    return f"{most:,} dimensions" if most > MOST_PARTS else ""
+
+
+def _crowd_of_tensor(tensor: Any) -> str:
+    if tensor.ByteSize() < MOST_PARTS:
+        return ""
+    for parts, what in (
+        (tensor.dims, "dimensions"), (tensor.external_data, "entries of external data"),
+    ):  # fmt: skip
+        if len(parts) > MOST_PARTS:
+            return f"{len(parts):,} {what}"
+    return ""
+
+
+def _shown(item: Any) -> str:
+    from dld_tui.core.text import visible  # lazy: nothing else here needs it
+
+    return visible(text_of(item.name))
 
 
 def crowd_of(node: Any) -> str:
@@ -94,6 +129,9 @@ def crowd_of(node: Any) -> str:
     ):  # fmt: skip
         if len(parts) > MOST_PARTS:
             return f"{len(parts):,} {what}"
+    for attribute in node.attribute:
+        if attribute.HasField("t") and (crowd := _crowd_of_tensor(attribute.t)):
+            return f"{crowd} in an attribute"
     if text_of(node.domain) not in ("", "ai.onnx") or text_of(node.op_type) == "Constant":
         return ""
     most = max(
