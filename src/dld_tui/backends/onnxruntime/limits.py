@@ -388,6 +388,8 @@ def _lacks_node(error: ActivityError) -> bool:
     return exceeds and ": node " not in f": {error.where}"
 
 
+_LARGE = 4
+"""The part of the limit of memory from which on a result is large."""
 _SEARCH = 2.0
 """How much more time than a trial the search for a node may take."""
 
@@ -399,10 +401,13 @@ def _find_node(document: Document, error: ActivityError) -> None:
 
     limits = _trials[-1].limits
     with contextlib.suppress(DldError, OSError):
-        likely = Forecast(document, _trials[-1].shapes).beyond(limits, TYPICAL)
+        forecast = Forecast(document, _trials[-1].shapes)
+        likely = forecast.beyond(limits, TYPICAL)
         node = likely.node if likely is not None else None
         if node is None:
             node = node_at_limit(document, _SEARCH * limits.seconds)
+        if node is None and not isinstance(error, TimeLimitError):
+            node = forecast.largest(limits.memory // _LARGE)
         if node is not None:
             error.where = _place(error.where, node)
 

@@ -119,6 +119,8 @@ class _End:
     ended: str = ""
     """How the process ended without an answer; empty if it answered."""
     rule: str = CRASH
+    names_node: bool = False
+    """Whether the text says at which node."""
 
     @property
     def is_good(self) -> bool:
@@ -276,7 +278,8 @@ class _Asking:
         end = yield from self._attempt(self._view, RUN, self._end - time.monotonic())
         end = self._at_limit(end, loading=False)
         if end.rule == LIMIT and end.ended:
-            self.reason = f"run: {end.ended}"
+            node = "" if end.names_node else (yield from self._node_at_limit(end))
+            self.reason = f"run: {node}{end.ended}"
             return []
         self.has_run = end.is_good
         if end.is_good:
@@ -286,6 +289,15 @@ class _Asking:
             index = yield from self._bisected(end, RUN)
             place = None if index is None else self._place(index)
         return [self._finding(end, place)]
+
+    def _node_at_limit(self, end: _End) -> Generator[float, None, str]:
+        """Return what to say of the node with which a run exceeds the limits; empty if unknown."""
+        excess = self._likely_excess(loading=False)
+        name = excess.node.name if excess is not None and excess.node is not None else ""
+        if not name:
+            index = yield from self._bisected(end, RUN)
+            name = "" if index is None else text_of(self._model.graph.node[index].name)
+        return self._labels.located(f"node {name}: ", None).message + " " if name else ""
 
     def place_at_limit(self) -> Generator[float, None, tuple[Place, int] | None]:
         """Return the first node with which a model exceeds the limits of a trial; it was tried."""
@@ -317,7 +329,7 @@ class _Asking:
             if excess is not None:
                 node = "" if excess.node is None else f"node {excess.node.name}: "
                 told = self._labels.located(f"not tried: {node}{excess.text}", None)
-                return _End(ended=told.message, rule=LIMIT)
+                return _End(ended=told.message, rule=LIMIT, names_node=bool(node))
         limit_s = max(min(limit_s, self._trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _LEAST_BITS = 1
 """Of an element whose type is not known."""
+_FLOAT = 4
+"""Bytes of a usual element."""
 
 
 class Rates(NamedTuple):
@@ -131,6 +133,11 @@ class Forecast(Evaluation):
             if seconds > limits.seconds:
                 return Excess(need.owner, "time", f"it takes over {fmt.duration(limits.seconds)}")
         return None
+
+    def largest(self, least: int) -> Node | None:
+        """Return the node that makes most; None if that has fewer bytes than `least` in float32."""
+        need = max(self.needs, key=lambda need: need.elements, default=None)
+        return need.node if need is not None and _FLOAT * need.elements >= least else None
 
     def _result(self, frame: Frame, node: Node, inputs: list[Value], depth: int) -> Sequence[Value]:
         if node.children:
