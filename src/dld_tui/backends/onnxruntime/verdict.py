@@ -119,8 +119,8 @@ class _End:
     ended: str = ""
     """How the process ended without an answer; empty if it answered."""
     rule: str = CRASH
-    names_node: bool = False
-    """Whether the text says at which node."""
+    is_complete: bool = False
+    """Whether the text says at which node, or that none is to blame."""
 
     @property
     def is_good(self) -> bool:
@@ -278,7 +278,7 @@ class _Asking:
         end = yield from self._attempt(self._view, RUN, self._end - time.monotonic())
         end = self._at_limit(end, loading=False)
         if end.rule == LIMIT and end.ended:
-            node = "" if end.names_node else (yield from self._node_at_limit(end))
+            node = "" if end.is_complete else (yield from self._node_at_limit(end))
             self.reason = f"run: {node}{end.ended}"
             return []
         self.has_run = end.is_good
@@ -329,7 +329,7 @@ class _Asking:
             if excess is not None:
                 node = "" if excess.node is None else f"node {excess.node.name}: "
                 told = self._labels.located(f"not tried: {node}{excess.text}", None)
-                return _End(ended=told.message, rule=LIMIT, names_node=bool(node))
+                return _End(ended=told.message, rule=LIMIT, is_complete=bool(node))
         limit_s = max(min(limit_s, self._trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
@@ -342,7 +342,7 @@ class _Asking:
         except CrashError as error:
             return _End(ended=f"the process ended ({error})")
         except RefusedError as error:
-            return _End(ended=visible(str(error)), rule=LIMIT)
+            return _End(ended=visible(str(error)), rule=LIMIT, is_complete=True)
         return _End(Fault(**data) if data else None)
 
     def _at_limit(self, end: _End, *, loading: bool) -> _End:
