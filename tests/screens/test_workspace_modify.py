@@ -197,6 +197,15 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         assert title == " would be"
 
 
+async def test_weights_are_quantized_by_the_form(tmp_path: Path) -> None:
+    async with opened(model_file(tmp_path), NARROW) as session:
+        (await form(session, "q")).set_values({"dynamic": True})
+        await session.pilot.press("f5")
+        await session.until(lambda: not isinstance(session.app.screen, ConvertForm))
+        await session.until(lambda: not session.screen.jobs.work.is_running)
+        assert not isinstance(session.app.screen, ErrorDialog)
+
+
 async def test_models_are_merged_by_seven_keys(tmp_path: Path) -> None:
     path = models.write(tmp_path, FIRST)
     models.write(tmp_path, SECOND, "second.onnx")

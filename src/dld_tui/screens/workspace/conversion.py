@@ -260,6 +260,7 @@ class Conversion(Controller):
         replaces: Sequence[str] = (),
     ) -> None:
         from dld_tui.activities import registry as activities
+        from dld_tui.core.conversion.request import PreviewedRequest
         from dld_tui.core.conversion.result import (
             QuantizationPoints,
             QuantizedModel,
@@ -288,7 +289,8 @@ class Conversion(Controller):
                 data.replaces = tuple(replaces)
                 if result is not None:
                     asked = from_json(activities.load(activity).request, data)
-                    result.edit = asked.as_edit(lambda path: result.keep(path, cancelled))
+                    if isinstance(asked, PreviewedRequest):  # those of other packages need not be
+                        result.edit = asked.as_edit(lambda path: result.keep(path, cancelled))
                 yield data
 
         def done(outcome: ConversionResult | Preview, is_current: bool) -> None:

@@ -147,7 +147,7 @@ def test_data_files_and_defaults(tmp_path: Path) -> None:
         (FIRST.replace("batch, 4", "batch, 5"), {}, "no output fits an input: 'y', 'z' to 'x'"),
         (SECOND.replace("N, 3]", "N, M]"), {}, "'y', 'z' fit input 'data'"),
         (FIRST, {"links": {"x": "y"}}, "'y' does not fit input 'x': float32[batch, 3] is not"),
-        (FIRST, {"links": {"x": "q"}}, "there is no tensor 'q' for input 'x'"),
+        (FIRST, {"links": {"x": "q"}}, "second.onnx: there is no tensor 'q'"),
         (FIRST, {"links": {"q": "y"}}, "no added model has an input 'q'"),
         (FIRST, {"keep": {"q": "q"}}, "there is no output 'q'. There are 'y', 'y_1', 'z'"),
         (FIRST, {"keep": {"y": "x"}}, "there is another tensor called 'x'"),

@@ -93,22 +93,24 @@ def merge_into(
         given = {
             name: value for name, value in links.items() if name in inputs and value in defined
         }
+        prefix = prefixes[number if len(prefixes) > 1 else 0] if prefixes else ""
+        lost = [name for name in links if name in inputs and name not in given]
         try:
+            if lost and number == len(models) - 1 and lost[0] not in used:
+                raise EditError(f"there is no tensor {quoted(links[lost[0]])}")
             found = find_links(base.graph, other.graph, given, taken)
             bring_together(base, other)
+            one = merge(
+                base, other, found, prefix=prefix, keep=kept,
+                content=lambda function: message_content(document.blobs, function),
+            )  # fmt: skip
         except EditError as error:
             raise EditError(
                 error.message, where=_title(described, number), hint=error.hint
             ) from None
         used.update(given)
         known.update(inputs)
-        prefix = prefixes[number if len(prefixes) > 1 else 0] if prefixes else ""
-        added.append(
-            merge(
-                base, other, found, prefix=prefix, keep=kept,
-                content=lambda function: message_content(document.blobs, function),
-            )
-        )  # fmt: skip
+        added.append(one)
         taken.update(added[-1].links.values())
     for name in links.keys() - used:
         if name in known:
