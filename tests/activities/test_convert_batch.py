@@ -91,6 +91,15 @@ def test_a_result_that_onnxruntime_refuses_replaces_nothing(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
+def test_casts_of_very_old_operators_name_the_way_round(tmp_path: Path) -> None:
+    text = LAYERS.replace("ir_version: 10", "ir_version: 3").replace(": 18", ": 5")
+    path = with_matrix(tmp_path, text, 4, 4)
+    with pytest.raises(ActivityError) as caught:
+        convert("tensors", path, tmp_path / "out.onnx", to="float16")
+    hint = caught.value.hint or ""
+    assert hint.startswith("Convert it to a newer opset first: dld convert opset --to 20")
+
+
 def test_a_result_may_replace_its_own_model(tmp_path: Path) -> None:
     path = with_matrix(tmp_path, LAYERS, 4, 4)
     convert("fp16", path, path)

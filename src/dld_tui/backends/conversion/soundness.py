@@ -58,7 +58,7 @@ from dld_tui.core.document.types.inference import (
 )
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.operators.registry import known_domains
+from dld_tui.core.operators.registry import DEFAULT_OPSET, OLDEST_OPSET, known_domains
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 
@@ -168,7 +168,15 @@ def require_sound(
     around = None
     if all(finding.rule == LOAD for finding in added):
         around = way_round(lambda changes: _runtime_faults(after, **changes)[1])
-    raise refusal(text, around)
+    error = refusal(text, around)
+    raise ActivityError(error.message, hint=error.hint or newer_opset(after))
+
+
+def newer_opset(document: Document) -> str | None:
+    """Return the hint that helps a result of old operators, which no runtime has all of."""
+    if document.opset_imports.get("", OLDEST_OPSET) >= OLDEST_OPSET:
+        return None
+    return f"Convert it to a newer opset first: dld convert opset --to {DEFAULT_OPSET}"
 
 
 def refusal(text: str, around: str | None) -> ActivityError:

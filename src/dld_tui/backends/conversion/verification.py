@@ -36,6 +36,7 @@ from dld_tui.backends.conversion.routing import (
 )
 from dld_tui.backends.conversion.soundness import (
     default_settings,
+    newer_opset,
     refusal,
     way_round,
     with_choice,
@@ -108,7 +109,6 @@ from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.operators.native import too_wide
-from dld_tui.core.operators.registry import DEFAULT_OPSET, OLDEST_OPSET
 from dld_tui.core.text import visible
 from dld_tui.core.trials import Answer, Outcome
 
@@ -177,12 +177,10 @@ def verify(
                 text += f". {before.hint}"
             return [Note(NoteKind.UNVERIFIED, text)]
         named = None if ": " in (error.where or "") else _misdeclared(result)
-        if result.opset_imports.get("", OLDEST_OPSET) < OLDEST_OPSET:
-            hint = f"Convert it to a newer opset first: dld convert opset --to {DEFAULT_OPSET}"
         raise ActivityError(
             f"the converted model cannot be used: {named or error.message}",
             where=error.where,
-            hint=hint or error.hint,
+            hint=newer_opset(result) or hint or error.hint,
             details=error.details,
         ) from error
     for remark in guess.remarks if guess is not None else ():
