@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core import fmt
+from dld_tui.core.llm.figures import GenerationFigures
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import first_lines
 from dld_tui.core.report.report import Report
@@ -96,6 +97,17 @@ def test_doubts_are_told_in_whole_sentences(
             assert told.endswith(".")
             assert more == ""
             assert len(doubt_lines(report, width, most)) <= most
+
+
+@pytest.mark.parametrize("width", [40, 66, 76, 120])
+def test_both_figures_of_a_decoder_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    made = GenerationFigures(1, 512, 64, 6.4, 6.61, 120.0, (1.6, 1.7, 1.8), 1000)
+    monkeypatch.setattr("dld_tui.widgets.results.summary.generation_of", lambda report: [made])
+    text = shown(make_report(tmp_path / "a.dldprof"), width)
+    for wanted in ("to the first token", "prompt 512, batch 1", "tokens/s", "1.700 ms each"):
+        assert wanted in text
 
 
 def test_partial_is_said_first(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ from dld_tui.widgets.charts.bars import (
     Line,
     bar,
     bar_ramp,
-    beside,
     block,
     fitted,
+    flow,
     heat,
     hottest,
     width_of,
@@ -62,7 +62,9 @@ _MOST_TYPES = 12
 _MOST_ADVICE = 4
 """Rows of advice that the answer leaves, where there is so much of it."""
 _ABOUT = 2
-"""Rows that say more of the advice at the cursor."""
+"""Rows that say more of the advice at the cursor, where there are enough."""
+_LOW = 13
+"""Rows below which they are not."""
 
 
 def figure_lines(report: Report, width: int) -> list[Line]:
@@ -84,14 +86,18 @@ def figure_lines(report: Report, width: int) -> list[Line]:
         about.append([(passes_text(report, latency.count), "dim")])
     if shapes := shapes_text(report):
         about.append([(shapes, "dim")])
-    blocks += [block(about)] if about else []
+    below: list[Line] = []
+    if about and _width([*blocks, block(about)]) <= width:
+        blocks.append(block(about))
+    elif about:
+        below = [[piece for line in about for piece in (*line, ("  ", ""))]]
     median = latency.median if latency is not None and not made else None
     for cells in _HISTOGRAM:
         shape = distribution_block(report.latencies, median, cells, 2)
         if median is not None and shape.lines and _width([*blocks, shape]) <= width:
             blocks[1:1] = [shape]
             break
-    return [fitted(line, width) for line in beside(blocks, _GAP)]
+    return [fitted(line, width) for line in (*flow(blocks, width, _GAP), *below)]
 
 
 def _width(blocks: Sequence[Block]) -> int:
@@ -187,9 +193,10 @@ def answer_lines(report: Report, width: int, room: int) -> list[Line]:
     lines += doubt_lines(report, width, 2 if room >= len(lines) + 6 else 1)
     if not report.layers:
         return [*lines, [("no layer was measured", "dim")]][:room]
-    left = room - len(lines) - 1
+    gap: list[Line] = [[]] if room - len(lines) > 2 else []
+    left = room - len(lines) - len(gap)
     shares = share_lines(report, width, 2 if left > _FEW_ROWS else left)
-    lines += [[], *shares] if shares else []
+    lines += [*gap, *shares] if shares else []
     left = min(room - len(lines) - 1, 5)
     if left >= 2:
         slowest = slowest_lines(report.layers, width - len(_LABEL), left)
@@ -286,8 +293,12 @@ class SummaryPane(Framed, Container):
         """Give the answer the room that the advice leaves."""
         width, height = self.content_size
         answer, is_beside = self.query_one(AnswerText), width >= _BESIDE
-        advice = min(max(len(self.query_one(AdviceView).lines), 1), _MOST_ADVICE)
-        answer.room = height if is_beside else max(height - advice - _ABOUT - 2, 3)
+        is_low = height < _LOW and not is_beside
+        below = 1 if is_low else 2 + _ABOUT  # the title, a blank row, and what is said of a row
+        advice = len(self.query_one(AdviceView).lines)
+        advice = min(max(advice, 1), _MOST_ADVICE // 2 if is_low else _MOST_ADVICE)
+        answer.room = height if is_beside else max(height - advice - below, 3)
+        self.set_class(is_low, "-low")
         self.set_class(is_beside, "-beside")
         answer.refresh(layout=True)
         self._tell()
