@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import EditError
 from tests.support import models
 from tests.support.sessions import bytes_of
@@ -105,3 +106,21 @@ def test_nothing_changes_where_names_clash(arguments: dict[str, Any], problem: s
         with pytest.raises(EditError, match=problem):
             document.apply("rename_matches", **arguments)
         assert bytes_of(document) == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "arguments"),
+    [
+        ("rename_value", {"scope": [], "value": "x", "name": "new"}),
+        ("rename_matches", {"kinds": ["inputs"], "pattern": "^x$", "replacement": "new"}),
+    ],
+)
+def test_optimization_profiles_follow_their_inputs(edit: str, arguments: dict[str, Any]) -> None:
+    model = models.parse(MODEL.replace("float[2] x", "float[n] x"))
+    shapes: Any = {"min": [1], "opt": [2], "max": [4]}
+    with closing(Document(model)) as document:
+        document.apply("set_profiles", profiles=[{"x": shapes}])
+        document.apply(edit, **arguments)
+        assert [list(profile) for profile in profiles_of(document)] == [["new"]]
+        document.undo()
+        assert [list(profile) for profile in profiles_of(document)] == [["x"]]

@@ -309,6 +309,27 @@ def set_profiles(
     return f"set {len(parsed)} optimization profile{'' if len(parsed) == 1 else 's'}"
 
 
+def rename_in_profiles(
+    document: Document, transaction: Transaction, names: Mapping[str, str]
+) -> None:
+    """Let the ranges of inputs follow when these get other names.
+
+    Args:
+        document: The document.
+        transaction: Takes in the change.
+        names: New names by old ones.
+    """
+    present = profiles_json(_present(document))
+    profiles = [
+        {names.get(name, name): ranges for name, ranges in item.items()}
+        for item in present
+        if isinstance(item, dict)
+    ]
+    if profiles != present:
+        text = json.dumps(profiles, separators=(",", ":"), ensure_ascii=False)
+        set_metadata(document, transaction, key=PROFILES_KEY, value=text)
+
+
 def permute_profiles(
     document: Document, transaction: Transaction, name: str, axes: Sequence[int]
 ) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.document.edits.metadata import rename_in_profiles
 from dld_tui.core.document.edits.registry import edit, nodes_at, strings
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.node import Node
@@ -203,6 +204,8 @@ def rename_matches(
         transaction.do(
             SetText(one.scope, "node", one.node, one.node.proto, "name", old, one.new or None)
         )
+    inputs = {one.old: one.new for one in of_values if one.kind == INPUTS}
+    rename_in_profiles(document, transaction, inputs)
     _rename_values(transaction, of_values)
     counts = Counter(one.kind for one in changes)
     parts = [fmt.plural(counts[kind], kind[:-1]) for kind in KINDS if counts[kind]]

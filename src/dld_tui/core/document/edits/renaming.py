@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core.document.edits.metadata import rename_in_profiles
 from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.index import NAME_FIELD
 from dld_tui.core.document.scope import Scope, unused_name
@@ -97,6 +98,8 @@ def rename_value(
     if not value or not name:
         raise EditError("a value needs a name")
     _refuse_collisions(home, value, name)
+    if value in document.main.inputs and home is document.main:
+        rename_in_profiles(document, transaction, {value: name})
     rename_everywhere(transaction, home, value, name)
     if not transaction.primitives:
         raise EditError(f"there is no value {quoted(value)}", where=" › ".join(home.path) or "main")
