@@ -12,7 +12,7 @@ from dld_tui.activities.convert.opset import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion import opset
 from dld_tui.core.conversion.opset import ConversionError
-from dld_tui.core.errors import ActivityError, InputError, SaveError
+from dld_tui.core.errors import ActivityError, InputError, SaveError, TimeLimitError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.types import JSON
 from tests.core.conversion.test_opset import OLD
@@ -41,6 +41,20 @@ def with_weights(folder: Path) -> tuple[Path, bytes]:
     path = folder / "m.onnx"
     path.write_bytes(model.SerializeToString())
     return path, values.tobytes()
+
+
+def test_a_comparison_that_takes_too_long_leaves_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise TimeLimitError("it takes over 6 s", where="m.onnx: node >y (If)")
+
+    monkeypatch.setattr("dld_tui.backends.conversion.verification.ValueCheck.run", stop)
+    result = convert(Request(models.write(tmp_path, OLD), tmp_path / "out.onnx", 18))
+    assert result["values"] == {
+        "skipped": "the comparison was stopped: node >y (If): it takes over 6 s"
+    }
+    assert (tmp_path / "out.onnx").is_file()
 
 
 def test_weights_come_along(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.check_full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
+from dld_tui.core.child import CrashError
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from tests.support import models
+from tests.support.bombs import write_bomb
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]> '
 
@@ -245,6 +247,19 @@ def test_a_run_without_end_is_told_in_time(tmp_path: Path) -> None:
     assert result.runtime.loaded is True
     assert result.runtime.ran is None
     assert "node >y (Loop): it takes over" in result.runtime.reason
+
+
+def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> bytes:
+        raise CrashError("it ends the process (SIGSEGV)")
+
+    monkeypatch.setattr(verdict, "compute", crash)
+    large = asked(write_bomb(tmp_path, "MatMul of made constants"))
+    small = asked(models.write(tmp_path, HEAD + "g (float[2] x) => (y) { y = Neg(x) }"))
+    assert {rule for _, rule, _, _ in told(large)} == {"onnxruntime:limit"}
+    assert {rule for _, rule, _, _ in told(small)} == {"onnxruntime:crash"}
 
 
 def test_a_model_that_nothing_can_be_fed_to_is_not_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +122,12 @@ def test_bodies_count_as_often_as_they_run(tmp_path: Path) -> None:
 )
 def test_what_may_not_run_counts_as_nothing(text: str, tmp_path: Path) -> None:
     assert Forecast(_open(tmp_path, text)[1]).beyond(_LIMITS, TYPICAL) is None
+
+
+def test_the_node_that_makes_most_is_known_where_sequences_hide_it(tmp_path: Path) -> None:
+    with contextlib.closing(Document.open(write_bomb(tmp_path, "SplitToSequence"))) as document:
+        forecast = Forecast(document)
+    largest = forecast.largest(1 << 28)
+    assert largest is not None
+    assert largest.op_type == "ConstantOfShape"
+    assert forecast.largest(1 << 29) is None
