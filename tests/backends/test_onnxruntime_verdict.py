@@ -256,7 +256,7 @@ def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
         raise CrashError("it ends the process (SIGSEGV)")
 
     monkeypatch.setattr(verdict, "compute", crash)
-    large = asked(write_bomb(tmp_path, "MatMul of made constants"))
+    large = asked(write_bomb(tmp_path, "doubled Concat"))
     small = asked(models.write(tmp_path, HEAD + "g (float[2] x) => (y) { y = Neg(x) }"))
     assert {rule for _, rule, _, _ in told(large)} == {"onnxruntime:limit"}
     assert {rule for _, rule, _, _ in told(small)} == {"onnxruntime:crash"}

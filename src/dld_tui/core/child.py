@@ -496,21 +496,25 @@ def has_news(descriptor: int, seconds: float) -> bool:
 
 IDLE_S = 5.0
 """So long a fork may use no processor time: a library that gets no thread may wait for ever."""
+_LOOKS = 10
+"""How often it is looked at in that time: counted, as this process may be stopped, too."""
 
 
 def _reply(read: int, pid: int, seconds: float) -> tuple[bytearray, bool]:
     """Return what comes from a fork, and whether it came in time."""
-    now = time.monotonic()
-    until, active, used = now + 10 * seconds, now, None
+    until = time.monotonic() + 10 * seconds
     reply = bytearray()
-    while (rest := min(until, active + IDLE_S) - time.monotonic()) > 0:
-        if has_news(read, min(rest, IDLE_S / 10)):
+    used, idle = None, 0
+    while (rest := until - time.monotonic()) > 0 and idle < _LOOKS:
+        if has_news(read, min(rest, IDLE_S / _LOOKS)):
             part = os.read(read, _CHUNK)
             if not part:
                 return reply, True
             reply += part
-        if used is None or _processor_seconds(pid) != used:
-            active, used = time.monotonic(), _processor_seconds(pid)
+            idle = 0
+            continue
+        before, used = used, _processor_seconds(pid)
+        idle = idle + 1 if used is not None and used == before else 0
     return reply, False
 
 

@@ -421,18 +421,19 @@ def memory_error(where: str) -> ActivityError:
     from dld_tui.core.cost.forecast import TYPICAL, Forecast
     from dld_tui.core.document.document import Document
 
-    for trials in _trials:
-        for file in trials.files:
-            with (
-                contextlib.suppress(DldError, OSError, MemoryError),
-                contextlib.closing(Document.open(file)) as document,
-            ):
-                excess = Forecast(document, trials.shapes).beyond(trials.limits, TYPICAL)
-                if excess is not None and excess.node is not None:
-                    where = _place(file, excess.node) or where
-                    return ActivityError(trials.text("memory"), where=where, hint=RAISE_LIMITS)
-        return ActivityError(trials.text("memory"), where=where, hint=RAISE_LIMITS)
-    return ActivityError("out of memory", where=where, hint=RAISE_LIMITS)
+    if not _trials:
+        return ActivityError("out of memory", where=where, hint=RAISE_LIMITS)
+    trials = _trials[-1]
+    for file in trials.files:
+        with (
+            contextlib.suppress(DldError, OSError, MemoryError),
+            contextlib.closing(Document.open(file)) as document,
+        ):
+            excess = Forecast(document, trials.shapes).beyond(trials.limits, TYPICAL)
+            if excess is not None and excess.node is not None:
+                where = _place(file, excess.node) or where
+                break
+    return ActivityError(trials.text("memory"), where=where, hint=RAISE_LIMITS)
 
 
 _NODE = re.compile(r"(?:^|: )((?:a )?node .*)", re.DOTALL)

@@ -346,13 +346,14 @@ class _Asking:
         return _End(Fault(**data) if data else None)
 
     def _at_limit(self, end: _End, *, loading: bool) -> _End:
-        """Return the end of an attempt as one at a limit, where shapes tell that it reached one.
+        """Return the end of an attempt as one at the limit of memory, where shapes tell of it.
 
         ONNX Runtime may crash where it gets no more memory.
         """
         if end.is_good or end.fault is not None or end.rule == LIMIT:
             return end
-        if self._likely_excess(loading=loading) is None:
+        excess = self._likely_excess(loading=loading)
+        if excess is None or excess.what != "memory":
             return end
         return replace(end, ended=f"no answer within the limits: {end.ended}", rule=LIMIT)
 

@@ -98,10 +98,12 @@ def check_size(document: Document) -> Iterator[Finding | None]:
             if count > MOST_PARTS + _PARTS_A_NODE * len(scope.nodes):
                 text = f"There are {count:,} entries of {name} for {len(scope.nodes):,} nodes"
                 yield make_finding("too-many-parts", text, scope)
-        for record in scope.records.get("value_info", ()):
+        for at, record in enumerate(scope.records.get("value_info", ())):
             if crowd := crowd_of_value(record):
                 text = f"Value {name_of(text_of(record.name))} has {crowd}"
                 yield make_finding("too-many-parts", text, scope)
+            elif not at % _SIZE_SLICE:
+                yield None
         for own, nodes in grouped_for_reading(scope.nodes):
             if own is not None and own.longest < LEAST_OF_A_CROWD:
                 yield None
