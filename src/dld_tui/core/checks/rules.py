@@ -43,6 +43,7 @@ from dld_tui.core.files.proto_fields import (
     LEAST_OF_A_CROWD,
     MOST_PARTS,
     crowd_of,
+    crowd_of_tensor,
     crowd_of_value,
     text_of,
 )
@@ -98,12 +99,13 @@ def check_size(document: Document) -> Iterator[Finding | None]:
             if count > MOST_PARTS + _PARTS_A_NODE * len(scope.nodes):
                 text = f"There are {count:,} entries of {name} for {len(scope.nodes):,} nodes"
                 yield make_finding("too-many-parts", text, scope)
-        for at, record in enumerate(scope.records.get("value_info", ())):
-            if crowd := crowd_of_value(record):
-                text = f"Value {name_of(text_of(record.name))} has {crowd}"
-                yield make_finding("too-many-parts", text, scope)
-            elif not at % _SIZE_SLICE:
-                yield None
+        for name, crowd_in in (("value_info", crowd_of_value), ("initializer", crowd_of_tensor)):
+            for at, record in enumerate(scope.records.get(name, ())):
+                if crowd := crowd_in(record):
+                    text = f"Value {name_of(text_of(record.name))} has {crowd}"
+                    yield make_finding("too-many-parts", text, scope)
+                elif not at % _SIZE_SLICE:
+                    yield None
         for own, nodes in grouped_for_reading(scope.nodes):
             if own is not None and own.longest < LEAST_OF_A_CROWD:
                 yield None

@@ -82,9 +82,6 @@ def crowd_of_model(model: Any) -> str:
     for function in model.functions:
         if len(function.attribute) > MOST_PARTS:
             return f"{len(function.attribute):,} attributes of function {_shown(function)}"
-    for tensor in model.graph.initializer:
-        if crowd := _crowd_of_tensor(tensor):
-            return f"{crowd} of {_shown(tensor)}"
     for record in (*model.graph.input, *model.graph.output):
         if crowd := crowd_of_value(record):
             return f"{crowd} of {_shown(record)}"
@@ -100,7 +97,8 @@ def crowd_of_value(record: Any) -> str:
     return f"{most:,} dimensions" if most > MOST_PARTS else ""
 
 
-def _crowd_of_tensor(tensor: Any) -> str:
+def crowd_of_tensor(tensor: Any) -> str:
+    """Return what a TensorProto has too many of; empty if nothing."""
     if tensor.ByteSize() < MOST_PARTS:
         return ""
     for parts, what in (
@@ -130,7 +128,7 @@ def crowd_of(node: Any) -> str:
         if len(parts) > MOST_PARTS:
             return f"{len(parts):,} {what}"
     for attribute in node.attribute:
-        if attribute.HasField("t") and (crowd := _crowd_of_tensor(attribute.t)):
+        if attribute.HasField("t") and (crowd := crowd_of_tensor(attribute.t)):
             return f"{crowd} in an attribute"
     if text_of(node.domain) not in ("", "ai.onnx") or text_of(node.op_type) == "Constant":
         return ""
