@@ -71,3 +71,4 @@ def test_types_are_words() -> None:
     assert type_numbers("axis", "float16", gelu) == "float16"
     assert type_word("to", 99, cast) is None
     assert type_word("to", 1, None) is None
+    assert type_word("precision", 1, None) is None  # of a plugin

@@ -113,9 +113,11 @@ def type_words(attribute: str, schema: OperatorSchema | None) -> tuple[str, ...]
         attribute: The attribute, of kind ``int``.
         schema: Its operator, which tells the types of outputs; None where it is not known.
     """
-    if attribute in _INNER_TYPES:
+    if schema is None:
+        return ()
+    if attribute in _INNER_TYPES and not schema.domain:
         return _INNER
-    if attribute not in _OUTPUT_TYPES or schema is None:
+    if attribute not in _OUTPUT_TYPES:
         return ()
     formals = schema.outputs[:1]
     words = [dtype_of(name) for formal in formals for name in formal.types]

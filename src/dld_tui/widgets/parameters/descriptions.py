@@ -539,6 +539,7 @@ class NodeRows:
         return list(self.schema.attributes) if self.schema is not None else []
 
     def _defaults(self) -> Iterator[ParameterRow]:
+        from dld_tui.core.operators.attribute_words import type_word
         from dld_tui.widgets.parameters.edit_bar import literal_text
 
         left_out = [
@@ -553,7 +554,10 @@ class NodeRows:
         if not heading.unfolded:
             return
         for item in left_out:
-            text = literal_text(item.default, item.kind)
+            word = None
+            if item.kind == "int" and isinstance(item.default, int):
+                word = type_word(item.name, item.default, self.schema)
+            text = word or literal_text(item.default, item.kind)
             yield ParameterRow(
                 ("attribute", item.name),
                 item.name,

@@ -373,6 +373,23 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"models": [{"raw": b64encode(model.SerializeToString()).decode("ascii")}]}
 
 
+@holds("convert_terminals", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    name = dice.choice([*document.main.inputs, *document.main.outputs])
+    return {"types": {name: dice.choice(["float16", "float64", "int32"])}, "side": "both"}
+
+
+@holds("prepend_processing", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    return {"input": dice.choice(document.main.inputs), "scale": 0.5}
+
+
+@holds("append_processing", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    step = dice.choice(["softmax", "argmax"])
+    return {"output": dice.choice(document.main.outputs), "step": step, "keep": True}
+
+
 @holds("merge_transposes", keeps=True, touches=["node"])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     found = [
