@@ -41,7 +41,7 @@ from dld_tui.backends.conversion.soundness import (
     way_round,
     with_choice,
 )
-from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
+from dld_tui.backends.onnxruntime.limits import is_of_limit, limit_trials, naming, with_node
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
@@ -916,12 +916,14 @@ class Verifier:
         if isinstance(check, str):
             return VerificationOutcome(notes, check)
         try:
-            with naming(result):
+            with naming(check.document):  # which was tried; a result may load for minutes
                 verdict = yield from with_loading_progress(
                     "Comparing the values with the original",
                     lambda: check.run(result) if blames else check.outputs(result),
                 )
-        except TimeLimitError as error:
+        except ActivityError as error:
+            if not is_of_limit(error):
+                raise
             return VerificationOutcome(notes, f"the comparison was stopped: {with_node(error)}")
         if why := _useless_reference(verdict):
             return VerificationOutcome(notes, why)

@@ -380,12 +380,14 @@ _FORK = 20
 """How much more processor time than a trial the fork of one may take: it limits itself."""
 
 
+def is_of_limit(error: ActivityError) -> bool:
+    """Return whether an error is that of a limit of time or memory."""
+    return isinstance(error, TimeLimitError) or says_no_memory(f"{error.message} {error.details}")
+
+
 def _lacks_node(error: ActivityError) -> bool:
     """Return whether a trial went beyond its limits, and the error does not say at which node."""
-    exceeds = isinstance(error, TimeLimitError) or says_no_memory(
-        f"{error.message} {error.details}"
-    )
-    return exceeds and ": node " not in f": {error.where}"
+    return is_of_limit(error) and ": node " not in f": {error.where}"
 
 
 _LARGE = 4
