@@ -143,7 +143,8 @@ def _run(paths: Sequence[str], control: int) -> None:
                         screens = [type(screen).__name__ for screen in app.screen_stack]
                         busy = [type(pump).__name__ for pump in app.keys.busy_pumps()]
                         return {
-                            "rests": app.keys.is_empty, "tasks": tasks, "screens": screens,
+                            "rests": app.keys.is_empty, "waiting": app.keys.waiting,
+                            "tasks": tasks, "screens": screens,
                             "busy": [] if app.keys.is_empty else busy,
                         }  # fmt: skip
                     return _state(app)
@@ -367,10 +368,10 @@ class Typist:
             all_keys: Wait, too, until no key waits.
 
         Raises:
-            TimeoutError: It does neither in time.
+            TimeoutError: It does not answer, or none of the keys that wait is given out, in time.
         """
         began = time.monotonic()
-        longest = 0.0
+        longest, waiting = 0.0, -1
         while self.runs():
             asked = time.monotonic()
             try:
@@ -390,6 +391,8 @@ class Typist:
             self.pages.update(answer.get("screens", ()))
             if not all_keys or answer.get("rests", True):
                 break
+            if answer["waiting"] != waiting:
+                began, waiting = time.monotonic(), answer["waiting"]
             if time.monotonic() - began > limit_s:
                 raise TimeoutError(f"keys wait for ever: {answer}")
             self.settle(0.0)

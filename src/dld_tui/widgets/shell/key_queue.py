@@ -116,6 +116,11 @@ class KeyQueue:
         return self._feeder is None
 
     @property
+    def waiting(self) -> int:
+        """How many keys, pastes and clicks wait."""
+        return len(self._waiting)
+
+    @property
     def at_rest(self) -> bool:
         """Whether nothing waits and the last key has had all its effects."""
         return self._feeder is None and self._at_rest()
