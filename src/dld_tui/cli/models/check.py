@@ -26,6 +26,7 @@ from dld_tui.core.checks.findings import (
     findings_of,
     joined,
     repair_steps,
+    safe,
 )
 from dld_tui.core.checks.rules import check_size
 from dld_tui.core.checks.speed import speed_findings
@@ -190,10 +191,10 @@ def _chosen(findings: list[Finding], rules: Sequence[str], level: Level) -> list
 def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
-    """Apply all safe fixes and return their number."""
+    """Apply all safe fixes, or all of the rules that were asked for; return their number."""
     repaired = 0
     for _ in range(_MOST_ROUNDS):
-        steps = repair_steps(findings)
+        steps = repair_steps(findings if rules else safe(findings))
         if not steps:
             break
         try:

@@ -136,6 +136,8 @@ class Repair:
     typed: bool = False
     """Whether it takes the finding's value as ``value`` with the type that is inferred for it as
     ``dtype`` and ``dims``; without one there is no repair yet."""
+    interface: bool = False
+    """Whether it changes what a caller may feed, so that it has to be asked for by its rule."""
 
 
 class EditCall(NamedTuple):
@@ -430,6 +432,11 @@ _ORDER = {
     "sort_nodes": 4,
     "rename_duplicate_nodes": 5,
 }
+
+
+def safe(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out findings whose repair has to be asked for by its rule."""
+    return [one for one in findings if one.repair is None or not one.repair.interface]
 
 
 def repair_steps(findings: Iterable[Finding]) -> list[JSON]:

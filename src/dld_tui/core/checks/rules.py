@@ -146,7 +146,7 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
     elif listed := set(document.main.named("initializer")).intersection(document.main.inputs):
         noun = fmt.plural(len(listed), "initializer")
         text = f"{noun} among the graph inputs: runtimes fold and fuse nothing with their values"
-        repair = Repair("clean", {"passes": ["weights-off-inputs"]}, scoped=False)
+        repair = Repair("clean", {"passes": ["weights-off-inputs"]}, scoped=False, interface=True)
         yield make_finding("initializer-is-input", text, repair=repair)
     if not root.entries:
         yield make_finding("opset-missing", "No opset_import: invalid for IR >= 3")

@@ -275,7 +275,9 @@ class Checks(Controller):
 
     def fix_all(self) -> None:
         """Make every repair that is safe."""
-        self._when_checked(lambda: self._repair(self._findings))
+        from dld_tui.core.checks.findings import safe
+
+        self._when_checked(lambda: self._repair(safe(self._findings)))
 
     def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.findings import repair_steps

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from dld_tui.core.checks import check
+from dld_tui.core.checks.findings import safe
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
@@ -94,6 +95,7 @@ def test_unused_parts_texts_and_shapes_go_and_nodes_are_sorted() -> None:
 
 def test_findings_offer_what_they_are_about() -> None:
     with closing(Document(models.parse(MODEL))) as document:
+        assert "initializer-is-input" not in {one.rule for one in safe(check(document))}
         found = {one.rule: one.fix for one in check(document)}
         for rule in ("initializer-is-input", "unused-function"):
             fix = found[rule]
