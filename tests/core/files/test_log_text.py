@@ -11,6 +11,8 @@ from dld_tui.core.files.log_text import unwrapped
 LINES = ["&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec", "", "[I] a: b | c", "end"]
 TIME = "2026-11-28T10:00:00.123456789Z"
 WRAPPED = {
+    "docker, file, as json.dumps writes it": [json.dumps({"log": f"{line}\n", "time": TIME})
+                                              for line in LINES],
     "docker, file": [json.dumps({"log": f"{line}\n", "stream": "stdout", "time": TIME},
                                 separators=(",", ":")) for line in LINES],
     "docker --timestamps": [f"{TIME} {line}" for line in LINES],

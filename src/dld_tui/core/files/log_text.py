@@ -17,7 +17,7 @@ _PREFIXES = (
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:]+: "),  # journalctl
     re.compile(r"\d+: "),  # srun --label
 )
-_JSON_LINE = re.compile(r'\s*\{"log":"')
+_JSON_LINE = re.compile(r'\s*\{\s*"log"\s*:\s*"')
 """Of Docker's own files."""
 _LOOKED_AT = 50
 """Lines that have to begin alike."""
