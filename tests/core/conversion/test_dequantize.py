@@ -308,6 +308,33 @@ def test_experts_compute_the_same(tmp_path: Path, bits: int, block: int, zeros: 
     assert result["weights"] == 1
 
 
+@pytest.mark.parametrize("second", [(2, 32, 15), (2, 30, 16), (3, 32, 16)])
+def test_experts_that_do_not_fit_together_are_refused(
+    tmp_path: Path, second: tuple[int, int, int]
+) -> None:
+    weights = {
+        "w1": np.zeros((2, 32, 16), np.uint8), "s1": np.ones((2, 32), np.float32),
+        "w2": np.zeros(second, np.uint8), "s2": np.ones(second[:2], np.float32),
+    }  # fmt: skip
+    node = helper.make_node(
+        "QMoE", ["x", "p", "w1", "s1", "", "w2", "s2"], ["y"], "moe", domain="com.microsoft", k=1
+    )
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g",
+        [value("x", TensorProto.FLOAT, [5, 32]), value("p", TensorProto.FLOAT, [5, 2])],
+        [value("y", TensorProto.FLOAT, [5, 32])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    path = tmp_path / "moe.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    with pytest.raises(InputError, match="do not fit together"):
+        convert(path)
+    with pytest.raises(Exception, match="expected to have shape"):  # the authority
+        run_model(path, {"x": np.ones((5, 32), np.float32), "p": np.ones((5, 2), np.float32)})
+
+
 def test_what_does_not_fit_is_refused_and_what_stays_is_told(tmp_path: Path) -> None:
     short = """<ir_version: 10, opset_import: ["" : 21]>
     g () => (float[4, 6] y) <int8[4, 6] w = {1}, float[4] s = {1, 1, 1, 1}> {

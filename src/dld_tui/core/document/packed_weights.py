@@ -840,6 +840,7 @@ def _expert_sizes(node: Node) -> Iterator[str]:
         return
     block = node.integer("block_size", 0)
     fits = block <= 0 or (block >= 16 and not block & (block - 1))
+    sizes: dict[int, tuple[int, int, int]] = {}
     yield from _block_fault(block, "powers of 2 from 16 on", fits=fits)
     for number, (at, scales_at, zeros_at, _) in enumerate(_EXPERTS, 1):
         levels, bits = _known(node, at), _expert_bits(node, number)
@@ -862,6 +863,13 @@ def _expert_sizes(node: Node) -> Iterator[str]:
             scaled, zeros = [(experts, columns)], [(experts, -(-columns * bits // 8))]
         yield from _unlike(node, scales_at, f"scales {number}", scaled, why)
         yield from _unlike(node, zeros_at, f"zero points {number}", zeros, why)
+        sizes[number] = experts, columns, rows
+    if 1 in sizes and 2 in sizes:
+        experts, columns, hidden = sizes[1]
+        # Those of a gated activation may stand beside the others.
+        if sizes[2] not in ((experts, hidden, columns), (experts, hidden, columns / 2)):
+            texts = ("{} experts of {:,} × {:,}".format(*sizes[number]) for number in (1, 2))
+            yield "its weights {} and {} do not fit together".format(*texts)
 
 
 _SIZES: dict[str, tuple[str, Callable[[Node], Iterator[str]]]] = {
