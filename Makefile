@@ -10,13 +10,13 @@ COMMA := ,
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # Extras to install; `cpu,rtx` adds TensorRT-RTX, so that engines can be built.
 EXTRAS ?= cpu
-# The tests that CI always runs. Slow ones follow while its time lasts.
-CI := not bench and not exhaustive and not slow
+# The tests of each change. CI runs the slow ones, too, while its time lasts.
+FAST := not bench and not exhaustive and not slow and not models and not rtx and not ssh
+SLOW := (slow or models or rtx or ssh) and not bench and not exhaustive
 # Failed tests run once more, alone: one of 10,000 tests with threads and processes may fail on a
 # busy machine. pytest names it both times. Such a test is flaky: fix it.
 again = { test $$? = 1 && echo "failed tests run once more, alone" >&2 && \
   $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m '$(1)'; }
-SLOW := slow and not bench and not exhaustive
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -51,19 +51,19 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(DEVELOPED)  ## run the tests, except the slow tiers
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI) and not models and not rtx and not ssh'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(FAST)'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(DEVELOPED)  ## run what CI runs: format, lint, types, import contracts, tests but slow and exhaustive ones
+check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts and the tests of make test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI)' || $(call again,$(CI))
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(FAST)' || $(call again,$(FAST))
 
-check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones
+check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones: models, TensorRT-RTX, SSH
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(SLOW)' || $(call again,$(SLOW))
 
 conformance: $(DEVELOPED)  ## check our TensorRT calls against the bindings of ten versions
