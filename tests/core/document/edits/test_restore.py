@@ -36,7 +36,7 @@ TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
 CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "rename_node", {"scope": [], "node": "pre", "name": "other"}),
     ("BRANCHES", "rename_value", {"scope": [], "value": "a", "name": "other"}),
-    ("BRANCHES", "rename_matches", {"pattern": "^(.)", "replacement": "\\1_"}),
+    ("BRANCHES", "rename_matches", {"pattern": "^(pre|inner)$", "replacement": "\\1_"}),
     ("CHAIN", "clean", {"passes": ["initializers-to-constants", "remove-unused"]}),
     ("BRANCHES", "cast_input", {"scope": THEN, "node": "inner", "index": 0, "dtype": "float64"}),
     ("BRANCHES", "set_operator", {"scope": THEN, "nodes": ["inner"], "op_type": "P"}),

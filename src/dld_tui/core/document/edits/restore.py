@@ -70,6 +70,7 @@ def restore(document: Document, transaction: Transaction, *, steps: list[JSON], 
     for step in steps:
         try:
             data: Any = step
+            _check(data)
             scope = document.scope_at(data["scope"])
             transaction.do(_BUILD[data["step"]](scope, data))
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
@@ -190,6 +191,37 @@ def _inner_path(owner: Any, message: Any) -> tuple[JSON, ...]:
     return ()
 
 
+def _is_place(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _are_items(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(item, dict) and _are_texts([*item.values()]) for item in value
+    )
+
+
+_FITS: dict[str, Callable[[object], bool]] = {
+    "index": lambda value: value is None or _is_place(value),
+    "position": _is_place,
+    "count": _is_place,
+    "names": _are_texts,
+    "items": _are_items,
+}
+"""What a step may have, for what would be noticed only when half of a change is made."""
+
+
+def _check(data: dict[str, Any]) -> None:
+    """Raise a TypeError for a step that could be made in part only."""
+    for name, fits in _FITS.items():
+        if name in data and not fits(data[name]):
+            raise TypeError(name)
+
+
 def _build_text(scope: Scope, data: dict[str, Any]) -> Primitive:
     record, message = _found(scope, data)
     old = getattr(message, data["field"]) if message.HasField(data["field"]) else None
@@ -202,10 +234,10 @@ def _build_list(scope: Scope, data: dict[str, Any]) -> Primitive:
     kind: Any = message.DESCRIPTOR.fields_by_name[data["field"]].message_type
     items: list[Any] = []
     for item in data["items"]:
-        if "text" in item:
-            items.append(item["text"])
-        else:
+        if kind is not None:
             items.append(decode_message(scope.document, item["data"], GetMessageClass(kind)))
+        else:
+            items.append(item["text"])
     return SetList(scope, record, data["list"], message, data["field"], items)
 
 
@@ -245,6 +277,8 @@ def _build_splice(scope: Scope, data: dict[str, Any]) -> Primitive:
         inserted = [scope.new_node(proto) for proto in inserted]
     elif list_name == "function":
         inserted = [Scope(proto, scope.document) for proto in inserted]
+    if index + data["count"] > len(scope.records[list_name]):
+        raise IndexError(index)
     removed = scope.records[list_name][index : index + data["count"]]
     return Splice(scope, list_name, index, removed, inserted)
 
