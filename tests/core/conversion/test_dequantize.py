@@ -312,7 +312,7 @@ def test_experts_compute_the_same(tmp_path: Path, bits: int, block: int, zeros: 
 def test_experts_that_do_not_fit_together_are_refused(
     tmp_path: Path, second: tuple[int, int, int]
 ) -> None:
-    weights = {
+    weights: dict[str, Any] = {
         "w1": np.zeros((2, 32, 16), np.uint8), "s1": np.ones((2, 32), np.float32),
         "w2": np.zeros(second, np.uint8), "s2": np.ones(second[:2], np.float32),
     }  # fmt: skip
