@@ -80,11 +80,14 @@ async def test_a_file_that_exists_is_asked_about(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ActivityScreen, "missing", "")  # not every machine has every library
-    models.write(tmp_path, models.CHAIN, "m.onnx")
+    for name in ("m.onnx", "n.onnx"):
+        models.write(tmp_path, models.CHAIN, name)
     (tmp_path / "e.engine").write_bytes(b"engine")
     settings = settings_of(registry.load(activity).request)
-    given: dict[str, JSON] = {"model": "m.onnx", "engine": "e.engine", "check": "false",
-                              "data": "d", "to": 13, "dim": ["N=1"]}  # fmt: skip
+    given: dict[str, JSON] = {
+        "model": "m.onnx", "engine": "e.engine", "check": "false", "data": "d", "to": 13,
+        "dim": ["N=1"], "others": ["n.onnx"],
+    }  # fmt: skip
     base = {s.name: given[s.name] for s in settings if s.required and s.name in given}
     base |= {s.name: "free.x" for s in settings if s.required and s.param.kind == "output"}
     app, runs = DldApp(), Runs()
