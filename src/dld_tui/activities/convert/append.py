@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
-from dld_tui.core.events import Event, Progress
+from dld_tui.core.conversion.request import EditRequest
+from dld_tui.core.events import Event
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.transactions import Transaction
+
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ValueVerification, ConversionRequest):
+class Request(EditRequest):
     """Which output, and what is made of it."""
 
     step: str = param(
@@ -95,30 +97,18 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The result is not sound.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
-    from dld_tui.backends.conversion.soundness import write_sound
-    from dld_tui.core.conversion.copies import copy_of, infer, open_model
-    from dld_tui.core.conversion.result import ChangedTerminals
+    from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
+    from dld_tui.core.conversion.copies import infer
     from dld_tui.core.document.edits.processing import append_into
-    from dld_tui.core.document.transactions import Transaction
 
-    request.require()
-    yield Progress(0, None, stage="Opening the model")
-    with contextlib.ExitStack() as stack:
-        document = stack.enter_context(contextlib.closing(open_model(request.model)))
-        result = stack.enter_context(contextlib.closing(copy_of(document)))
+    def change(
+        document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
+    ) -> Changed:
         infer(result, document.path)
-        edit, arguments = request.as_edit(str)
-        given: dict[str, Any] = arguments
-        done = append_into(result, Transaction(edit, arguments), **given)
-        stage = Stage.of(document)
+        done = append_into(result, transaction, **arguments)
         inner = {one.name: one.inner for one in done}
+        stage = Stage.of(document)
         stage = replace(stage, outputs={**stage.outputs, **inner})
-        verified, notes = yield from compared_in_turn(
-            request, result, request.output, [stage], {}, [*inner.values()]
-        )
-        make = partial(
-            ChangedTerminals, values=verified.values, latency_ms=None,
-            changed=[one.line for one in done],
-        )  # fmt: skip
-        yield from write_sound(request, document, result, request.output, make, notes)
+        return Changed([one.line for one in done], stage, [*inner.values()])
+
+    yield from write_changed(request, change)

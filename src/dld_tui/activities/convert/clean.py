@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
@@ -21,7 +21,7 @@ def _flag(name: str, label: str, text: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ValueVerification, ConversionRequest):
+class Request(EditRequest):
     """Which passes."""
 
     constants_to_initializers: bool = _flag(

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Event, Progress
+from dld_tui.core.events import Event
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.terminals import ChangedTerminal
+    from dld_tui.core.document.transactions import Transaction
 
 _KEEP = "keep"
 _FROM = {
@@ -31,7 +31,7 @@ _FROM = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ValueVerification, ConversionRequest):
+class Request(EditRequest):
     """Which inputs and outputs get which type and layout."""
 
     integers: str = param(
@@ -131,31 +131,18 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The result is not sound.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.in_turn import compared_in_turn
-    from dld_tui.backends.conversion.soundness import write_sound
-    from dld_tui.core.conversion.copies import copy_of, infer, open_model
-    from dld_tui.core.conversion.result import ChangedTerminals
+    from dld_tui.backends.conversion.in_turn import Changed, write_changed
+    from dld_tui.core.conversion.copies import infer
     from dld_tui.core.document.edits.terminals import changed_values, convert_into
-    from dld_tui.core.document.transactions import Transaction
 
-    request.require()
-    yield Progress(0, None, stage="Opening the model")
-    with contextlib.ExitStack() as stack:
-        document = stack.enter_context(contextlib.closing(open_model(request.model)))
-        result = stack.enter_context(contextlib.closing(copy_of(document)))
-        yield Progress(0, None, stage="Changing types and layouts")
+    def change(
+        document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
+    ) -> Changed:
         infer(result, document.path)
-        edit, arguments = request.as_edit(str)
-        given: dict[str, Any] = arguments
-        changed = convert_into(result, Transaction(edit, arguments), **given)
-        verified, notes = yield from compared_in_turn(
-            request, result, request.output, [_stage(document, changed)], {}
-        )
-        make = partial(
-            ChangedTerminals, values=verified.values, latency_ms=None,
-            changed=[*changed_values(changed)],
-        )  # fmt: skip
-        yield from write_sound(request, document, result, request.output, make, notes)
+        changed = convert_into(result, transaction, **arguments)
+        return Changed([*changed_values(changed)], _stage(document, changed))
+
+    yield from write_changed(request, change, "Changing types and layouts")
 
 
 def _stage(document: Any, changed: list[ChangedTerminal]) -> Any:

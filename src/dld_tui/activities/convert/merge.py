@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
@@ -17,7 +17,7 @@ from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ValueVerification, ConversionRequest):
+class Request(EditRequest):
     """Which models, and which outputs become which inputs."""
 
     others: tuple[Path, ...] = param(
@@ -125,7 +125,7 @@ def run(request: Request) -> Iterator[Event]:
         stages = [Stage.of(first)]
         for document, one in zip(documents[1:], added, strict=True):
             stages = [stage.later(one) for stage in stages] + [Stage.of(document, one)]
-        verified, notes = yield from compared_in_turn(
+        verified = yield from compared_in_turn(
             request, result, request.output, stages,
             {str(new): name for name, new in kept.items()},
         )  # fmt: skip
@@ -134,6 +134,4 @@ def run(request: Request) -> Iterator[Event]:
             links=[one.links for one in added],
             renamed=[{**one.moved, **one.renamed} for one in added],
         )  # fmt: skip
-        yield from write_sound(
-            request, first, result, request.output, make, notes, others=documents[1:]
-        )
+        yield from write_sound(request, first, result, request.output, make, others=documents[1:])

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Event, Progress
+from dld_tui.core.events import Event
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.transactions import Transaction
 
 _KEEP = "keep"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ValueVerification, ConversionRequest):
+class Request(EditRequest):
     """Which input, and what happens to its values."""
 
     normalize: str = param(
@@ -148,27 +150,15 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The result is not sound.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
-    from dld_tui.backends.conversion.soundness import write_sound
-    from dld_tui.core.conversion.copies import copy_of, open_model
-    from dld_tui.core.conversion.result import ChangedTerminals
+    from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
     from dld_tui.core.document.edits.processing import prepend_into
-    from dld_tui.core.document.transactions import Transaction
 
-    request.require()
-    yield Progress(0, None, stage="Opening the model")
-    with contextlib.ExitStack() as stack:
-        document = stack.enter_context(contextlib.closing(open_model(request.model)))
-        result = stack.enter_context(contextlib.closing(copy_of(document)))
-        edit, arguments = request.as_edit(str)
-        given: dict[str, Any] = arguments
-        done = prepend_into(result, Transaction(edit, arguments), **given)
+    def change(
+        document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
+    ) -> Changed:
+        done = prepend_into(result, transaction, **arguments)
         stage = Stage.of(document)
         stage = replace(stage, inputs={**stage.inputs, done.name: done.inner})
-        verified, notes = yield from compared_in_turn(
-            request, result, request.output, [stage], {}, [done.inner]
-        )
-        make = partial(
-            ChangedTerminals, values=verified.values, latency_ms=None, changed=[done.line]
-        )
-        yield from write_sound(request, document, result, request.output, make, notes)
+        return Changed([done.line], stage, [done.inner])
+
+    yield from write_changed(request, change)

@@ -6,11 +6,13 @@ All run with the default options of a session, on the same inputs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dld_tui.backends.conversion.soundness import write_sound
 from dld_tui.backends.conversion.verification import (
     VerificationSummary,
     elements_of,
@@ -22,11 +24,18 @@ from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
-from dld_tui.core.conversion.copies import copy_of
-from dld_tui.core.conversion.request import ValueVerification
-from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError, figures
+from dld_tui.core.conversion.copies import copy_of, open_model
+from dld_tui.core.conversion.request import EditRequest, ValueVerification
+from dld_tui.core.conversion.result import (
+    ChangedTerminals,
+    ComparedValues,
+    NotCompared,
+    OutputError,
+    figures,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.parts.merging import Added
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -34,7 +43,7 @@ from dld_tui.core.errors import (
     UnavailableError,
     UsageError,
 )
-from dld_tui.core.events import Event
+from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
 from dld_tui.core.inputs.shapes import parse_shapes
@@ -82,6 +91,55 @@ class Stage:
         }
 
 
+@dataclass(frozen=True)
+class Changed:
+    """What an edit of inputs and outputs did."""
+
+    lines: list[str]
+    """One for each change. Untrusted text."""
+    original: Stage
+    """The original, run on values of the result."""
+    inner: Collection[str] = ()
+    """Tensors of the result that the original takes as they are in it, or makes."""
+
+
+def write_changed(
+    request: EditRequest,
+    change: Callable[[Document, Document, Transaction, dict[str, Any]], Changed],
+    stage: str = "",
+) -> Iterator[Event]:
+    """Change inputs and outputs of a copy of a model, compare it with the model, and write it.
+
+    Args:
+        request: The model, the edit, and the file to write.
+        change: Makes the edit; gets the model, its copy, a transaction and the edit's arguments.
+        stage: What the progress says meanwhile; empty for nothing of its own.
+
+    Raises:
+        UsageError: Settings do not go together.
+        InputError: The model cannot be opened, or an input cannot be read.
+        EditError: The edit cannot be made.
+        ActivityError: The result is not sound.
+        SaveError: The result cannot be written.
+    """
+    request.require()
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.ExitStack() as stack:
+        document = stack.enter_context(contextlib.closing(open_model(request.model)))
+        result = stack.enter_context(contextlib.closing(copy_of(document)))
+        if stage:
+            yield Progress(0, None, stage=stage)
+        edit, arguments = request.as_edit(str)
+        changed = change(document, result, Transaction(edit, arguments), arguments)
+        verified = yield from compared_in_turn(
+            request, result, request.output, [changed.original], {}, changed.inner
+        )
+        make = partial(
+            ChangedTerminals, values=verified.values, latency_ms=None, changed=changed.lines
+        )
+        yield from write_sound(request, document, result, request.output, make)
+
+
 def compared_in_turn(
     request: ValueVerification,
     result: Document,
@@ -89,7 +147,7 @@ def compared_in_turn(
     stages: Sequence[Stage],
     names: Mapping[str, str],
     inner: Collection[str] = (),
-) -> Generator[Event, None, tuple[VerificationSummary, list[str]]]:
+) -> Generator[Event, None, VerificationSummary]:
     """Run a result, and what it is made of in turn, and compare the outputs.
 
     Args:
@@ -105,14 +163,14 @@ def compared_in_turn(
         InputError: The inputs cannot be read, or do not fit.
     """
     if why := _why_not(request, [stage.document for stage in stages]):
-        return VerificationSummary(NotCompared(why), None), []
+        return VerificationSummary(NotCompared(why), None)
     limit_trials(result, shapes=request.shape)
 
     def compared() -> VerificationSummary:
         return _compared(request, result, output, stages, names, inner)
 
     stage = "Comparing the values with the models in turn"
-    return (yield from with_loading_progress(stage, compared)), []
+    return (yield from with_loading_progress(stage, compared))
 
 
 def _why_not(request: ValueVerification, documents: Sequence[Document]) -> str:

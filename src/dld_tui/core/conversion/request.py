@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,15 @@ class ValueVerification(_Settings):
         """
         super().require()
         parse_tolerances(self.tolerance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditRequest(ValueVerification, ConversionRequest, ABC):
+    """Of conversions that make one edit of a document."""
+
+    @abstractmethod
+    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
+        """Return the edit and its arguments."""
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,9 @@ def _share_weights(document: Document, transaction: Transaction) -> int:
     count = 0
     for scope in document.main.walk():
         fixed = {*scope.inputs, *scope.outputs}
-        kept: dict[str, str] = {}
         gone: list[Any] = []
         for tensors in _alike(document, scope, fixed):
-            kept.clear()
+            kept: dict[str, str] = {}  # names by content
             for tensor in tensors:
                 content = _content(tensor)
                 if content is None:
