@@ -17,6 +17,7 @@ from dld_tui.core.document.edits.renaming import (
     rename_before_output,
     require_free,
 )
+from dld_tui.core.document.edits.terminals import LAYOUTS
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.transactions import SetLinks, Transaction
 from dld_tui.core.document.types.value_types import ValueType, dtype_number
@@ -193,10 +194,10 @@ def prepend_into(
         if layout not in ("nhwc", "nchw"):
             raise EditError(f"layout is {layout!r}; choose nhwc or nchw")
         rank = image.rank
-        back = [0, rank - 1, *range(1, rank - 1)] if layout == "nhwc" else [0, *range(2, rank), 1]
+        axes = LAYOUTS[layout](rank)
+        back = [axes.index(axis) for axis in range(rank)]
         value = chain.add("Transpose", "transpose", value, perm=list[JSON](back))
         assert dims is not None
-        axes = [back.index(axis) for axis in range(rank)]
         given = [dims[axis] for axis in axes]
         permute_profiles(document, transaction, name, axes)
     if new_type != kind:

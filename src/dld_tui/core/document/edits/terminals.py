@@ -34,14 +34,13 @@ IMAGES = "images"
 """The key of all tensors with four dimensions."""
 _INDICES = {"tensor(int32)", "tensor(int64)"}
 _IMAGE_RANK = 4
-_LAYOUTS = {
+LAYOUTS = {
     "nhwc": lambda rank: [0, *range(2, rank), 1],
     "nchw": lambda rank: [0, rank - 1, *range(1, rank - 1)],
     "hwc": lambda rank: [*range(1, rank), 0],
     "chw": lambda rank: [rank - 1, *range(rank - 1)],
 }
 """Makes the permutation of a rank. Channels come last, or first, with a batch and without."""
-LAYOUTS = tuple(_LAYOUTS)
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _changed(home: Scope, name: str, dtype: str, layout: JSON) -> ChangedTermina
 
 def _axes(name: str, layout: JSON, rank: int) -> tuple[int, ...]:
     if isinstance(layout, str):
-        make = _LAYOUTS.get(layout.lower())
+        make = LAYOUTS.get(layout.lower())
         if make is None:
             raise EditError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
         if rank < len(layout) - 1:
