@@ -26,23 +26,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.activities import registry
-from dld_tui.core.events import Finished
 from dld_tui.core.llm.figures import GenerationFigures, sharing_gain
-from dld_tui.core.params import from_json
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import advice_json
+from scripts.follow_advice import (
+    BUDGET_S,
+    Row,
+    advice_of,
+    bound_row,
+    fresh,
+    result_of,
+    roof_row,
+    text_of,
+)
 
 _WITHIN = 0.05
 """By what part figures of a decoder may differ from those of the plain loop."""
 _PROMPTS, _TOKENS = (128, 2048), 32
 _WARM, _REPEATS, _TURNS = 3, 7, 5
-_BUDGET_S = 40.0
-"""Of each tuning: processes on a GPU start in about three seconds, and a confirmation has six."""
-_NOISE_PERCENT = 3.0
-"""How far a measured gain may be outside of what was said."""
 _LIMIT_S = 470.0
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -233,22 +234,6 @@ def write_model(name: str, folder: Path) -> Path:
     return path
 
 
-def fresh(output: Path) -> None:
-    """Remove what an earlier run has left, with the files beside it, but for models."""
-    for path in output.parent.glob(f"{output.stem}.*"):
-        if path.name != f"{output.stem}.onnx" or output.suffix == ".json":
-            path.unlink()
-
-
-def result_of(activity: str, settings: dict[str, Any]) -> Any:
-    """Run an activity and return its result."""
-    found = registry.load(activity)
-    for event in found.run(from_json(found.request, settings)):
-        if isinstance(event, Finished):
-            return event.result
-    raise RuntimeError(f"{activity} ended without a result")
-
-
 # --- decoders -------------------------------------------------------------------------------------
 
 
@@ -363,6 +348,7 @@ def decoder_rows(
     result = profiled({"layer_passes": 6, "iterations": 1})
     for phase, path in (("decode", result.report), ("prefill", result.prefill_report)):
         yield _kernel_row(f"{kind}, {phase}", path)
+        yield roof_row(path)
     if not shared:
         result = profiled({"layer_passes": 0, "shared_buffer": "auto", "prompt": str(prompts[-1])})
         with Report.open(str(result.report)) as opened:
@@ -414,52 +400,6 @@ def _kernel_row(what: str, path: Path) -> Row:
             and named >= 0.99 * count}  # fmt: skip
 
 
-# --- bounds ---------------------------------------------------------------------------------------
-
-
-def advice_of(name: str, folder: Path, provider: str = "CUDA") -> list[Row]:
-    """Profile a model; return the advice that changes something, and what it said."""
-    report = folder / f"{name}.dldprof"
-    fresh(report)
-    result_of("profile_onnxruntime", {
-        "model": str(folder / f"{name}.onnx"), "output": str(report), "provider": provider,
-        "iterations": 200, "layer_passes": 30,
-    })  # fmt: skip
-    with Report.open(str(report)) as opened:
-        said: list[Any] = advice_json(opened)
-    return [one for one in said if one["changes"]]
-
-
-def bound_row(
-    name: str, folder: Path, advice: Row, provider: str = "CUDA", budget: float = _BUDGET_S
-) -> Row:
-    """Follow an advice to its end."""
-    model, changes = folder / f"{name}.onnx", ",".join(advice["changes"])
-    fresh(folder / f"{name}.{changes}.tune.json")
-    result = result_of("tune", {
-        "model": str(model), "output": str(folder / f"{name}.{changes}.tune.json"),
-        "only": [changes], "provider": provider, "budget": budget, "again": True,
-    })  # fmt: skip
-    tried = [one for one in result.candidates if one.key != "as it is" and one.ratio]
-    best = min(tried, key=lambda one: one.ratio or 1.0, default=None)
-    bounds = advice["gain_percent"]
-    row: Row = {"what": f"{name}: {changes}", "advice": advice["what"], "bounds": bounds}
-    row["said"] = f"{bounds[0]:.1f} to {bounds[1]:.1f} % less time" if bounds else "no bound"
-    if best is None:
-        problems = [one.problem for one in result.candidates if one.problem]
-        return row | {"own": f"not measured: {'; '.join(problems)[:80]}", "good": True}
-    gain = 100 * (1 - (best.ratio or 1.0))
-    ends = [gain, gain]
-    if best.interval is not None:
-        ends = [100 * (1 - 1 / end) for end in best.interval]
-    row["own"] = f"{gain:.1f} % ({ends[0]:.1f} to {ends[1]:.1f}), {best.state.value}"
-    row["figures"] = {"gain_percent": gain, "interval": ends, "confirmed": bool(best.interval)}
-    if bounds:
-        low, high = bounds[0] - _NOISE_PERCENT, bounds[1] + _NOISE_PERCENT
-        return row | {"good": ends[1] >= low and ends[0] <= high}
-    return row | {"good": True}
-
-
 # --- the whole ------------------------------------------------------------------------------------
 
 
@@ -505,8 +445,7 @@ def figures(folder: Path, limit_s: float, part: str, provider: str) -> int:
     def done(new: list[Row]) -> None:
         rows.extend(new)
         for row in new:
-            print("ok  " if row["good"] else "FAIL", row["what"], row.get("own", ""), "|",
-                  row.get("said", ""), row.get("ratios", ""), flush=True)  # fmt: skip
+            print(text_of(row), flush=True)
         (folder / "figures.json").write_text(json.dumps(rows, indent=1))
 
     for name in (name for name in names if name in DECODERS):
@@ -514,8 +453,8 @@ def figures(folder: Path, limit_s: float, part: str, provider: str) -> int:
             done(_child(folder, provider, "--decoder", name, "--shared", shared))
     advice = {name: _child(folder, provider, "--advice", name) for name in names if name in MODELS}
     for name, found in advice.items():
-        done([one for one in found if not one.get("good", True)])
-        if not found:
+        done([one for one in found if "changes" not in one])
+        if not any("changes" in one for one in found):
             done([{"what": name, "said": "no advice", "good": True}])
     ranked = [
         (rank, name, one)
@@ -523,7 +462,7 @@ def figures(folder: Path, limit_s: float, part: str, provider: str) -> int:
         for rank, one in enumerate(one for one in found if "changes" in one)
     ]
     for _, name, one in sorted(ranked, key=lambda entry: entry[0]):
-        if time.monotonic() - begin + 1.1 * _BUDGET_S > limit_s:
+        if time.monotonic() - begin + 1.1 * BUDGET_S > limit_s:
             changes = ",".join(one["changes"])
             done([{"what": f"{name}: {changes}", "own": "not followed: the time was up",
                    "said": str(one["gain_percent"]), "good": True, "skipped": True}])  # fmt: skip
@@ -553,9 +492,17 @@ def main() -> int:
         "decoder": lambda folder: decoder_rows(
             options.decoder, folder, shared=options.shared == "on", provider=options.provider
         ),
-        "advice": lambda folder: advice_of(options.advice, folder, options.provider),
+        "advice": lambda folder: [
+            *advice_of(folder / f"{options.advice}.onnx", folder, options.provider),
+            roof_row(folder / f"{options.advice}.dldprof"),
+        ],
         "follow": lambda folder: [
-            bound_row(options.follow, folder, json.loads(options.change), options.provider)
+            bound_row(
+                folder / f"{options.follow}.onnx",
+                folder,
+                json.loads(options.change),
+                options.provider,
+            )
         ],
     }
     for name, part in parts.items():
