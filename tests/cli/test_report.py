@@ -71,7 +71,7 @@ def test_text(dld: Dld, report: Path) -> None:
     table = [line.split() for line in lines[-5:-2]]
     assert table == [
         ["ONNX", "nodes", "type", "time", "ms", "%", "layer"],
-        ["~stem/Conv", "+1", "FusedConv", "3.000", "75.0", "fused"],
+        ["stem/Conv", "FusedConv", "3.000", "75.0", "fused"],
         [r"odd\x1b[2J", "Add", "1.000", "25.0", r"odd\x1b[2J"],
     ]
     assert "\x1b" not in outcome.out

@@ -12,7 +12,7 @@ from dld_tui.core.llm.figures import GenerationFigures
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import first_lines
 from dld_tui.core.report.report import Report
-from dld_tui.core.text import clip_alike, visible
+from dld_tui.core.text import visible
 from dld_tui.widgets.charts.bars import Line, width_of
 from dld_tui.widgets.results.report_views import advice_lines, when
 from dld_tui.widgets.results.summary import answer_lines, doubt_lines, share_lines, slowest_lines
@@ -75,9 +75,6 @@ def test_the_answer_fits_any_size(tmp_path: Path, width: int, room: int) -> None
 
 
 def test_names_are_cut_where_they_are_equal(tmp_path: Path) -> None:
-    assert clip_alike(["stem/conv_1", "stem/conv_22"], 12) == ["stem/conv_1", "stem/conv_22"]
-    assert clip_alike(["stem/block/conv_1", "stem/block/add"], 8) == ["…/conv_1", "…ock/add"]
-    assert clip_alike(["a" * 30, "a" * 30], 5) == ["aa…aa"] * 2
     long = [f"model/encoder/layers/{n}/attention/self/query/{'x' * 40}" for n in range(9)]
     path = make_report(tmp_path / "a.dldprof", 9, names=long)
     rows = [line for line in shown(path).splitlines() if "x" * 9 in line]

@@ -11,18 +11,20 @@ from dld_tui.core.report.export import layers_csv, report_json, report_page, wri
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
+    all_nodes,
     informative_columns,
     layer_columns,
+    layer_name,
+    layer_names,
     layer_table,
-    node_names,
     precision_style,
     shapes_text,
     short_precision,
     short_provider,
 )
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import EngineFacts, Layer, NodeLink
 from dld_tui.core.report.report import Report
-from dld_tui.core.tables.rendering import csv_of, text_lines
+from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
 from dld_tui.core.tables.table import Column
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
@@ -67,11 +69,25 @@ def test_providers_lose_what_they_share() -> None:
     assert short_provider(None) == "–"
 
 
-def test_nodes_found_by_a_rule_are_marked_and_counted() -> None:
-    one = layer(0, "a")
-    assert node_names(one) == "a"
-    assert node_names(replace(one, confidence="rule", nodes=one.nodes * 3)) == "~a  +2"
-    assert node_names(replace(one, nodes=())) == "–"
+def test_a_layer_is_called_by_its_main_node() -> None:
+    names = ("QuantizeLinear_7", "Conv_9", "Relu_10")
+    nodes = tuple(NodeLink((), name, name, name.partition("_")[0]) for name in names)
+    one = layer(0, " + ".join(names), nodes=nodes)
+    assert layer_name(replace(one, confidence="rule")) == "Conv_9"
+    assert all_nodes(one).startswith("Conv_9, ")
+    unnamed = replace(one, nodes=())
+    assert layer_name(unnamed) == unnamed.name
+    copy = replace(one, index=1, name="copy for Conv_9", engine=EngineFacts(inserted=True))
+    assert layer_names([one, copy]) == ["Conv_9", "copy for Conv_9"]
+
+
+@pytest.mark.parametrize("cells", [12, 25, 60])
+def test_names_in_texts_stay_different(cells: int) -> None:
+    layers = [layer(at, f"/model/layers.{at}/self_attn/o_proj/MatMul") for at in range(40)]
+    table = layer_table(layers, "report text").pick(["name"])
+    lines, _ = fitted_lines(table, cells)
+    assert len({*lines}) == len(layers) + 1
+    assert max(map(len, lines)) <= cells
 
 
 def test_runs_and_shapes() -> None:

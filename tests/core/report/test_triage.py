@@ -20,7 +20,7 @@ def test_top_layers_and_types(tmp_path: Path) -> None:
     ]
     text = "\n".join(lines_of(write_report(tmp_path / "r.dldprof", layers)))
     assert "Top 2 of 2 layers take 100 % of layer time" in text
-    assert "75.0 %      6.000 ms  FusedConv  ~n  +1  = big" in text
+    assert "75.0 %      6.000 ms  FusedConv  n  = big" in text
     assert "By type: FusedConv 75.0 % (1), Relu 25.0 % (1)" in text
     assert "75.0 % of layer time is joined to ONNX nodes" in text
     assert "with profiling on" in text

@@ -29,7 +29,8 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
+from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -272,9 +273,11 @@ def _write_group(group: FindingGroup, names: Mapping[int, str]) -> None:
         write_wrapped(f"    {visible(mitigation)}", "    ")
     if group.gain is not None:
         write_wrapped(f"    {gain_text(group.gain)}", "    ")
-    for layer in group.layers[:_MOST_OF_RULE]:
+    listed = group.layers[:_MOST_OF_RULE]
+    shown = cut_names([names[layer.index] for layer in listed], _NAME_CELLS)
+    for layer, name in zip(listed, shown, strict=True):
         part = f"  {fmt.percent(layer.percent)} %" if layer.percent is not None else ""
-        write(f"      {clip(names[layer.index], _NAME_CELLS, keep='middle')}{part}")
+        write(f"      {name}{part}")
     if len(group.layers) > _MOST_OF_RULE:
         more = fmt.plural(len(group.layers) - _MOST_OF_RULE, "more layer")
         write(f"      … {more}: --json has all")

@@ -25,6 +25,7 @@ from dld_tui.core.compare.rows import certainty, ratio_text, signed, verdict
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
+from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.comparison import Comparison
@@ -202,8 +203,8 @@ class _Pair:
                 share = sum(self._cell(row).share_percent or 0.0 for row in top)
                 noun = "That row makes" if len(top) == 1 else f"The {len(top)} largest rows make"
                 yield f"{noun} {share:.0f} % of all that moved{doubt}:"
-        for row in top:
-            yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row)}"
+        for row, name in zip(top, cut_names([row.title for row in top], _NAME_CELLS), strict=True):
+            yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row, name)}"
 
     def _size(self, row: Row) -> float:
         return abs(self._cell(row).delta_ms or 0.0)
@@ -211,8 +212,7 @@ class _Pair:
     def _is_sure(self, row: Row) -> bool:
         return self._cell(row).noise is False or bool(row.state(self.index, self.base))
 
-    def _what(self, row: Row) -> str:
-        name = clip(row.title, _NAME_CELLS, keep="end")
+    def _what(self, row: Row, name: str) -> str:
         state = row.state(self.index, self.base)
         if state:
             return f"{name}  only in {self.here if state == 'added' else self.there}"

@@ -24,7 +24,7 @@ from dld_tui.core.compare.matching import (
 )
 from dld_tui.core.compare.records import Cell, Interval, Row, Subject
 from dld_tui.core.report.groups import parts
-from dld_tui.core.report.layer_table import display_name
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.table import Estimate
 
@@ -167,11 +167,16 @@ def rows_of_matches(
     sides: Sequence[MeasuredLayers], matches: Sequence[Match], base: int
 ) -> list[Row]:
     """Return one row a match, largest difference first."""
-    drafts = []
-    for match in matches:
-        part = [Part(list(indices), [1.0] * len(indices)) for indices in match.members]
-        layer = _most_telling(sides, match, base)
-        drafts.append(_Draft(layer.name, part, match.how, name=display_name(layer)))
+    layers = [_most_telling(sides, match, base) for match in matches]
+    drafts = [
+        _Draft(
+            layer.name,
+            [Part(list(indices), [1.0] * len(indices)) for indices in match.members],
+            match.how,
+            name=name,
+        )
+        for match, layer, name in zip(matches, layers, layer_names(layers), strict=True)
+    ]
     return _rows(sides, drafts, base)
 
 

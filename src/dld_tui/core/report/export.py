@@ -43,8 +43,8 @@ from dld_tui.core.report.html_page import (
 )
 from dld_tui.core.report.layer_table import (
     costliest_first,
-    display_name,
     group_table,
+    layer_names,
     layer_table,
     node_link_json,
 )
@@ -340,13 +340,14 @@ def _type_bars(report: Report) -> str:
 
 def _top_bars(report: Report) -> str:
     timed = [layer for layer in report.layers if layer.cost_ms]
+    top = nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.cost_ms or 0.0)
     rows = [
         Bar(
-            display_name(layer),
+            name,
             (layer.cost_ms,),
             (f"{fmt.milliseconds(layer.cost_ms)} ms, {fmt.percent(layer.percent)} %",),
         )
-        for layer in nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.cost_ms or 0.0)
+        for layer, name in zip(top, layer_names(top), strict=True)
     ]
     return bars(rows)
 

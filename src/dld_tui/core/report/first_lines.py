@@ -15,14 +15,15 @@ from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times
-from dld_tui.core.report.layer_table import main_name, short_provider
+from dld_tui.core.report.layer_table import layer_names, short_provider
 from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.report.story import Step, next_steps, step_command, types_of
 from dld_tui.core.report.triage import fallback_lines, left_line
-from dld_tui.core.text import clip, clip_alike, visible
+from dld_tui.core.text import clip, visible
+from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
@@ -198,7 +199,7 @@ def beside_layers(report: Report) -> str:
 def _slowest(layers: Sequence[Layer]) -> str:
     timed = sorted((one for one in layers if one.cost_ms), key=lambda one: -(one.cost_ms or 0.0))
     top = timed[:_SLOWEST]
-    names = clip_alike([main_name(layer) for layer in top], _NAME)
+    names = cut_names(layer_names(top), _NAME)
     named = (f"{name} {fmt.percent(one.percent)} %" for name, one in zip(names, top, strict=True))
     return "   ".join(named)
 

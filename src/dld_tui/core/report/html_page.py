@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import visible
+from dld_tui.core.text.names import cut_names
 
 
 def text(value: object) -> str:
@@ -275,11 +276,11 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
     if len(series) > 1:
         names, top = legend(series, left)
         parts.append(names)
-    for row in rows:
+    for row, label in zip(rows, cut_names([visible(row.label) for row in rows], 50), strict=True):
         middle = top + thick * len(row.values) / 2 + 4
         parts.append(
             f'<text x="{left - 8}" y="{number(middle)}" text-anchor="end">'
-            f"<title>{text(row.label)}</title>{text(short(row.label, 50))}</text>"
+            f"<title>{text(row.label)}</title>{text(label)}</text>"
         )
         for place, (value, shown) in enumerate(zip(row.values, row.shown, strict=True)):
             length = room * (value or 0.0) / most
@@ -408,8 +409,8 @@ def legend(series: Sequence[str], left: float) -> tuple[str, int]:
     """Return the legend, broken into rows where it is long, and where the drawing below begins."""
     parts: list[str] = []
     x, y = left, 4
-    for place, title in enumerate(series):
-        shown = short(title, int((WIDTH - left - 20) / _LETTER))
+    names = cut_names([*map(visible, series)], int((WIDTH - left - 20) / _LETTER))
+    for place, (title, shown) in enumerate(zip(series, names, strict=True)):
         width = 30 + _LETTER * len(shown)
         if x > left and x + width > WIDTH:
             x, y = left, y + _LEGEND_ROW

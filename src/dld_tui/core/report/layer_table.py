@@ -23,7 +23,6 @@ from dld_tui.core.tables.table import (
     FINE_MS,
     FLAG,
     MEAN,
-    MOST_SHARE,
     MS,
     NAMES,
     NOTE,
@@ -32,12 +31,11 @@ from dld_tui.core.tables.table import (
     SHORT,
     SIZE,
     Column,
-    SharedEnds,
     Table,
     Unit,
-    shared_ends,
 )
 from dld_tui.core.text import visible
+from dld_tui.core.text.names import told_apart
 
 if TYPE_CHECKING:
     from dld_tui.core.report.measurement import Measurement
@@ -80,23 +78,19 @@ def precision_style(precision: str | None) -> str:
     return f"prec-{short}" if short in _BADGES else "prec-other"
 
 
-def node_names(layer: Layer) -> str:
-    """Return the main ONNX node of a layer and how many more; ``~`` before those of a rule."""
-    if not layer.nodes:
-        return fmt.UNKNOWN
-    guess = "~" if layer.confidence == "rule" else ""
-    more = f"  +{len(layer.nodes) - 1}" if len(layer.nodes) > 1 else ""
-    return guess + visible(main_node(layer.nodes).label) + more
-
-
 def findings_text(layer: Layer, glyph: str = "▲") -> str:
     """Return a glyph and how many findings a layer has, where they are several."""
     count = (layer.engine and layer.engine.findings) or 0
     return f"{glyph}{count if count > 1 else ''}" if count else ""
 
 
-def _all_nodes(layer: Layer) -> str:
-    return ", ".join(link.label for link in layer.nodes) or fmt.UNKNOWN
+def all_nodes(layer: Layer) -> str:
+    """Return the ONNX nodes of a layer, the one that it is called by first; foreign text."""
+    if not layer.nodes:
+        return fmt.UNKNOWN
+    main = main_node(layer.nodes)
+    others = (link for link in layer.nodes if link is not main)
+    return ", ".join(link.label for link in (main, *others))
 
 
 SHAPES = Unit("shapes", shapes_text, "list", shape_text, as_list)
@@ -157,7 +151,7 @@ def layer_columns(
                help="Number of findings that may cost time."),
         Column("name", wording.row, figure("name"), least=28 if engine else 20, keep="end",
                pinned=True, help="Layer name of the backend."),
-        Column("type", "type", figure("engine.kind" if engine else "type", ""), width=18,
+        Column("type", "type", figure("type", ""), width=18,
                priority=2, keep="middle", help="Layer type of the backend."),
         Column("input_dims", "input shapes", figure("input_dims"), SHAPES, 26, priority=9,
                style="dim", shown=False, help="Shapes of the inputs."),
@@ -229,8 +223,7 @@ def layer_columns(
         Column("tactic", "tactic", figure("engine.tactic", ""), width=34, priority=8, keep="end",
                style="dim", help="Tactic (kernel) of the layer."),
         Column("nodes", "ONNX nodes", figure("nodes"), NODES, priority=6, keep="end", least=20,
-               text=_all_nodes, style="link",
-               help="ONNX nodes that the layer computes; ~ marks matches by rule."),
+               text=all_nodes, style="link", help="ONNX nodes that the layer computes."),
         Column("confidence", "sure", figure("engine.mapping_confidence" if engine else
                "confidence", ""), NOTE, 8, shown=False, help="How the ONNX nodes were matched."),
     )  # fmt: skip
@@ -282,23 +275,33 @@ def are_named_by_nodes(layers: Sequence[Layer]) -> bool:
     )
 
 
-def display_name(layer: Layer) -> str:
-    """Return the name that people know: of its ONNX nodes, or the layer's own without any."""
-    return node_names(layer) if layer.nodes else visible(layer.name)
-
-
-def main_name(layer: Layer) -> str:
-    """Return the name of a layer's main ONNX node alone, or the layer's own without any."""
+def layer_name(layer: Layer) -> str:
+    """Return the name that people know: of its main ONNX node, or the layer's own without any."""
     return visible(main_node(layer.nodes).label if layer.nodes else layer.name)
 
 
-def shared_names(layers: Iterable[Layer]) -> SharedEnds:
-    """Return what the names that people know of most layers begin and end with."""
-    return shared_ends(map(display_name, layers), MOST_SHARE)
+def layer_names(layers: Sequence[Layer]) -> list[str]:
+    """Return the names that people know of layers, and the own ones of those of the same node.
+
+    Of these, the only one that TensorRT did not put in keeps the name of the node.
+    """
+    names = [*map(layer_name, layers)]
+    counts = Counter(
+        name
+        for name, layer in zip(names, layers, strict=True)
+        if not (layer.engine and layer.engine.inserted)
+    )
+    own = [
+        name
+        if counts[name] == 1 and not (layer.engine and layer.engine.inserted)
+        else visible(layer.name)
+        for name, layer in zip(names, layers, strict=True)
+    ]
+    return told_apart(names, own)
 
 
 def _every_known_name(layer: Layer) -> str:
-    return _all_nodes(layer) if layer.nodes else layer.name
+    return all_nodes(layer) if layer.nodes else layer.name
 
 
 def _nodes_first(columns: _Columns, text: Callable[[Layer], str]) -> _Columns:
@@ -325,8 +328,10 @@ def layer_table(
     wording = wording or (LAYER_MEANS if engine else Wording())
     columns = view_columns(layer_columns(layers, measurement, wording, engine=engine), view)
     if view.endswith((" text", " html", " screen")) and are_named_by_nodes(layers):
+        names = dict(zip((layer.index for layer in layers), layer_names(layers), strict=True))
         columns = _nodes_first(
-            columns, _every_known_name if view.endswith("html") else display_name
+            columns,
+            _every_known_name if view.endswith("html") else lambda layer: names[layer.index],
         )
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")

@@ -111,8 +111,6 @@ class EngineFacts:
 
     engine_layer: int | None = None
     """Its place in the file of the engine; None where only times are known."""
-    kind: str = ""
-    """ParameterType if any, else LayerType."""
     layer_type: str = ""
     output_precision: str = ""
     tactic: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -9,7 +10,7 @@ from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched
-from dld_tui.core.report.layer_table import are_named_by_nodes, display_name
+from dld_tui.core.report.layer_table import are_named_by_nodes, layer_names
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
@@ -20,6 +21,7 @@ from dld_tui.core.report.statistics import (
     summarise,
 )
 from dld_tui.core.text import clip, visible
+from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
@@ -147,7 +149,7 @@ def fallback_lines(report: Report) -> list[str]:
         (layer for layer in report.layers if layer.provider == _CPU),
         key=lambda layer: -(layer.time_ms or 0.0),
     )
-    named = fmt.listed([*map(_named, layers)], _NAMED_LAYERS)
+    named = fmt.listed(_named(layers), _NAMED_LAYERS)
     whole = report.measurement.pass_ms if report.is_undistorted else None
     part = f" ({fmt.percent(100 * cpu.time_ms / whole)} % of a pass)" if whole else ""
     return [
@@ -171,7 +173,7 @@ def precision_lines(report: Report) -> list[str]:
         f"{fmt.plural(len(gaining), 'layer')} of MatMul or Conv in fp32"
         f" {'takes' if len(gaining) == 1 else 'take'} {share:.0f} % of the time and would gain from"
         " fp16 or bf16:"
-        f" {', '.join(_named(layer) for layer in top)}"
+        f" {', '.join(_named(top))}"
         f"{' and others' if len(gaining) > _NAMED_LAYERS else ''}."
     ]
 
@@ -220,8 +222,9 @@ def is_quantizable(layer: Layer) -> bool:
     return layer.type in _QUANTIZABLE and (has_weight or not layer.input_dims)
 
 
-def _named(layer: Layer) -> str:
-    return f"{visible(layer.type)} {clip(display_name(layer), _NAME_CELLS, keep='end')}"
+def _named(layers: Sequence[Layer]) -> list[str]:
+    names = cut_names(layer_names(layers), _NAME_CELLS)
+    return [f"{visible(layer.type)} {name}" for layer, name in zip(layers, names, strict=True)]
 
 
 def _ms(time_us: float) -> str:
@@ -379,7 +382,7 @@ def _layer_lines(report: Report) -> list[str]:
     if not timed:
         return ["No layer was timed."]
     if report.has_phases:
-        return [f"Phases of an inference ({report.wording.figures}):", *map(_layer_line, timed)]
+        return [f"Phases of an inference ({report.wording.figures}):", *_costs(timed)]
     kind = "GPU" if has_gpu_times(report.layers) else "layer"
     if kind == "layer" and any(map(is_launched, timed)):
         kind = "launching"
@@ -389,7 +392,7 @@ def _layer_lines(report: Report) -> list[str]:
         f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind} time"
         f" (each the {report.wording.figure}):"
     ]
-    lines += [_layer_line(layer) for layer in top]
+    lines += _costs(top)
     lines += order_lines(report)
     types = group_layers(timed, "type")
     parts = ", ".join(
@@ -406,14 +409,16 @@ def _layer_lines(report: Report) -> list[str]:
     return lines
 
 
-def _layer_line(layer: Layer) -> str:
-    name = clip(display_name(layer), _LAYER_NAME_CELLS, keep="end")
-    line = (
-        f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.cost_ms):>9} ms "
-        f" {visible(layer.type)}  {name}"
-    )
-    own = clip(visible(layer.name), _LAYER_NAME_CELLS, keep="end")
-    return f"{line}  = {own}" if are_named_by_nodes([layer]) else line
+def _costs(layers: Sequence[Layer]) -> Iterator[str]:
+    """Yield a line for each layer: its share, time, type and names."""
+    shown = cut_names(layer_names(layers), _LAYER_NAME_CELLS)
+    own = cut_names([visible(layer.name) for layer in layers], _LAYER_NAME_CELLS)
+    for layer, name, own_name in zip(layers, shown, own, strict=True):
+        line = (
+            f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.cost_ms):>9} ms "
+            f" {visible(layer.type)}  {name}"
+        )
+        yield f"{line}  = {own_name}" if are_named_by_nodes([layer]) else line
 
 
 def coverage_lines(report: Report) -> list[str]:

@@ -18,6 +18,7 @@ from dld_tui.core.report.html_page import attributes, text
 from dld_tui.core.report.schema import as_text
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 
 # --- the one place where CSV is written: untrusted text is made visible, never a formula ----------
 
@@ -158,13 +159,7 @@ def fitted_lines(table: Table[Any], room: int | None) -> tuple[list[str], list[s
     if room is not None:
         table = table.telling()
     longest = [_LONGEST, *[_LONGEST if room is None else _ENOUGH] * (len(table.columns) - 1)]
-    cells = [
-        [
-            clip(text, cells, keep=column.keep)
-            for text, cells, column in zip(row, longest, table.columns, strict=True)
-        ]
-        for row in _cells(table)
-    ]
+    cells = _cut(table.columns, _cells(table), longest)
     shown = [*range(len(table.columns))] if room is None else _fitting(table, cells, room)
     kept = replace(table, columns=[table.columns[place] for place in shown])
     left_out = [column.title for column in table.columns if column not in kept.columns]
@@ -177,21 +172,30 @@ def _cells(table: Table[Any]) -> list[list[str]]:
 
 def _lines(table: Table[Any], cells: list[list[str]], room: int | None) -> list[str]:
     columns = table.columns
-    rows = [[column.title for column in columns], *cells]
-    widths = _widths(rows)
+    titles = [column.title for column in columns]
+    widths = _widths([titles, *cells])
     if room is not None:
         _narrow(columns, widths, room)
     return [
         GAP.join(
-            fit(
-                clip(text, width, keep=column.keep),
-                width,
-                align="right" if column.is_right else "left",
-            )
+            fit(text, width, align="right" if column.is_right else "left")
             for text, width, column in zip(row, widths, columns, strict=True)
         ).rstrip()
-        for row in rows
+        for row in (titles, *_cut(columns, cells, widths))
     ]
+
+
+def _cut(
+    columns: Sequence[Column[Any]], cells: list[list[str]], widths: Sequence[int]
+) -> list[list[str]]:
+    """Return texts cut to the widths of their columns; names stay different."""
+    if not cells:
+        return []
+    texts: list[Sequence[str]] = []
+    for column, width, whole in zip(columns, widths, zip(*cells, strict=True), strict=True):
+        is_name = column.keep != "start"
+        texts.append(cut_names(whole, width) if is_name else [clip(t, width) for t in whole])
+    return [[*row] for row in zip(*texts, strict=True)]
 
 
 def _widths(rows: list[list[str]]) -> list[int]:

@@ -14,15 +14,13 @@ The renderers beside this module, and ``widgets.table_view``, work with any kind
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
-from dld_tui.core.text import common_prefix
 from dld_tui.core.types import JSON
 
 # --- units: how values are shown, and stored in files ---------------------------------------------
@@ -292,90 +290,3 @@ def json_of(table: Table[Any]) -> list[dict[str, JSON]]:
         {column.key: column.unit.json(column.value(row)) for column in table.columns}
         for row in table.rows
     ]
-
-
-# --- shared prefixes and suffixes of names --------------------------------------------------------
-
-_SEPARATORS = "/._:"
-MOST_SHARE = 0.8
-"""The share of the names in a list that must have the omitted prefix and suffix."""
-_FEW = 5
-"""A list of so few names has room for them."""
-_LEAST = 13
-"""The fewest characters to leave out."""
-_LETTER = re.compile(r"[^\W\d_]")
-"""What is left of a name has one: ``2`` of ``QuantizeLinear_2`` says nothing."""
-
-
-class SharedEnds(NamedTuple):
-    """The prefix and suffix that all names of a list have."""
-
-    front: str = ""
-    back: str = ""
-
-    def without(self, name: str) -> str:
-        """Return a name without them; one without both is unchanged."""
-        mark, bare, more = _parts(name)
-        if not (bare.startswith(self.front) and bare.endswith(self.back)):
-            return name
-        left = bare[len(self.front) : len(bare) - len(self.back)]
-        return mark + left + more if _LETTER.search(left) else name
-
-    @property
-    def gapped(self) -> str:
-        """Both with a gap between them, for a title; empty when there are none."""
-        return f"{self.front}…{self.back}" if self.front or self.back else ""
-
-
-_PARTS = re.compile(r"(~?)(.*?)((?:  \+\d+)?)", re.DOTALL)
-
-
-def _parts(name: str) -> tuple[str, str, str]:
-    """Return the mark of a guess, the bare name, and the number of further names."""
-    match = _PARTS.fullmatch(name)
-    assert match is not None  # each part may be empty
-    return match[1], match[2], match[3]
-
-
-def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
-    """Return the shared prefix and suffix of non-empty names, in whole parts.
-
-    Two different names stay different without it.
-
-    Args:
-        names: As they are shown: with a ``~`` before those that are a guess, and ``+N`` behind.
-        most: The share of them that must have it, more than a half; the others stay whole.
-    """
-    known = {bare for name in names if (bare := _parts(name)[1])}
-    if len(known) <= _FEW:
-        return SharedEnds()
-    if most < 1:
-        front, having = _middle(known, most)[0] + _SEPARATORS[0], set[str]()
-        while len(having) < most * len(known):  # a shorter front, which more names have
-            front = _front([front[:-1], *_middle(known, most)])
-            having = {name for name in known if name.startswith(front)}
-        ends, others = shared_ends(having), known - having
-        return SharedEnds() if others & {*map(ends.without, having)} else ends
-    front = _front(known)
-    back = _front([name[len(front) :][::-1] for name in known])
-    return SharedEnds(front, back[::-1])
-
-
-def _middle(names: Iterable[str], most: float) -> tuple[str, str]:
-    """Return two names that belong to every group of so large a share of the names."""
-    ranked = sorted(names)
-    others = int((1 - most) * len(ranked))
-    return ranked[others], ranked[-1 - others]
-
-
-def _front(names: Collection[str]) -> str:
-    """Return the shared prefix of all names, in whole parts; empty where it is too short.
-
-    Each name keeps a part with a letter.
-    """
-    front = common_prefix(names)
-    while len(front := front[: max(map(front.rfind, _SEPARATORS)) + 1]) >= _LEAST:
-        if all(_LETTER.search(name, len(front)) for name in names):
-            return front
-        front = front[:-1]
-    return ""

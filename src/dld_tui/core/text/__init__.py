@@ -7,7 +7,7 @@ Such text is never markup and never reaches a terminal raw. Everything that is s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import lru_cache
 
 _UNSAFE = re.compile(
@@ -73,22 +73,6 @@ def clip(text: str, cells: int, *, keep: str = "start") -> str:
         return "…" + _take(text[-(room + 1) :][::-1], room)[::-1]
     head = (room + 1) // 2
     return _take(text[: head + 1], head) + "…" + _take(text[-(room + 1) :][::-1], room - head)[::-1]
-
-
-def clip_alike(texts: Sequence[str], cells: int) -> list[str]:
-    """Cut visible texts to at most `cells` cells, first where they are equal: at their beginning.
-
-    Texts that fit stay, and where all fit nothing is cut.
-    """
-    letters = enumerate(zip(*texts, strict=False))
-    front = next((at for at, some in letters if len({*some}) > 1), 0)
-    shown = []
-    for text in texts:
-        over = len(text) - cells
-        cut = min(over + 1, front)
-        short = f"…{text[cut:]}" if over > 0 and cut > 1 else text
-        shown.append(clip(short, cells, keep="middle" if over > front else "end"))
-    return shown
 
 
 def _take(text: str, cells: int) -> str:

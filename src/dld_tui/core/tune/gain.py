@@ -24,7 +24,7 @@ from dld_tui.core.compare.records import PER_ITEM, Row
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.moments import Stretch, moments_of
 from dld_tui.core.report.statistics import percentile
-from dld_tui.core.text import clip
+from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.gate import GateRow
@@ -310,6 +310,7 @@ def _ms(value: float, digits: int) -> str:
 
 def _named(gain: Gain, digits: int) -> str:
     top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0] or gain.rows[:1]
+    names = cut_names([row.nodes for row in top], _NAME)
     return ", ".join(
-        f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms, digits)})" for row in top
+        f"{name} ({_ms(row.delta_ms, digits)})" for row, name in zip(top, names, strict=True)
     )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import per_second
 from dld_tui.core.report.groups import group_layers, output_bytes
-from dld_tui.core.report.layer_table import display_name, precision_style, short_precision
+from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
 from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.text import fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import (
     HEATS,
     Line,
@@ -79,6 +80,7 @@ class BarRows:
         self._values = max((len(row.value) for row in rows), default=0)
         self._notes = max((len(row.note) for row in rows), default=0)
         self._labels = max((len(row.label) for row in rows), default=0)
+        self._cut: tuple[int, Sequence[str]] = (-1, ())
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -96,9 +98,11 @@ class BarRows:
         """Return one bar for `width` cells."""
         row = self.rows[index]
         label = min(self._labels, max(width // 3, 8))
+        if self._cut[0] != label:
+            self._cut = label, cut_names([row.label for row in self.rows], label)
         room = max(width - label - self._values - self._notes - 4, 3)
         return [
-            (fit(row.label, label, keep="middle") + " ", ""),
+            (fit(self._cut[1][index], label) + " ", ""),
             (bar(row.share, room, bar_ramp()), row.style),
             (" " + row.value.rjust(self._values), row.style),
             (" " + row.note.rjust(self._notes), "dim"),
@@ -357,9 +361,10 @@ def _spots(
 ) -> list[Spot]:
     """Return the layers from the costliest on."""
     ordered = sorted(points, key=lambda point: -(point[2].cost_ms or 0.0))
+    names = layer_names([layer for _, _, layer in ordered])
     return [
-        Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {display_name(layer)}", layer.index)
-        for x, y, layer in ordered
+        Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {name}", layer.index)
+        for (x, y, layer), name in zip(ordered, names, strict=True)
     ]
 
 

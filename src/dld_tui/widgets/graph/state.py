@@ -29,8 +29,8 @@ from dld_tui.core.graph.folding import (
 )
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Link
-from dld_tui.core.tables.table import SharedEnds, shared_ends
 from dld_tui.core.text import clip, visible
+from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import Terminal, shown_type, terminal_name

@@ -17,13 +17,11 @@ from dld_tui.core.report.layer_table import (
     ENGINE_FILTER,
     REPORT_FILTER,
     Selection,
-    are_named_by_nodes,
     findings_text,
     group_table,
     groups_of,
     informative_columns,
     layer_table,
-    node_names,
     select,
     summarise_selection,
 )
@@ -97,8 +95,6 @@ def screen_table(
         "type": {"style": lambda layer: layer_style(layer.type)},
         "findings": {"text": _findings},
     }
-    if not are_named_by_nodes(layers):
-        own["nodes"] = {"text": node_names}
     columns = [replace(column, **own.get(column.key, {})) for column in table.columns]
     return replace(table, columns=columns)
 

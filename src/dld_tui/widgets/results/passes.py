@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dld_tui.core import fmt
-from dld_tui.core.report.layer_table import shared_names
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import PassState
 from dld_tui.core.report.report import Report
-from dld_tui.core.text import visible
+from dld_tui.core.text.names import MOST_SHARE, shared_ends
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
@@ -32,10 +32,13 @@ class PassTimeline(TimelineView):
         self.describe = self._describe
         self.report: Report | None = None
         self.shown_pass: int | None = None
+        self._shared = ""
+        """What the names of most layers begin and end with."""
 
     def set_report(self, report: Report, timeline: Timeline) -> None:
         """Show the median pass of a report, whose timeline is given."""
         self.report = report
+        self._shared = shared_ends(layer_names(report.layers), MOST_SHARE).gapped
         self.show_pass(report.median_pass, timeline)
 
     def show_pass(self, index: int | None, timeline: Timeline) -> None:
@@ -66,8 +69,7 @@ class PassTimeline(TimelineView):
         report, index = self.report, self.shown_pass
         if report is None or index is None:
             return self._called
-        shared = visible(shared_names(report.layers).gapped)
-        names = f" · {shared}" if shared else ""
+        names = f" · {self._shared}" if self._shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
         states = (one.state for one in report.passes if one.index == index)
         state = next(states, PassState.MEASURED)

@@ -43,6 +43,7 @@ from dld_tui.core.tensorrt.plan.subject import shown_names
 from dld_tui.core.tensorrt.plan.summary import summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
@@ -222,15 +223,15 @@ def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:
     if not timed:
         groups.sort(key=lambda group: -group.count)
     whole = sum(_amount(group, timed) for group in groups) or 1.0
-    names = [_name(by, group) for group in groups]
-    wide = min(max((cell_width(name) for name in names[:_TOP]), default=4), 22)
+    names = [_name(by, group) for group in groups[:_TOP]]
+    wide = min(max(map(cell_width, names), default=4), 22)
     lines: list[Line] = []
-    for name, group in list(zip(names, groups, strict=True))[:_TOP]:
+    for name, group in zip(cut_names(names, wide), groups[:_TOP], strict=True):
         share = _amount(group, timed) / whole
         style = precision_style(group.key) if by == "precision" else layer_style(group.key)
         value = f"{fmt.milliseconds(group.time_ms)} ms" if timed else ""
         lines.append([
-            (fit(name, wide, keep="middle") + " ", style),
+            (fit(name, wide) + " ", style),
             (bar(share, cells, bar_ramp()), style),
             (f" {100 * share:>3.0f} %", ""),
             (f" {value:>9}" if timed else "", "dim"),
@@ -377,20 +378,22 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
     ]
     counts = {"compute": 0.0, "memory": 0.0}
     rows: list[Line] = []
-    for layer in sorted(plan.layers, key=lambda item: -(item.time_ms or 0.0)):
+    layers = sorted(plan.layers, key=lambda item: -(item.time_ms or 0.0))
+    room = max(width - _ROOF_BAR - 34, 8)
+    names = cut_names([visible(layer.name) for layer in layers], room)
+    for layer, name in zip(layers, names, strict=True):
         placed = placement(layer, peaks)
         if placed is None:
             continue
         counts[placed.bound] += layer.time_ms or 0.0
         share = placed.efficiency
         text = fmt.UNKNOWN if share is None else f"{100 * share:.0f}"
-        room = max(width - _ROOF_BAR - 34, 8)
         rows.append([
             (f"{fmt.milliseconds(layer.time_ms):>8} ms ", "number"),
             (f"{placed.bound:<8}", "warn" if placed.bound == "compute" else "info"),
             (bar(share, _ROOF_BAR, bar_ramp()), layer_style(layer.kind)),
             (f" {text:>4} %  ", ""),
-            (clip(visible(layer.name), room, keep="end"), ""),
+            (name, ""),
         ])  # fmt: skip
     whole = sum(counts.values())
     if whole > 0:

@@ -19,7 +19,7 @@ from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import GpuSummary
 from dld_tui.core.report.groups import HOST, is_launched
 from dld_tui.core.report.layer_table import (
-    node_names,
+    all_nodes,
     precision_style,
     shapes_text,
     short_precision,
@@ -571,7 +571,8 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
         ("  ", ""),
         (short_precision(layer.precision), precision_style(layer.precision)),
     ]
-    third: Line = [("   ONNX ", "dim"), (node_names(layer), "link")]
+    nodes = clip(visible(all_nodes(layer)), max(width - 8, 8))
+    third: Line = [("   ONNX ", "dim"), (nodes, "link")]
     fourth: Line = [("   in  ", "dim"), (visible(shapes_text(layer.input_dims)) or fmt.UNKNOWN, "")]
     fifth: Line = [("   out ", "dim"), (visible(shapes_text(layer.output_dims)) or fmt.UNKNOWN, "")]
     return [first, second, third, fourth, fifth]

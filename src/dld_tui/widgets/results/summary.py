@@ -22,12 +22,13 @@ from dld_tui.core.report.first_lines import (
     shapes_text,
     spread,
 )
-from dld_tui.core.report.layer_table import main_name
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY, Report
 from dld_tui.core.report.story import Step
-from dld_tui.core.text import cell_width, clip, clip_alike, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import (
     HEATS,
     Block,
@@ -160,14 +161,14 @@ def slowest_lines(layers: Sequence[Layer], width: int, count: int) -> list[Line]
     """Return the layers that cost most: names are cut last, and where they are equal."""
     top = costliest(layers, count)
     hot = hottest(layer.cost_ms for layer in layers if layer.cost_ms is not None)
-    names = [main_name(layer) for layer in top]
+    names = layer_names(top)
     room = min(max(map(cell_width, names), default=0), max(width - _FIGURES, 8))
     about = [[visible(layer.type), dims_text(layer.output_dims)] for layer in top]
     cells = [max(map(cell_width, texts)) for texts in zip(*about, strict=True)]
     while cells and sum(cells) + 2 * len(cells) > width - room - _FIGURES:
         del cells[-1]  # the type says more
     lines: list[Line] = []
-    for number, (layer, name) in enumerate(zip(top, clip_alike(names, room), strict=True), 1):
+    for number, (layer, name) in enumerate(zip(top, cut_names(names, room), strict=True), 1):
         figures = f"{fmt.three_digits(layer.cost_ms):>7} ms {fmt.percent(layer.percent):>5} %"
         lines.append([
             (f"{number} ", "dim"),
@@ -274,8 +275,7 @@ class SummaryPane(Framed, Container):
 
     def set_report(self, report: Report, steps: Sequence[Step]) -> None:
         """Show a report and what may help."""
-        title = f"Summary · {visible(report.network)}" if report.network else "Summary"
-        self.frame.show(title, "{report.card} share")
+        self.frame.show("Summary", "{report.card} share")
         self.query_one(AnswerText).report = report
         self.query_one(AdviceView).set_steps(steps)
         self.steps = steps

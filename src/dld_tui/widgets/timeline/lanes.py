@@ -20,10 +20,11 @@ from typing import NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_kernels import Interval, busy_intervals, covered
 from dld_tui.core.report.groups import main_node
-from dld_tui.core.report.layer_table import display_name, shared_names
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
+from dld_tui.core.text.names import MOST_SHARE, shared_ends
 from dld_tui.widgets.charts.bars import HEATS, heat, hottest
 
 GPU_TONES = ("gpu-copy", "gpu-memset", "gpu-overhead", "gpu-sync")
@@ -311,11 +312,11 @@ def bar_names(layers: Sequence[Layer]) -> dict[int, tuple[str, ...]]:
     Without what most names have in common.
     """
     names: dict[int, tuple[str, ...]] = {}
-    ends = shared_names(layers)
-    for layer in layers:
-        kind = visible(layer.type)
+    shown = layer_names(layers)
+    ends = shared_ends(shown, MOST_SHARE)
+    for layer, name in zip(layers, shown, strict=True):
         last = (main_node(layer.nodes).name if layer.nodes else "") or layer.name
-        names[layer.index] = (ends.without(display_name(layer)), short_name(last), kind)
+        names[layer.index] = (ends.without(name), short_name(last), visible(layer.type))
     return names
 
 

@@ -18,9 +18,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.report.layer_table import node_names
+from dld_tui.core.report.layer_table import all_nodes
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns
 from dld_tui.widgets.lists.styled import Piece, operator_style
@@ -113,14 +114,15 @@ def longest_lines(
     """Return a title and a line for each (self time in microseconds, key of its name)."""
     blank: Piece = (" " * title, "")
     lines: list[list[Piece]] = [[blank, ("longest in view", "dim")]]
-    for length, key in longest:
-        name, *_, kind = names.get(key) or ("", "")
+    called = [names.get(key) or ("", "") for _, key in longest]
+    shown = cut_names([name for name, *_ in called], max(width - 32 - title, 8))
+    for (length, _), name, (*_, kind) in zip(longest, shown, called, strict=True):
         lines.append(
             [
                 blank,
                 (f"{time_text(length):>9}  ", "number"),
                 (fit(kind, 18, keep="middle") + "  ", operator_style(kind)),
-                (clip(name, max(width - 32 - title, 8), keep="end"), ""),
+                (name, ""),
             ]
         )
     return lines
@@ -750,7 +752,8 @@ def event_lines(event: GpuEvent, layer: Layer | None, width: int) -> list[Line]:
     lines = [first, second]
     if layer is not None:
         lines.append(_layer_line(layer, width))
-        lines.append([("   ONNX ", "dim"), (node_names(layer), "link")])
+        nodes = clip(visible(all_nodes(layer)), max(width - 8, 8))
+        lines.append([("   ONNX ", "dim"), (nodes, "link")])
     elif event.kind == "kernel":
         lines.append([("   not attributed to a layer", "dim")])
     if details:

@@ -114,12 +114,13 @@ class EngineLayer:
 
     @property
     def kind(self) -> str:
-        """ParameterType if any, else LayerType: the type by which TREx groups layers.
+        """ParameterType if any, else LayerType, by which TREx groups layers; a Reformat is one.
 
         For a layer of which only the name is known, it is derived from the name; empty if that is
         not possible. What has to do with a DLA goes by that.
         """
-        return self.dla or self.subtype or self.type or type_of_name(self.name)
+        written = self.type if self.type == "Reformat" else self.subtype or self.type
+        return self.dla or written or type_of_name(self.name)
 
     @property
     def io_bytes(self) -> int | None:

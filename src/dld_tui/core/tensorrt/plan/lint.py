@@ -168,7 +168,7 @@ def is_kernel_generated(layer: EngineLayer) -> bool:
 
 def is_reformat(layer: EngineLayer) -> bool:
     """Return whether a layer only changes format or type: one that waits for a DLA does not."""
-    return layer.dla is None and "Reformat" in (layer.type, layer.kind)
+    return layer.kind == "Reformat"
 
 
 def is_copy(layer: EngineLayer) -> bool:

@@ -12,7 +12,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.groups import UNKNOWN, layer_type
-from dld_tui.core.report.layer_table import display_name
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import (
     Confidence,
     Cost,
@@ -136,10 +136,9 @@ def _settings(plan: EnginePlan) -> Foreign:
 
 def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Layer:
     links, shared_by = _links(layer, nodes)
-    kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
-        type=layer.dla or kind or layer.kind or UNKNOWN,
+        type=layer.kind or UNKNOWN,
         input_dims=tuple(tensor.dims for tensor in layer.inputs),
         output_dims=tuple(tensor.dims for tensor in layer.outputs),
         precision=layer.precision or None,
@@ -183,7 +182,6 @@ def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...],
 def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> EngineFacts:
     return EngineFacts(
         engine_layer=layer.index,
-        kind=layer.kind,
         layer_type=layer.type,
         output_precision=layer.output_precision,
         tactic=layer.tactic or layer.tactic_value,
@@ -240,4 +238,6 @@ def shown_names(plan: EnginePlan, records: Iterable[Layer]) -> dict[int, str]:
         records: From :func:`layer_records`.
     """
     names = {layer.index: visible(layer.name) for layer in plan.all_layers}
-    return names | {plan.layers[record.index].index: display_name(record) for record in records}
+    records = [*records]
+    own = (plan.layers[record.index].index for record in records)
+    return names | dict(zip(own, layer_names(records), strict=True))

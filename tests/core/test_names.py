@@ -7,7 +7,8 @@ import random
 import pytest
 
 from dld_tui.core.document.types.value_types import alias_legend, dimension_aliases, with_aliases
-from dld_tui.core.tables.table import SharedEnds, shared_ends
+from dld_tui.core.text import cell_width
+from dld_tui.core.text.names import SharedEnds, cut_names, shared_ends, told_apart
 
 
 def listed(*patterns: str) -> list[str]:
@@ -28,7 +29,6 @@ def listed(*patterns: str) -> list[str]:
         (listed("@.convolution.weight"), ("", ".convolution.weight")),
         (listed("/model/decoder/QuantizeLinear_#"), ("/model/decoder/", "")),
         (listed("QuantizeLinear_#"), ("", "")),  # a number says nothing
-        (listed("~model_of_many/Conv_#  +3"), ("model_of_many/", "")),
         (listed("/model/@"), ("", "")),  # too short to be worth it
         (listed("/model/encoder/layers.#/@")[:5], ("", "")),  # few names have room
         (["same_name_everywhere"] * 9, ("", "")),
@@ -37,13 +37,6 @@ def listed(*patterns: str) -> list[str]:
 )  # fmt: skip
 def test_whole_parts_that_all_share(names: list[str], ends: tuple[str, str]) -> None:
     assert shared_ends(names) == ends
-
-
-def test_marks_and_counts_are_no_part_of_a_name() -> None:
-    ends = shared_ends(listed("~paddle_ocr.p2o.@.2  +3"))
-    assert ends == ("paddle_ocr.p2o.", "")
-    assert ends.without("~paddle_ocr.p2o.Conv.2  +3") == "~Conv.2  +3"
-    assert ends.without("~paddle_ocr.p2o.2") == "~paddle_ocr.p2o.2"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -78,6 +71,69 @@ def test_different_names_stay_different_and_nothing_is_lost(seed: int) -> None:
     assert "" not in short
     for name in names:
         assert name in (ends.without(name), f"{ends.front}{ends.without(name)}{ends.back}")
+
+
+def drawn_names(numbers: random.Random) -> list[str]:
+    """Return different names: of a model's nodes, or of few letters that repeat."""
+    scopes = [
+        "/model/layers",
+        "encoder.layer",
+        "p2o",
+        "features",
+        "节点",
+        "/h/transformer_blocks_of",
+    ]
+    ends = [
+        "MatMul",
+        "Add_1",
+        "self_attn/q_proj/MatMul",
+        "Conv_output_cast_0",
+        "LayerNormalization",
+    ]
+    names = {
+        f"{numbers.choice(scopes)}.{numbers.randrange(40)}/{numbers.choice(ends)}"
+        f"{numbers.choice(['', '_', '/x' * 20])}{numbers.randrange(3)}"
+        for _ in range(80)
+    }
+    size = numbers.randint(13, 90)
+    place = numbers.randrange(size)
+    names |= {f"{'a' * at}b{'a' * (size - at)}" for at in range(0, size, 3)}
+    names |= {f"{'a' * place}{letter}{'a' * (size - place)}" for letter in "cdefgh"}
+    names |= {"".join(numbers.choices("ab…", k=numbers.randint(1, 70))) for _ in range(40)}
+    drawn = sorted(names)
+    numbers.shuffle(drawn)
+    return drawn
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cut_names_stay_different(seed: int) -> None:
+    numbers = random.Random(seed)
+    names = drawn_names(numbers)
+    for cells in (12, 13, 20, 33, 60, numbers.randint(12, 60)):
+        shown = cut_names(names, cells)
+        assert len({*shown}) == len(names)
+        assert max(map(cell_width, shown)) <= cells
+        for name, text in zip(names, shown, strict=True):
+            assert text == name or "…" in text
+            assert text == name or cell_width(name) > cells
+
+
+def test_names_are_cut_where_they_are_equal() -> None:
+    assert cut_names(["stem/conv_1", "stem/conv_22"], 12) == ["stem/conv_1", "stem/conv_22"]
+    assert cut_names(["stem/block/conv_1", "stem/block/add"], 8) == ["…/conv_1", "…ock/add"]
+    layers = [f"/model/layers.{at}/self_attn/{part}/MatMul" for at in (3, 13) for part in "qk"]
+    assert cut_names(layers, 20) == [
+        "…3/self_at…/q/MatMul", "…3/self_at…/k/MatMul",
+        "…13/self_a…/q/MatMul", "…13/self_a…/k/MatMul",
+    ]  # fmt: skip
+    assert cut_names(["a" * 30, "a" * 30, "b"], 5) == ["aa…aa", "aa…aa", "b"]
+
+
+def test_layers_of_one_node_keep_their_own_names() -> None:
+    assert told_apart(["a", "b", "b"], ["x", "y", "z"]) == ["a", "y", "z"]
+    assert told_apart(["a", "b", "b"], ["x", "a", "z"]) == ["x", "a", "z"]
+    assert told_apart(["b", "b"], ["b", "copy of b"]) == ["b", "copy of b"]
+    assert told_apart(["b", "b"], ["c", "c"]) == ["c", "c"]
 
 
 def test_what_is_said() -> None:
