@@ -32,3 +32,14 @@ def test_passes_are_options(dld: Dld, tmp_path: Path) -> None:
     graph = onnx.load(out).graph
     assert [tensor.name for tensor in graph.initializer] == ["v", "k"]
     assert "at least one pass" in dld.fails(2, "convert", "clean", path, "-o", tmp_path / "no.onnx")
+
+
+def test_fold(dld: Dld, tmp_path: Path) -> None:
+    text = TWICE.replace("a = Add (x, v)", "[s] s = Add (v, w) [a] a = Add (x, s)")
+    path, out = models.write(tmp_path, text), tmp_path / "out.onnx"
+    done = dld("convert", "fold", path, "-o", out, "--node", "s", "--json")
+    assert (done.status, done.json["values"]["is_good"]) == (0, True)
+    assert done.json["folded"] == "fold 's' to 's'"
+    assert [tensor.name for tensor in onnx.load(out).graph.initializer] == ["w", "gone", "s"]
+    told = dld.fails(3, "convert", "fold", path, "-o", tmp_path / "no.onnx", "--node", "a")
+    assert "node 'a' (Add) depends on input 'x'" in told

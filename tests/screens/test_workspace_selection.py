@@ -258,3 +258,25 @@ async def test_export_edits(chain: Path) -> None:
         script = chain.with_name("model.edits.jsonl")
         await session.until(script.exists)
         assert '"delete_many"' in script.read_text()
+
+
+async def test_fold_marked_nodes_to_an_initializer(tmp_path: Path) -> None:
+    text = models.CHAIN.replace(
+        "[first] a = Relu(x)", "[sum] s = Add(w, w) [square] t = Mul(s, s) [first] a = Add(x, t)"
+    )
+    async with opened(models.write(tmp_path, text)) as session:
+        await mark(session, "sum", "square")
+        await session.press("ctrl+p", *"fold to init", "enter")
+        assert isinstance(session.app.screen, ChoiceDialog)
+        assert "2 nodes become a constant" in session.text
+        await session.press("f")
+        await session.until(lambda: names(session) == ["first", "second", "third", "last"])
+        folded = session.screen.document.main.initializer("t")
+        assert folded is not None and list(folded.read()) == [4, 16, 36, 64]
+        await session.press("u")
+        await session.until(lambda: names(session)[:2] == ["sum", "square"])
+        await session.go("first")
+        await session.press("w", "c")
+        await session.press("ctrl+p", *"fold to init")
+        await session.press("enter")
+        await session.until(lambda: "dependsoninput'x'" in flat_text(session.app))

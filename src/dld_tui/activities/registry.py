@@ -439,6 +439,15 @@ ACTIVITIES: tuple[Activity, ...] = (
         modification=Modification("c", "clean", "clean"),
     ),
     _own(
+        "convert_fold",
+        "Fold nodes",
+        "Replace nodes by initializers with what they compute from constants.",
+        command=_convert("fold", "Replace nodes by what they compute."),
+        result="dld_tui.core.conversion.result:FoldedModel",
+        synonyms=("precompute", "constant folding of nodes", "bake", "to a constant"),
+        modification=Modification("l", "folded", "fold nodes"),
+    ),
+    _own(
         "convert_io",
         "Types and layouts of inputs and outputs",
         "Change the element types and layouts of inputs and outputs.",

@@ -7,6 +7,7 @@ freed during a run, so they are computed in groups, each in its own session.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,11 @@ from dld_tui.core.document.local_functions import instances, key_of
 from dld_tui.core.document.locations import names_used
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
+from dld_tui.core.tensors.elements import element_type, payload_bytes
+from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
 MANY_NODES = 3000
@@ -241,6 +245,30 @@ class TensorSession(Session):
             )
             results.reverse()
             return {name: _array(results.pop()) for name in names}  # each is held only once
+
+    def constants(self) -> Iterator[tuple[str, str, tuple[int, ...], bytes | list[bytes]]]:
+        """Run a model without inputs; yield name, element type, dimensions and values by output.
+
+        The values are as ``raw_data`` of a tensor has them, whatever NumPy lacks; strings are a
+        list.
+
+        Raises:
+            ActivityError: The model cannot be run, or an output is no tensor.
+        """
+        if any(argument.type == "tensor(string)" for argument in self._session.get_outputs()):
+            for name, array in zip(self.outputs, self.run({}), strict=True):
+                if not isinstance(array, np.ndarray) or array.dtype != np.object_:
+                    raise ActivityError(f"{visible(name)} and strings cannot be computed together")
+                yield name, "string", array.shape, [str(text).encode() for text in array.flat]
+            return
+        results = self._once(lambda options: self._session.run_with_ort_values(None, {}, options))
+        for name, value in zip(self.outputs, results, strict=True):
+            if not value.is_tensor():
+                raise ActivityError(f"{visible(name)} is no tensor, which no constant can hold")
+            dtype = element_type(value.data_type()[len("tensor(") : -1])
+            dims = tuple(value.shape())
+            length = payload_bytes(dtype, math.prod(dims)) or 0
+            yield name, dtype, dims, ctypes.string_at(value.data_ptr(), length) if length else b""
 
 
 def _nodes_for(

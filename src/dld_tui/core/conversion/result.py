@@ -282,6 +282,14 @@ class CleanedModel(VerifiedResult):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FoldedModel(VerifiedResult):
+    """A model in which nodes are replaced by what they compute."""
+
+    folded: str
+    """What was done. Untrusted text."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChangedTerminals(VerifiedResult):
     """A model whose inputs and outputs have other types or layouts, or nodes before or behind."""
 

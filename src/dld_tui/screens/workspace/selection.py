@@ -15,6 +15,7 @@ from textual.app import App
 
 from dld_tui.core import fmt
 from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -42,6 +43,8 @@ _MOST_SHARED = 8_000
 _LARGE = 1 << 20
 """Bytes of payloads from which on pasting runs on a thread."""
 _KEYS = "1234567890"
+_MOST_LISTED = 5
+"""Tensors that a question lists."""
 
 
 @dataclass(eq=False)
@@ -289,6 +292,37 @@ class Selection(Controller):
         self.panes.explorer.list.set_marks(set(pasted))
         if pasted:
             self.navigation.go_to(pasted[0])
+
+    # --- folded ---------------------------------------------------------------------------------
+
+    def fold(self) -> None:
+        """Show what folding the chosen nodes makes, and do it."""
+        from dld_tui.core.document.edits.folding import plan_fold
+
+        nodes = self.model.chosen_nodes
+        if not nodes:
+            return
+        try:
+            fold = plan_fold(self.document, nodes)
+        except DldError as error:
+            self.complain(error)
+            return
+        lines = []
+        for name in fold.outputs[:_MOST_LISTED]:
+            known = fold.scope.value_type(name)
+            lines.append(f"{visible(name)}  {known.text if known is not None else 'type unknown'}")
+        more = len(fold.outputs) - len(lines)
+        lines += [f"and {more} more"] if more else []
+        pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in fold.nodes]
+
+        def run() -> None:
+            edit = partial(self.document.apply, "fold_nodes", nodes=pairs)
+            self.history.change("Folding", [edit], large=True)
+
+        count = fmt.plural(len(fold.nodes), "node")
+        what = "a constant" if len(fold.outputs) == 1 else "constants"
+        message = "\n".join([f"{count} become {what}:", *lines])
+        self.ask_which("Fold", message, [("f", "fold", run), ("k", "keep", None)])
 
     # --- many at once ---------------------------------------------------------------------------
 

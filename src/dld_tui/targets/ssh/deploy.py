@@ -615,6 +615,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_prepend": _onnxruntime,
     "convert_append": _onnxruntime,
     "convert_clean": _verified,
+    "convert_fold": _onnxruntime,
     "convert_io": _onnxruntime,
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,

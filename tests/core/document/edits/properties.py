@@ -14,6 +14,7 @@ import math
 import random
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,10 +24,12 @@ from onnx import helper
 
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.cleaning import PASSES
+from dld_tui.core.document.edits.folding import plan_fold
 from dld_tui.core.document.edits.restore import inverse_arguments
 from dld_tui.core.document.edits.tensors import belongs_inside
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.errors import EditError
 from tests.oracles.edited_models import with_text
 from tests.support.sessions import bytes_of
 
@@ -201,6 +204,20 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     if both <= set(names):
         names.remove(dice.choice(sorted(both)))
     return {"passes": names or ["remove-unused"]}
+
+
+@holds("fold_nodes", keeps=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    constant = []
+    for scope in document.scopes():
+        for node in scope.nodes:
+            with suppress(EditError):
+                constant.append(plan_fold(document, [node]).nodes[0])
+    if not constant:
+        return None
+    home = dice.choice(constant).scope
+    mine = [node for node in constant if node.scope is home]
+    return {"nodes": places(dice.sample(mine, min(len(mine), size)))}
 
 
 def _named(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:

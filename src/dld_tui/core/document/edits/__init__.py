@@ -10,6 +10,7 @@ from __future__ import annotations
 from dld_tui.core.document.edits import (
     attributes,
     cleaning,
+    folding,
     functions,
     initializers,
     inputs_outputs,
@@ -36,6 +37,7 @@ __all__ = [
     "EditFunction",
     "attributes",
     "cleaning",
+    "folding",
     "functions",
     "initializers",
     "inputs_outputs",
