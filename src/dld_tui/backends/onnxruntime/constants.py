@@ -32,7 +32,7 @@ def main() -> None:
         answer = {"error": with_node(error), "hint": error.hint}
     except MemoryError:
         answer = {"error": "it takes too much memory", "hint": None}
-    print(json.dumps(answer))
+    sys.stdout.write(json.dumps(answer))
 
 
 def _values(path: Path, folder: Path) -> Iterator[JSON]:

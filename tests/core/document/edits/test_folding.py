@@ -67,9 +67,10 @@ def test_a_chain_becomes_what_others_use_of_it() -> None:
         # `a` is still used, and so is `shared`; `b` by TopK.
         assert weights(document) == ["a", "b", "shared", "s", "c"]
         c = document.main.initializer("c")
-        assert c is not None and c.dtype == "bfloat16"
-        expected = (np.float32([1, 2, 3]) + [4, 5, 6]) * [7, 8, 9]
-        assert np.array_equal(c.read(), expected.astype(ml_dtypes.bfloat16))
+        assert c is not None
+        assert c.dtype == "bfloat16"
+        expected = np.float32([5 * 7, 7 * 8, 9 * 9]).astype(ml_dtypes.bfloat16)
+        assert np.array_equal(c.read(), expected)
         document.undo()
         assert bytes_of(document) == before
         document.redo()
@@ -83,7 +84,8 @@ def test_sources_that_nothing_else_uses_go_and_outputs_stay() -> None:
         assert document.main.find("sum") is not None, "the subgraph and the output use it"
         fold(document, "out")
         out = document.main.find("out")
-        assert out is not None and out.op_type == "Constant" and out.outputs == ("z",)
+        assert out is not None
+        assert (out.op_type, out.outputs) == ("Constant", ("z",))
         fold(document, "parts")
         assert weights(document) == ["a", "b", "shared", "d", "q"], "nothing uses the first output"
         assert document.main.find("one") is None
@@ -127,7 +129,8 @@ def test_strings_are_kept() -> None:
     with closing(opened()) as document:
         fold(document, "words")
         tensor = document.main.initializer("e")
-        assert tensor is not None and list(tensor.proto.string_data) == [b"b", b"a"]
+        assert tensor is not None
+        assert list(tensor.proto.string_data) == [b"b", b"a"]
 
 
 def test_a_tensor_beyond_the_limits_is_refused_before_it_is_made() -> None:
@@ -136,9 +139,9 @@ def test_a_tensor_beyond_the_limits_is_refused_before_it_is_made() -> None:
     <float a = {1}, int64[2] shape = {1000000, 1000000}>
     { [big] t = Expand (a, shape)  [sum] s = ReduceSum <keepdims = 0> (t)  [y] y = Add (x, s) }
     """
-    with closing(Document(models.parse(text))) as document:
-        with pytest.raises(DldError, match=r"node big \(Expand\): it takes over"):
-            fold(document, "sum")
+    over = pytest.raises(DldError, match=r"node big \(Expand\): it takes over")
+    with closing(Document(models.parse(text))) as document, over:
+        fold(document, "sum")
 
 
 def test_the_model_computes_the_same() -> None:

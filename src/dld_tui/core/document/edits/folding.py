@@ -32,7 +32,7 @@ from dld_tui.core.document.payloads import CHUNK, scratch_folder
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.document.traversal import feeding, names_taken, outer_node, scope_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
