@@ -69,7 +69,7 @@ def test_a_chain_becomes_what_others_use_of_it() -> None:
         c = document.main.initializer("c")
         assert c is not None
         assert c.dtype == "bfloat16"
-        expected = np.float32([5 * 7, 7 * 8, 9 * 9]).astype(ml_dtypes.bfloat16)
+        expected = np.array([5 * 7, 7 * 8, 9 * 9], ml_dtypes.bfloat16)
         assert np.array_equal(c.read(), expected)
         document.undo()
         assert bytes_of(document) == before
