@@ -83,6 +83,40 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
     assert with_keys(text, {"job.again": "ctrl+@,x"}) == "^Space again  y copy"
 
 
+RESULTS = (
+    "report",
+    "plan",
+    "log",
+    "compare",
+    "tuned",
+    "accuracy",
+    "tactics",
+    "precision",
+    "result",
+)
+"""The scopes of pages of results."""
+TITLES = {
+    "a": {"apply", "choose model"}, "b": {"group"},
+    "c": {"compare", "compare profiles", "add report"}, "f": {"filter", "filter by", "hide noise"},
+    "i": {"details", "notes", "full text"}, "m": {"maximise"},
+    "p": {"critical path", "save picture"}, "s": {"go to node"},
+    "t": {"timeline", "graph", "show layer", "engine"}, "v": {"next chart", "next table", "chart",
+    "in order"}, "w": {"save csv", "save script"},
+    "y": {"share", "copy", "copy command", "copy settings"}, "C": {"columns"}, "Q": {"rewrite"},
+    "W": {"export"},
+}  # fmt: skip
+"""What a letter does there: variants of one thing."""
+
+
+def test_a_letter_means_one_thing_on_all_pages_of_results() -> None:
+    titles: dict[str, set[str]] = {}
+    for command in COMMANDS:
+        for key in command.keys.split(",") if command.scope in RESULTS else ():
+            if len(key) == 1 and key.isalpha():
+                titles.setdefault(key, set()).add(command.title)
+    assert titles == TITLES
+
+
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
 TABLES_OF_KEYS = {SOURCE / "widgets" / "commands" / name for name in ("table.py", "key_names.py")}
 VIEWS = (SOURCE / "screens", SOURCE / "widgets")

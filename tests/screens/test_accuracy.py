@@ -62,16 +62,16 @@ async def test_the_tensors_and_their_verdict(tmp_path: Path, size: tuple[int, in
         assert "y: 1 of 4 elements are outside of atol 1e-05" in session.text
         assert names(page) == ["c", "b", "y", "a"]
 
-        await session.pilot.press("t")
+        await session.pilot.press("v")
         assert names(page) == ["a", "b", "c", "y"]
-        await session.pilot.press("d")
+        await session.pilot.press("exclamation_mark")
         assert page.row is not None
         assert page.row.name == "b"
         await session.pilot.press("f")
         assert names(page) == ["b", "c", "y"], "still in order"
         await session.pilot.press("f")
         assert names(page) == ["y"]
-        await session.pilot.press("d")
+        await session.pilot.press("exclamation_mark")
         assert page.row is not None
         assert (page.row.name, page.filter) == ("b", Filter.ALL)
 

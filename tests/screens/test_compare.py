@@ -130,10 +130,10 @@ async def test_what_differs_is_shown_without_a_word_of_the_size(
 async def test_the_runs_are_drawn_over_each_other(pair: tuple[Path, Path]) -> None:
     async with opened(*pair, size=SMALL) as (pilot, screen):
         about = screen.query_one(CompareAbout)
-        await pilot.press("c")
+        await pilot.press("v")
         await until(pilot, lambda: "median" in screen_text(pilot.app))
         assert [len(values) for _, values in about.runs] == [PASSES, PASSES]
-        await pilot.press("c")
+        await pilot.press("v")
         await until(pilot, lambda: "end to end" in screen_text(pilot.app))
 
 

@@ -160,7 +160,7 @@ async def test_the_special_tables_follow_each_other(engine: Path) -> None:
         names = set()
         for _ in pane.tables:
             names.add(pane.tables[pane.at].name)
-            await pilot.press("c")
+            await pilot.press("v")
         assert {"convolutions", "reformats", "memory", "bindings"} <= names
         await pilot.press("enter")
         await until(pilot, lambda: screen.pane == "layers")
@@ -182,7 +182,7 @@ async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
     for _ in range(8):
         await until(pilot, lambda: "Drawing" not in text(pilot))
         shown.append(text(pilot))
-        await pilot.press("c")
+        await pilot.press("v")
     assert "Latency per type" in shown[0]
     assert "Roofline" in shown[6]
     assert "memory bound" in shown[7]
@@ -292,7 +292,7 @@ async def test_what_is_shown_is_written(engine: Path, tmp_path: Path, key: str, 
 
 async def test_the_table_as_csv_has_what_only_engines_have(engine: Path, tmp_path: Path) -> None:
     async with opened(engine, SMALL) as (pilot, screen):
-        for keys, name in ((("2",), "layers.csv"), (("6", "c"), "second.csv")):
+        for keys, name in ((("2",), "layers.csv"), (("6", "v"), "second.csv")):
             await pilot.press(*keys, "w")
             dialog = pilot.app.screen
             assert isinstance(dialog, PromptDialog)

@@ -339,7 +339,7 @@ async def test_advice_by_rules_is_measured_or_previewed(
     async with opened(report, SMALL) as (pilot, screen):
         monkeypatch.setattr(screen, "model_path", lambda: Path("m.onnx"))
         assert "GELU in one operator" in text_of(screen.query_one(AdviceView))
-        await pilot.press("3", "i", "enter")
+        await pilot.press("3", "1", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
         await pilot.press(key)
         await until(pilot, lambda: not isinstance(pilot.app.screen, ChoiceDialog))

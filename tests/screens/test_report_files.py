@@ -79,7 +79,7 @@ async def test_csv_that_cannot_be_written_says_why(report: Path, tmp_path: Path)
 async def test_columns_are_chosen_and_remembered(report: Path) -> None:
     async with opened(report) as (pilot, screen):
         assert "output shapes" in text_of(pane(screen).table)
-        await pilot.press("f")
+        await pilot.press("C")
         await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsDialog))
         dialog = pilot.app.screen
         view = dialog.query_one("ColumnList")

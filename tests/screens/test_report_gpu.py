@@ -141,7 +141,7 @@ async def charts_go_round(pilot: Pilot[Any], screen: ReportScreen) -> None:
     found = []
     chart, view = screen.query_one(ChartPane), screen.query_one("#type-chart")
     for _ in range(7):
-        await pilot.press("c")
+        await pilot.press("v")
         await until(pilot, lambda: "Drawing" not in text_of(view))
         found.append(chart.chart)
         assert text_of(view).strip()
@@ -164,7 +164,7 @@ async def charts_go_round(pilot: Pilot[Any], screen: ReportScreen) -> None:
 async def enter_on_a_precision_shows_the_layers_of_the_type(
     pilot: Pilot[Any], screen: ReportScreen
 ) -> None:
-    await pilot.press("c", "down", "enter")
+    await pilot.press("v", "down", "enter")
     assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
     assert screen.pane == "layers"
 
@@ -247,7 +247,7 @@ async def test_ascii_glyphs_only(report: Path) -> None:
     async with opened(report, LARGE, Config(glyphs="ascii")) as (pilot, screen):
         await pilot.press("2", "space", "end", "x", "3", "space", "space")
         for _ in range(4):
-            await pilot.press("c")
+            await pilot.press("v")
             for widget in screen.query("AnswerText, TimelineView, LayerTable, BarChart, #sums"):
                 text = (
                     text_of(widget)

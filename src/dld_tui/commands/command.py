@@ -68,6 +68,7 @@ FACTS: Mapping[str, str] = {
     "forward": "no later place",
     "model_file": "no model at the cursor",
     "layer": "no layer at the cursor",
+    "layer_row": "no layer at the cursor",
     "plan": "the engine plan is still loading",
     "log": "the log is still loading",
     "log_command": "the log does not contain the command",
@@ -211,6 +212,7 @@ _FITS: Mapping[str, str] = {
     "fixable": "finding",
     "finding": "finding",
     "layer": "layer",
+    "layer_row": "layer",
     "linked": "layer",
 }
 """Fact to the places whose context menu offers commands that need it."""

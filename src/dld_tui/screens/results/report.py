@@ -179,6 +179,7 @@ class ReportScreen(ResultsPage[Loaded]):
         return super().facts() | holding(
             report=self.report is not None,
             layer=layer is not None,
+            layer_row=layer is not None and self.pane in ("layers", "timeline"),
             linked=layer is not None and bool(layer.nodes) and path is not None,
             model=path is not None,
             optimized=self.optimized_path() is not None,
@@ -291,10 +292,6 @@ class ReportScreen(ResultsPage[Loaded]):
         from dld_tui.screens.results.views import run_activity  # lazy: few need it
 
         run_activity(host(self), activity, values)
-
-    def action_improve(self) -> None:
-        """Go to the advice."""
-        self.show_pane("summary")
 
     @on(AdviceView.Activated, "#advice")
     def _advice_chosen(self, event: AdviceView.Activated) -> None:

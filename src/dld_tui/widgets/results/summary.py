@@ -275,7 +275,7 @@ class SummaryPane(Framed, Container):
 
     def set_report(self, report: Report, steps: Sequence[Step]) -> None:
         """Show a report and what may help."""
-        self.frame.show("Summary", "{report.card} share")
+        self.frame.show("Summary", "{report.compare} compare  {report.card} share")
         self.query_one(AnswerText).report = report
         self.query_one(AdviceView).set_steps(steps)
         self.steps = steps

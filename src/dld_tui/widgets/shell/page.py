@@ -59,9 +59,9 @@ class KeyBar(Rows):
         self._keys: list[tuple[str, str]] = []
         self._last = 0
         """How many of them close the row."""
-        self._run: dict[tuple[str, str], tuple[str, DOMNode]] = {}
+        self._run: dict[str, tuple[str, DOMNode]] = {}
         """What each of them runs, and on what."""
-        self._spans: list[tuple[int, int, tuple[str, str]]] = []
+        self._spans: list[tuple[int, int, str]] = []
         """(first cell, end cell, key) of those drawn last."""
 
     def on_mount(self) -> None:
@@ -89,7 +89,7 @@ class KeyBar(Rows):
             binding = active.binding
             row = last if binding.id in _LAST else first
             key = row.setdefault(binding.action, (key_name(binding.key), binding.description))
-            self._run.setdefault(key, (binding.action, active.node))
+            self._run.setdefault(key[0], (binding.action, active.node))
             ids[binding.action] = binding.id or ""
         ends = sorted(last, key=lambda action: _LAST.index(ids[action]))
         keys = [*list(first.values())[:MOST], *(last[action] for action in ends)]
@@ -103,16 +103,19 @@ class KeyBar(Rows):
         self.refresh()
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return the row; keys that do not fit are left out from the end of the middle."""
+        """Return the row; without room the last keys lose their titles, then others go."""
         pieces: list[Piece] = [(" ", "bar-row")]
         used = 1
         keys = list(self._keys)
-        while sum(_cells(key) for key in keys) + 1 > width and len(keys) > 2:
+        for at in range(len(keys) - 2, len(keys) - 1 - self._last, -1):
+            if sum(map(_cells, keys)) >= width:
+                keys[at] = keys[at][0], ""
+        while sum(map(_cells, keys)) >= width and len(keys) > 2:
             del keys[-1 - self._last if len(keys) > self._last else 0]
         self._spans = []
         for key, title in keys:
-            pieces += [(key, "bar-row key"), (f" {title}  ", "bar-row")]
-            self._spans.append((used, used + _cells((key, title)) - 2, (key, title)))
+            pieces += [(key, "bar-row key"), (f" {title}".rstrip() + "  ", "bar-row")]
+            self._spans.append((used, used + _cells((key, title)) - 2, key))
             used += _cells((key, title))
         room = width - used - 1
         crumb = clip(visible(self.crumb), room, keep="end") if room > 8 else ""
