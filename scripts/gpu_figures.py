@@ -225,6 +225,9 @@ def write_model(name: str, folder: Path) -> Path:
         torch: Any = importlib.import_module("torch")
         torchvision: Any = importlib.import_module("torchvision")
         model = getattr(torchvision.models, VISION[name])(weights=None).eval()
+        for weights in model.parameters():  # the head of ViT is zero: so would all outputs be
+            if not weights.any():
+                torch.nn.init.normal_(weights, std=0.02)
         example = torch.zeros(1, 3, 224, 224)
         torch.onnx.export(model, (example,), str(path), input_names=["x"], dynamo=False)
         return path

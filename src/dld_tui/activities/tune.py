@@ -39,7 +39,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import from_json, like, output_path, param, to_json
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import CHANGES, DEFAULT_LIMIT, Change, Setup
+from dld_tui.core.tune.changes import CHANGES, DEFAULT_LIMIT, Change, Setup, combinations
 from dld_tui.core.tune.result import (
     NOTHING,
     CandidateState,
@@ -472,7 +472,9 @@ class _Tuning:
             raced = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
             second = raced or [best[0]]
             helped = [one for one in second if one.key != best[0].key]
-            finals = self._combined(best, helped)
+            won = {one.key for one in best}
+            lost = [one for one in models if one.key not in won and one.key not in self._problems]
+            finals = combinations(best, helped, lost)
             raced = yield from self._raced("together", [best[0], *finals], _BOTH)
             best = raced or second
         return best
@@ -509,19 +511,6 @@ class _Tuning:
                     f"no change is called {visible(name)}",
                     hint=f"Choose from {', '.join(sorted(names))}",
                 )
-
-    def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
-        """Return the settings that helped, together and on the second best model, too."""
-        setups = list(helped[:2])
-        for setup in best[:2]:
-            for most in (len(helped), 2, 1):
-                made = setup
-                for one in helped[:most]:
-                    if made.goes_with(one.changes[-1]):
-                        made = made.with_change(one.changes[-1])
-                if made.changes != setup.changes and made.key not in {one.key for one in setups}:
-                    setups.append(made)
-        return setups
 
     def _left(self, share: float | None = None) -> float:
         """Return how many seconds are left to a share of the time before the winner is known.

@@ -16,7 +16,14 @@ from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 from dld_tui.core.document.document import Document
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import CHANGES, Change, Setup, thread_changes, usable_changes
+from dld_tui.core.tune.changes import (
+    CHANGES,
+    Change,
+    Setup,
+    combinations,
+    thread_changes,
+    usable_changes,
+)
 from dld_tui.core.tune.journal import Journal
 from dld_tui.core.tune.result import CandidateState, Exclusion, cpp_code, python_code
 from dld_tui.core.types import JSON
@@ -70,6 +77,22 @@ def test_only_what_makes_sense_is_tried() -> None:
     gpu = ids("CUDA", {"Conv"})
     assert {"cuda-graph", "bf16", "nhwc"} <= gpu
     assert "no-spinning" not in gpu
+
+
+def test_a_model_that_lost_is_tried_where_no_launch_holds_it_up() -> None:
+    known = {change.id: change for change in CHANGES}
+    base = Setup(Path("m.onnx"))
+    fp16 = base.with_change(known["fp16"], Path("fp16.onnx"))
+
+    def made(*helped: str) -> list[str]:
+        setups = [base.with_change(known[name]) for name in helped]
+        return [one.key for one in combinations([base], setups, [fp16])]
+
+    assert made("cuda-graph") == ["cuda-graph", "fp16+cuda-graph"]
+    assert made("nhwc", "cuda-graph") == [
+        "nhwc", "cuda-graph", "nhwc+cuda-graph", "fp16+cuda-graph",
+    ]  # fmt: skip
+    assert made("nhwc") == ["nhwc"]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
+from dld_tui.core.report.groups import COPY_TYPES
 from dld_tui.core.report.latency import (
     PROCESSOR_MS,
     Burst,
@@ -105,7 +106,6 @@ class Plan:
 
 _LISTED = 12
 _NAME_CELLS = 60
-_COPY_TYPES = ("MemcpyFromHost", "MemcpyToHost")
 
 
 def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
@@ -118,7 +118,7 @@ def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
     if preferred == "CPU":
         return []
     on_cpu = [kernel for kernel in kernels if kernel.provider == f"CPU{SUFFIX}"]
-    copies = sum(kernel.op_type in _COPY_TYPES for kernel in kernels)
+    copies = sum(kernel.op_type in COPY_TYPES for kernel in kernels)
     notes = []
     if on_cpu:
         named = fmt.listed([*map(_label, on_cpu)], _LISTED)

@@ -14,7 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import has_gpu_times
+from dld_tui.core.report.groups import costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
 from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
 from dld_tui.core.report.records import Group, Layer
@@ -175,7 +175,7 @@ def _time(report: Report) -> str:
     ]
     if rest:
         parts.append(f"others {fmt.percent(rest)} %")
-    kind = "kernels" if has_gpu_times(report.layers) else report.wording.rows
+    kind = costs_text(report.layers) if has_gpu_times(report.layers) else report.wording.rows
     text = f"{'   '.join(parts)}   of {fmt.three_digits(figures.cost_ms)} ms in {kind}"
     return ", ".join(filter(None, (text, beside_layers(report))))
 

@@ -14,6 +14,8 @@ from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
 
 HOST = "CPUExecutionProvider"
+COPY_TYPES = ("MemcpyFromHost", "MemcpyToHost")
+"""Nodes that ONNX Runtime adds where values go from the CPU to a device, or back."""
 _DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
 ELEMENT_BITS = {
     "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
@@ -34,6 +36,21 @@ def is_launched(layer: Layer) -> bool:
     return layer.gpu_time_ms is not None or any(
         word in (layer.provider or "") for word in _DEVICE_PROVIDERS
     )
+
+
+def is_split(layers: Sequence[Layer]) -> bool:
+    """Return whether layers on the CPU, with copies to and from it, interrupt those on a GPU.
+
+    ONNX Runtime captures no CUDA graph of these. Layers that work out shapes on the CPU have no
+    copies, and do not hinder it.
+    """
+    return has_gpu_times(layers) and any(layer.type in COPY_TYPES for layer in layers)
+
+
+def costs_text(layers: Sequence[Layer]) -> str:
+    """Return what the costs of layers with GPU times are times of."""
+    on_cpu = any(layer.provider == HOST and layer.cost_ms for layer in layers)
+    return "kernels and layers on the CPU" if on_cpu else "kernels"
 
 
 def priced(layers: Sequence[Layer]) -> tuple[Layer, ...]:

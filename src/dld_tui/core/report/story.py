@@ -21,7 +21,7 @@ from dld_tui.core.cost.roofline import roof_percent
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import has_gpu_times, is_launched
+from dld_tui.core.report.groups import has_gpu_times, is_launched, is_split
 from dld_tui.core.report.measured_facts import busy_text, report_inputs
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
@@ -32,7 +32,7 @@ from dld_tui.core.report.statistics import (
 )
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
-from dld_tui.core.tune.changes import RULES_OF, measured_gains
+from dld_tui.core.tune.changes import FP16_HELD_UP, MEASURED, RULES_OF, Gains, measured_gains
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -140,13 +140,20 @@ class Step:
     """The least speedup to expect, where no models were measured with the change."""
 
     @property
+    def gains(self) -> Gains | None:
+        """What models gained by it; None if none were measured, or only by a part of it."""
+        is_known = len(self.changes) <= 1
+        return measured_gains((*self.changes, *self.rules)) if is_known else None
+
+    @property
     def gain_percent(self) -> tuple[float, float] | None:
         """How much less time a run may take: from what models gained to the most."""
-        gains = measured_gains((*self.changes, *self.rules))
+        gains = self.gains
         if self.most is None and gains is None:
             return None
         least, most = (gains.least, gains.most) if gains else (self.least, math.inf)
-        most = min(most, self.most or math.inf)
+        # Rules can find nothing to change.
+        least, most = min(least, 1.0) if self.rules else least, min(most, self.most or math.inf)
         # This model may have less to gain than any that was measured.
         return _less_percent(min(least, most)), _less_percent(most)
 
@@ -159,10 +166,9 @@ class Step:
     def speedup_text(self) -> str:
         """How much it could bring; empty where nothing is known."""
         speedups = [] if self.most is None else [f"at most {self.most:.2f}× end to end"]
-        gains = measured_gains((*self.changes, *self.rules))
+        gains = self.gains
         if gains is not None:
-            models = fmt.plural(gains.models, "model")
-            speedups.append(f"measured {gains.least:.2f}× to {gains.most:.2f}× on {models}")
+            speedups.append(f"measured {gains.text}")
         return ", ".join(speedups)
 
     @property
@@ -178,7 +184,7 @@ class Step:
     @property
     def is_worth_trying(self) -> bool:
         """Whether more of its measured speedups are gains than losses, as far as is known."""
-        gains = measured_gains((*self.changes, *self.rules))
+        gains = self.gains
         return gains is None or gains.least * gains.most > 1
 
 
@@ -350,13 +356,9 @@ def _gpu_steps(report: Report) -> list[Step]:
     summary, steps = gpu_summary(report), []
     if summary is None or not summary.true_speed or not summary.length_us:
         return []
-    if _is_held_up(report, summary):
+    if _is_held_up(report, summary) and not is_split(report.layers):
         basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
-        # How long a pass waits depends on the host: a slow pass has the most to gain.
-        working_ms = (summary.length_us - summary.gaps_us) / 1000
-        undisturbed = _undisturbed(report)
-        slow_ms = max(_pass_ms(report), undisturbed.p90 if undisturbed is not None else 0.0)
-        most = _speedup(slow_ms - working_ms, slow_ms)
+        most = _without_launches(report, summary, 0.0)
         steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
     copies = 100 * summary.exposed_copy_us / summary.length_us
     if copies > _WORTH_PERCENT:
@@ -383,13 +385,17 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         basis = f"{share:.0f} % of the time is {products} in fp32"
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
         saved = _saved_ms(report, full, text)
-        most = _speedup(saved, _pass_ms(report))
-        summary, least = gpu_summary(report), 1.0
-        if summary is not None and _is_held_up(report, summary):
-            least = _LEAST_HELD_UP
-            after = _speedup(saved, (summary.length_us - summary.gaps_us) / 1000)
-            basis += f" (after a CUDA graph up to {after:.2f}×)" if after else ""
-        steps.append(Step(text, basis, (change,), most=most, layers=full, least=least))
+        summary = gpu_summary(report)
+        if summary is None or not _is_held_up(report, summary):
+            most = _speedup(saved, _pass_ms(report))
+            steps.append(Step(text, basis, (change,), most=most, layers=full))
+        elif not is_split(report.layers):
+            basis += f", and the GPU waits for launches: alone {text} was {FP16_HELD_UP.text}"
+            most = _without_launches(report, summary, saved)
+            steps.append(Step(
+                f"{text} with a CUDA graph", basis, ("cuda-graph", change), most=most,
+                layers=full, least=MEASURED["cuda-graph"].least,
+            ))  # fmt: skip
     tidy, _ = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
@@ -399,9 +405,17 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     return [*steps, *_fusions(report)]
 
 
-_LEAST_HELD_UP = 0.9
-"""The least speedup of fp16 where launches hold up the GPU: casts are launched, too. Measured: 0.92
-for ResNet-50 and 0.98 for ConvNeXt on an H200 that waited for 60 % of a pass."""
+def _without_launches(report: Report, summary: GpuSummary, saved_ms: float) -> float | None:
+    """Return the largest speedup of a pass whose GPU waits for no launch, and works less.
+
+    How long a pass waits depends on the host: a slow pass has the most to gain.
+    """
+    working_ms = (summary.length_us - summary.gaps_us) / 1000
+    undisturbed = _undisturbed(report)
+    slow_ms = max(_pass_ms(report), undisturbed.p90 if undisturbed is not None else 0.0)
+    return _speedup(slow_ms - working_ms + saved_ms, slow_ms)
+
+
 _FUSED_PERCENT = 3.0
 _NEAR = 4
 """Layers between a softmax and the products around it."""

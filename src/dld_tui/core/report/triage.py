@@ -9,7 +9,15 @@ from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched
+from dld_tui.core.report.groups import (
+    COPY_TYPES,
+    HOST,
+    costs_text,
+    group_layers,
+    has_gpu_times,
+    is_launched,
+    is_split,
+)
 from dld_tui.core.report.layer_table import are_named_by_nodes, layer_names
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, Program, program_of
@@ -26,7 +34,6 @@ from dld_tui.core.text.names import cut_names
 if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
 
-_CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0
 _SLOWED = 1.10
 """Above this ratio, a drawn timeline differs from a run without recording."""
@@ -118,7 +125,17 @@ def factor(ratio: float) -> str:
 def _doubts(report: Report, summary: GpuSummary) -> list[str]:
     lines = []
     short = summary.median_kernel_us < _SHORT_KERNEL_US
-    if summary.true_speed and summary.gap_percent > _IDLE_PERCENT and summary.kernels and short:
+    waits = summary.true_speed and summary.gap_percent > _IDLE_PERCENT and summary.kernels
+    if waits and is_split(report.layers):
+        on_cpu = sum(layer.provider == HOST for layer in report.layers)
+        copies = sum(layer.type in COPY_TYPES for layer in report.layers)
+        lines.append(
+            f"Interrupted: without profiling overhead, the GPU waits {summary.gap_percent:.0f} % of"
+            f" the pass, in which {fmt.plural(on_cpu, 'layer runs', 'layers run')} on the CPU and"
+            f" {fmt.plural(copies, 'node copies', 'nodes copy')} between the two; ONNX Runtime"
+            " captures no CUDA graph of it."
+        )
+    elif waits and short:
         graph = "" if report.facts.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
             f"Launch-bound: without profiling overhead, the GPU waits {summary.gap_percent:.0f} %"
@@ -142,11 +159,11 @@ def _doubts(report: Report, summary: GpuSummary) -> list[str]:
 def fallback_lines(report: Report) -> list[str]:
     """Return the layers that ran on the CPU although another provider was there."""
     groups = report.groups("provider")
-    cpu = next((group for group in groups if group.key == _CPU), None)
+    cpu = next((group for group in groups if group.key == HOST), None)
     if len(groups) < 2 or cpu is None:
         return []
     layers = sorted(
-        (layer for layer in report.layers if layer.provider == _CPU),
+        (layer for layer in report.layers if layer.provider == HOST),
         key=lambda layer: -(layer.time_ms or 0.0),
     )
     named = fmt.listed(_named(layers), _NAMED_LAYERS)
@@ -179,7 +196,7 @@ def precision_lines(report: Report) -> list[str]:
 
 
 def _gains(layer: Layer) -> bool:
-    on_gpu = layer.provider not in (None, _CPU) or layer.gpu_time_ms is not None
+    on_gpu = layer.provider not in (None, HOST) or layer.gpu_time_ms is not None
     return on_gpu and _is_full(layer)
 
 
@@ -383,13 +400,14 @@ def _layer_lines(report: Report) -> list[str]:
         return ["No layer was timed."]
     if report.has_phases:
         return [f"Phases of an inference ({report.wording.figures}):", *_costs(timed)]
-    kind = "GPU" if has_gpu_times(report.layers) else "layer"
-    if kind == "layer" and any(map(is_launched, timed)):
-        kind = "launching"
+    if has_gpu_times(report.layers):
+        kind = f"the time of {costs_text(report.layers)}"
+    else:
+        kind = "launching time" if any(map(is_launched, timed)) else "layer time"
     top = sorted(timed, key=lambda layer: -(layer.cost_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
     lines = [
-        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind} time"
+        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind}"
         f" (each the {report.wording.figure}):"
     ]
     lines += _costs(top)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core import fmt
 from dld_tui.core.conversion.accuracy_criteria import (
     BFLOAT16,
     FLOAT16,
@@ -57,6 +58,8 @@ class Change:
     """Whether it is tried only if it is asked for: ONNX Runtime usually does the same itself."""
     last_on: tuple[str, ...] = ()
     """Execution providers that have hardly any kernels for it: it is tried last there."""
+    saves_launches: bool = False
+    """Whether a pass waits for no launches any more: what launches more can be faster only then."""
     repairs: bool = False
     """Whether the conversion can exclude nodes when outputs exceed the tolerance."""
 
@@ -132,7 +135,7 @@ CHANGES: tuple[Change, ...] = (
            session={"io_binding": True}, providers=_GPU),
     Change("cuda-graph", "CUDA graph", "one launch replaces those of all kernels",
            session={"io_binding": True, "provider_option": ["enable_cuda_graph=1"]},
-           providers=("CUDA",)),
+           providers=("CUDA",), saves_launches=True),
     Change("nhwc", "NHWC layout", "convolutions run in the layout of Tensor Cores",
            session={"provider_option": ["prefer_nhwc=1"]}, providers=("CUDA",), ops=("Conv",)),
     Change("heuristic", "heuristic convolution search",
@@ -179,9 +182,14 @@ class Gains:
     least: float
     most: float
 
+    @property
+    def text(self) -> str:
+        """The range, and of how many models."""
+        return f"{self.least:.2f}× to {self.most:.2f}× on {fmt.plural(self.models, 'model')}"
+
 
 MEASURED: Mapping[str, Gains] = {
-    "int8-dynamic": Gains(13, 0.96, 5.80),
+    "int8-dynamic": Gains(16, 0.92, 5.80),
     "simplified": Gains(11, 0.94, 1.36),
     "threads-1": Gains(4, 0.79, 0.92),
     "no-spinning": Gains(4, 0.58, 1.02),
@@ -192,6 +200,9 @@ MEASURED: Mapping[str, Gains] = {
     "layer-norm": Gains(4, 1.00, 1.02),
 }
 """Measured speedups by change, or by rule of ``dld rewrite``: the table in docs/tuning.md."""
+FP16_HELD_UP = Gains(2, 0.81, 0.98)
+"""Those of fp16 where a GPU waits for launches, since casts are launched, too: ResNet-50 and
+ConvNeXt on an H200 that waited for 58 to 74 % of a pass."""
 
 
 def measured_gains(changes: Iterable[str]) -> Gains | None:
@@ -307,3 +318,35 @@ class Setup:
     def with_change(self, change: Change, model: Path | None = None) -> Setup:
         """Return a copy with one more change, and another model if one is given."""
         return replace(self, model=model or self.model, changes=(*self.changes, change))
+
+
+def combinations(
+    best: Sequence[Setup], helped: Sequence[Setup], lost: Sequence[Setup]
+) -> list[Setup]:
+    """Return the settings that helped, together and on the second best model, too.
+
+    Also on models that lost, with settings that let them win: one in fp16 launches casts, too, and
+    is slower as long as a GPU waits for launches.
+
+    Args:
+        best: Models that were faster than the original one, which comes last.
+        helped: Settings with the best one, the fastest first.
+        lost: Models that were slower.
+    """
+    setups = list(helped[:2])
+
+    def add(made: Setup, on: Setup) -> None:
+        if made.changes != on.changes and made.key not in {one.key for one in setups}:
+            setups.append(made)
+
+    for setup in best[:2]:
+        for most in (len(helped), 2, 1):
+            made = setup
+            for one in helped[:most]:
+                if made.goes_with(one.changes[-1]):
+                    made = made.with_change(one.changes[-1])
+            add(made, setup)
+    for one in helped:
+        for setup in lost[:2] if one.changes[-1].saves_launches else ():
+            add(setup.with_change(one.changes[-1]), setup)
+    return setups
