@@ -128,15 +128,17 @@ def test_a_layer_that_is_faster_than_the_peaks_of_a_cpu_raises_them() -> None:
     assert (roof_percent(on_gpu), limiter(on_gpu)) == (None, None)  # the data sheet is another's
 
 
-def test_layers_that_fell_back_to_the_cpu_say_nothing_of_a_gpu() -> None:
-    """They stand against the peaks of the CPU, and the model is computed on the GPU."""
+def test_what_limits_layers_is_a_share_of_the_time_of_all_devices() -> None:
+    """Layers on the CPU stand against its peaks; beside launches alone they say nothing."""
     cuda = {"provider": "CUDAExecutionProvider"}
     fell_back = layer(10**6, 10**8, 20.0, provider="CPUExecutionProvider")  # type: ignore[arg-type]
     assert roofline_text([fell_back]) == "memory 100 % (at 50 % of the roof)"
     launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
     assert roofline_text([fell_back, launched]) == ""
     kernels = layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)  # type: ignore[arg-type]
-    assert roofline_text([fell_back, kernels]) == "compute 100 % (at 50 % of the roof)"
+    assert roofline_text([fell_back, kernels]) == (
+        "compute 99 % (at 50 % of the roof), memory 1 % (at 50 % of the roof)"
+    )
 
 
 def test_the_time_of_a_launch_is_not_compared_with_the_roof() -> None:

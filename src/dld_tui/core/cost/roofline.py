@@ -22,7 +22,7 @@ from dld_tui.core.cost.operators import (
 )
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.kernel_names import Roof, roof_of
-from dld_tui.core.report.groups import ELEMENT_BITS, HOST, is_launched
+from dld_tui.core.report.groups import ELEMENT_BITS, HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
@@ -206,8 +206,9 @@ def main_layers(layers: Sequence[Layer]) -> Sequence[Layer]:
 
 
 def roofline_text(layers: Sequence[Layer]) -> str:
-    """Return what limits the layers of the device together; empty where nothing is known."""
-    layers = main_layers(layers)
+    """Return what limits the layers together, each on its device; empty where nothing is known."""
+    if any(map(is_launched, layers)) and not has_gpu_times(layers):
+        return ""  # the few that ran on the CPU say nothing of the others
     times = [(layer, (measured_ms(layer) or 0.0) * (layer.count or 1.0)) for layer in layers]
     whole = sum(ms for _, ms in times)
     if not whole:
