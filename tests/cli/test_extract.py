@@ -46,6 +46,16 @@ def test_nodes_with_types_from_inference(dld: Dld, model: Path, output: Path) ->
     assert [node.name for node in load(output).graph.node] == ["second", "third"]
 
 
+def test_new_names(dld: Dld, model: Path, output: Path) -> None:
+    outcome = dld("extract", model, "-o", output, "--inputs", "a=start", "--outputs", "b=mid,c")
+    assert outcome.status == 0, outcome
+    graph = load(output).graph
+    assert [info.name for info in graph.input] == ["start"]
+    assert [info.name for info in graph.output] == ["mid", "c"]
+    error = dld.fails(3, "extract", model, "-o", output, "--force", "--outputs", "c=a,b=a")
+    assert "a" in error
+
+
 def test_between_values(dld: Dld, model: Path, output: Path) -> None:
     outcome = dld("extract", model, "-o", output, "--inputs", "a", "--outputs", "c", "--json")
     found = outcome.json

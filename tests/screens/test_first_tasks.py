@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.support import documented_keys
 from tests.support.report_files import make_report
-from tests.support.typist import SPECIAL, Programs
+from tests.support.typist import Programs
 
 PAGE = Path(__file__).parents[2] / "docs/first-tasks.md"
-_NAMES = {
-    "Enter": "<enter>", "Esc": "<esc>", "↓": "<down>", "→": "<right>", "F5": "<f5>", "F8": "<f8>",
-    **{f"^{letter.upper()}": f"<^{letter}>" for letter in "psu"},
-}  # fmt: skip
 
 
 class Task(NamedTuple):
@@ -29,23 +25,13 @@ class Task(NamedTuple):
     keys: str
     presses: int
 
-    @property
-    def parts(self) -> list[str]:
-        """What is sent: a key, or typed text, each at a time."""
-        found = []
-        for key, text in re.findall(r"`([^`]+)`|([^`]+)", self.keys):
-            if key:
-                found.append(SPECIAL[_NAMES[key]] if key in _NAMES else key)
-            elif text.strip():
-                found += [*text.strip()]
-        return found
-
 
 def tasks() -> list[Task]:
     """Return the rows of the page."""
-    text = PAGE.read_text("utf-8")
-    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| (\d+) \| [^|]+ \|$", text, re.M)
-    return [Task(name.partition(" (")[0], keys, int(presses)) for name, keys, presses in rows]
+    return [
+        Task(name.partition(" (")[0], keys, int(presses))
+        for name, keys, presses, _ in documented_keys.rows(PAGE, 4)
+    ]
 
 
 def model() -> onnx.ModelProto:
@@ -129,7 +115,7 @@ def test_the_page_has_twelve_tasks_and_counts_their_presses() -> None:
     assert [task.name for task in found] == list(HAPPENED)
     assert len(found) == 12
     for task in found:
-        assert task.keys.count("`") == 2 * task.presses, task.name
+        assert documented_keys.presses(task.keys) == task.presses, task.name
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +141,7 @@ def test_a_first_task(
     with programs.start(tmp_path, path, size=size) as typist:
         typist.wait_for_screen()
         typist.settle()
-        typist.slowly(task.parts)
+        typist.slowly(documented_keys.typed(task.keys))
         typist.settle(0.5)
         seen = Seen(tmp_path, typist.state())
     assert not seen.state["faults"]

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.document.local_functions import function_attributes, key_of
 from dld_tui.core.errors import UsageError
-from dld_tui.screens.model.functions import FunctionsScreen, parse_declaration
+from dld_tui.screens.model.functions import FunctionsScreen, attribute_values, parse_declaration
 from dld_tui.widgets.dialogs.dialogs import FieldsDialog
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, SIZES, Session, opened
@@ -160,12 +160,14 @@ async def test_replace_by_a_custom_node(tmp_path: Path) -> None:
         await session.go("third")
         session.screen.functions.replace_by_custom()
         await session.pilot.pause()
-        await session.type("Plug")
-        await session.press("tab")
-        await session.type("mine")
+        await session.type("mine.Plug")
+        await session.press("tab", "tab", "tab")
+        await session.type("scale=0.5")
         await session.press("enter")
         node = session.screen.document.main.nodes[2]
         assert (node.op_type, node.domain, node.inputs) == ("Plug", "mine", ("b",))
+        assert node.name == "third"
+        assert [one.name for one in node.attributes()] == ["scale"]
 
 
 async def an_attribute_refers_to_one_of_the_function(session: Session) -> None:
@@ -227,3 +229,17 @@ async def test_functions_and_their_attributes(shapes: Path) -> None:
         ):
             await check(session)
             await session.reset()
+
+
+def test_attributes_are_typed_as_a_list() -> None:
+    text = "iou=0.5, most=100, v='1', mode=fast, s=[1, 2], f: floats=[1], t=float32 [1, 2]"
+    found = attribute_values(text)
+    assert {name: about["kind"] for name, about in found.items() if isinstance(about, dict)} == {
+        "iou": "float", "most": "int", "v": "string", "mode": "string", "s": "ints", "f": "floats",
+        "t": "tensor",
+    }  # fmt: skip
+    assert found["v"] == {"kind": "string", "value": "1"}
+    assert found["f"] == {"kind": "floats", "value": [1.0]}
+    for text, message in (("iou", "'iou' is no attribute"), ("s=[]", "several kinds")):
+        with pytest.raises(UsageError, match=message):
+            attribute_values(text)

@@ -58,6 +58,17 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         assert screen.parameters.summary.nodes == 5
 
 
+async def test_the_report_saves_the_model(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        screen = session.screen
+        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        await session.pilot.press("ctrl+s")
+        await session.until(lambda: not screen.tab_dirty)
+        assert any(node.name == "more" for node in onnx.load(path).graph.node)
+
+
 async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.FUNCTIONS), NARROW) as session:
         screen = session.screen

@@ -218,7 +218,7 @@ def test_large_changes_run_beside_the_keys_and_are_told_at_their_end(desk: Desk)
 
 @pytest.fixture
 def editing(desk: Desk) -> Editing:
-    return Editing(*desk.base, cast("Any", None), desk.navigation, desk.history)
+    return Editing(*desk.base, cast("Any", None), desk.navigation, desk.history, cast("Any", None))
 
 
 def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Editing) -> None:

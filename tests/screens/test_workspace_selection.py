@@ -171,6 +171,17 @@ async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, 
         await session.until(lambda: len(session.app.pages) == 2)
 
 
+async def test_what_lies_between_marked_nodes_is_extracted_if_wanted(chain: Path) -> None:
+    async with opened(chain) as session:
+        await mark(session, "first", "third")
+        await session.press("x")
+        assert "the marked nodes and 1 node between them" in session.text
+        await session.press("b")
+        assert "3 nodes, 1 initializer of 16 B" in session.text
+        await session.press("escape", "x", "m")
+        assert "3 nodes" not in session.text
+
+
 async def test_an_extract_that_is_not_valid_is_told(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -267,6 +267,21 @@ def whole_numbers(text: str, flag: str) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
+def split_pair(text: str, known: Callable[[str], object]) -> tuple[str, str]:
+    """Return the sides of ``NAME=NEW``; the second one is empty where there is none.
+
+    Args:
+        text: What was typed.
+        known: Tells whether there is something of a name: names may contain equals signs, and the
+            longest one that is known counts.
+    """
+    if known(text):
+        return text, ""
+    places = [place for place, char in enumerate(text) if char == "="]
+    place = next((at for at in reversed(places) if known(text[:at])), places[0] if places else -1)
+    return (text, "") if place < 0 else (text[:place], text[place + 1 :])
+
+
 def is_same_file(path: Path, other: Path) -> bool:
     """Return whether two paths are of one file: by another spelling, or a link of either kind."""
     if os.path.realpath(path) == os.path.realpath(other):

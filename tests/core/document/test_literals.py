@@ -16,6 +16,7 @@ from dld_tui.core.document.literals import (
     format_literal,
     infer_kind,
     parse_literal,
+    split_list,
 )
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.text import visible
@@ -216,3 +217,12 @@ def test_no_kind_is_inferred_where_none_or_several_fit(text: str) -> None:
 
 def _bits(value: float) -> bytes:
     return b"nan" if math.isnan(value) else struct.pack("<f", value)
+
+
+def test_lists_are_split_outside_of_brackets_and_quotes() -> None:
+    assert split_list(" a=1, b=[1, [2, 3]],c='x, y' ,, d=\"]\"") == [
+        "a=1", "b=[1, [2, 3]]", "c='x, y'", 'd="]"'
+    ]  # fmt: skip
+    assert split_list(" ") == []
+    with pytest.raises(LiteralError, match="column 3: this list is not closed"):
+        split_list("a=[1, 2")

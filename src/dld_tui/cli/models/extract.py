@@ -12,6 +12,7 @@ from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.params import split_pair
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -24,8 +25,16 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--nodes", multiple=True, metavar="A,B", help="Extract these nodes.")
-@click.option("--inputs", multiple=True, metavar="T,...", help="Start at these tensors.")
-@click.option("--outputs", multiple=True, metavar="T,...", help="End at these tensors.")
+@click.option(
+    "--inputs",
+    multiple=True,
+    metavar="T[=NAME],...",
+    help="Start at these tensors, under a new name where there is one.",
+)
+@click.option(
+    "--outputs", multiple=True, metavar="T[=NAME],...",
+    help="End at these tensors, under a new name where there is one.",
+)  # fmt: skip
 @click.option(
     "--subgraph", metavar="NODE:ATTRIBUTE", help=("Extract the subgraph in an attribute of a node.")
 )
@@ -53,6 +62,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     from dld_tui.cli.models.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import declare_inferred
+    from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.serialise import save
 
     _require_one(asked)
@@ -69,6 +79,10 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
         try:
             if extraction.untyped and infer(extraction.document, model):
                 declare_inferred(extraction)
+            for side in ("inputs", "outputs"):
+                for name, new in _split(document, asked[side], Scope.resolve).items():
+                    if new != name:
+                        extraction.document.apply("rename_value", scope=[], value=name, name=new)
             with original(document, model, output) as before:
                 remarks = [*extraction.remarks, *save(extraction.document, output)]
                 problem = unsound(before, output)
@@ -109,7 +123,7 @@ def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
 
     scope = extraction.body_at(document, asked["scope"])
     if asked["nodes"]:
-        refs = _split(document, asked["nodes"], Scope.find)
+        refs = list(_split(document, asked["nodes"], Scope.find))
         scope = extraction.scope_with(document, scope, refs, Scope.find)
         return extraction.extract_nodes(document, extraction.nodes_at(scope, refs))
     if asked["subgraph"]:
@@ -119,7 +133,7 @@ def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
         step = f"function {asked['function']}"
         return extraction.extract_body(document, extraction.body_at(document, [step]))
     inputs, outputs = (
-        _split(document, asked[side], Scope.resolve) for side in ("inputs", "outputs")
+        list(_split(document, asked[side], Scope.resolve)) for side in ("inputs", "outputs")
     )
     scope = extraction.scope_with(document, scope, outputs or inputs, Scope.definition)
     return extraction.extract_between(document, scope, inputs, outputs)
@@ -144,22 +158,26 @@ _MOST_COMMAS = 32
 
 def _split(
     document: Document, texts: Sequence[str], has: Callable[[Scope, str], object]
-) -> list[str]:
-    """Split names at commas; those that some graph has may contain commas."""
+) -> dict[str, str]:
+    """Return the names, and what each is to be called, of ``A,B=NEW``.
+
+    Names that some graph has may contain commas and equals signs.
+    """
     scopes = list(document.scopes())
 
     def known(name: str) -> bool:
         return any(has(scope, name) for scope in scopes)
 
-    names: list[str] = []
+    names: dict[str, str] = {}
     for text in texts:
         parts = text.split(",")
         while parts:
-            joined = (
-                (end, ",".join(parts[:end])) for end in range(min(len(parts), _MOST_COMMAS), 0, -1)
-            )
-            end, name = next((pair for pair in joined if known(pair[1])), (1, parts[0]))
-            names += [name] if name else []
+            for end in range(min(len(parts), _MOST_COMMAS), 0, -1):
+                name, new = split_pair(",".join(parts[:end]), known)
+                if known(name) and "," not in new:
+                    break
+            if name:
+                names[name] = new or name
             del parts[:end]
     return names
 

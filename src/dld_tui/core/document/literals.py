@@ -634,6 +634,33 @@ def infer_kind(text: str) -> str:
     raise max(reversed(errors), key=lambda error: error.column)
 
 
+def split_list(text: str) -> list[str]:
+    """Split a text at commas that are in no brackets and no quotes; without blanks and empty ends.
+
+    Raises:
+        LiteralError: A bracket or a string is not closed.
+    """
+    scanner, depth, parts, start = Scanner(text), 0, list[str](), 0
+    opened = 0
+    while scanner.position < len(text):
+        char = text[scanner.position]
+        if char in _RUNS:
+            scan_string(scanner)
+            continue
+        if char == "[":
+            opened = opened if depth else scanner.position
+            depth += 1
+        elif char == "]":
+            depth = max(0, depth - 1)
+        elif char == "," and not depth:
+            parts.append(text[start : scanner.position])
+            start = scanner.position + 1
+        scanner.position += 1
+    if depth:
+        raise scanner.error("this list is not closed", opened)
+    return [part.strip() for part in (*parts, text[start:]) if part.strip()]
+
+
 def format_literal(value: Any, kind: str) -> str:
     """Return the literal of a value, on one line and without any control character.
 

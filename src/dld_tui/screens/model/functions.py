@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope, Transaction
 from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
+from dld_tui.core.document.literals import format_string, infer_kind, split_list
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,
     FunctionRow,
@@ -22,7 +24,10 @@ from dld_tui.core.document.local_functions import (
     key_of,
     operator_of_text,
 )
+from dld_tui.core.document.parts.extraction import imports_of, nodes_at
+from dld_tui.core.document.types.value_types import parse_type
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -40,6 +45,7 @@ from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
+    from dld_tui.core.operators.schema import OperatorSchema
     from dld_tui.screens.workspace.history import History
 
 Edit = Callable[..., object]
@@ -127,26 +133,103 @@ def make_dialog(
     )
 
 
-def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialog:
-    """Return the dialog that puts one custom node in the place of several."""
+def custom_dialog(
+    edit: Edit,
+    scope: Scope,
+    nodes: Sequence[str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> FieldsDialog:
+    """Return the dialog that puts one custom node in the place of several.
+
+    Args:
+        edit: Makes the edit.
+        scope: The scope of the nodes.
+        nodes: Their refs.
+        inputs: What they take from outside.
+        outputs: What others use of theirs.
+    """
+    own = name_editor(nodes_at(scope, nodes)[0].name) if len(nodes) == 1 else ("", str)
+    offered = [", ".join(map(_shown_name, names)) for names in (inputs, outputs)]
 
     def accept(texts: list[str]) -> None:
-        operator, domain, name = (text.strip() for text in texts)
-        own, op_type = operator_of_text(operator)
-        domain = domain or own
+        domain, op_type = operator_of_text(texts[0])
+        more: dict[str, JSON] = {}
+        if texts[1] != offered[0]:
+            more["inputs"] = [_read_name(text) for text in split_list(texts[1])]
+        if texts[2] != offered[1]:
+            made = dict(map(_name_and_type, split_list(texts[2])))
+            more["outputs"] = [*made]
+            more["types"] = {name: known for name, known in made.items() if known}
+        if texts[3].strip():
+            more["attributes"] = attribute_values(texts[3])
         edit("replace_nodes", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
-             domain=domain, name=name)  # fmt: skip
+             domain=domain, name=own[1](texts[4].strip()), **more)  # fmt: skip
 
     return FieldsDialog(
         "Replace by a custom node",
-        "It takes all inputs of the nodes, weights included, and replaces the outputs in use.",
+        "Outputs may have types, as in boxes: float32[1, 100, 4]. Without an output, what is "
+        "computed from it goes, too.",
         [
             FieldSpec("operator", "", "such as trt.EfficientNMS_TRT"),
-            FieldSpec("domain", "", "that of the operator, or ai.onnx"),
-            FieldSpec("node name", "", "generated"),
+            FieldSpec("inputs", offered[0], "none"),
+            FieldSpec("outputs", offered[1], "none"),
+            FieldSpec("attributes", "", _ATTRIBUTES),
+            FieldSpec("node name", own[0], "generated"),
         ],
         accept,
     )
+
+
+_ATTRIBUTES = "such as threshold=0.25, sizes=[1, 2], version='1'"
+_ATTRIBUTE = re.compile(r"\s*([^\s:=]+)\s*(?::\s*(\w+)\s*)?=\s*(.+?)\s*$", re.DOTALL)
+_TYPED = re.compile(r"(.+?)\s*:\s*([A-Za-z]\w*(?:\[[^\]]*\])?)$")
+
+
+def attribute_values(text: str, schema: OperatorSchema | None = None) -> dict[str, JSON]:
+    """Return ``{NAME: {"kind", "value"}}`` of ``a=1, b=[0.5], c: floats=[1]``.
+
+    Kinds that are not named are those that values have by their look, or of the operator.
+
+    Raises:
+        UsageError: It is something else, or a value is not of its kind.
+    """
+    found: dict[str, JSON] = {}
+    for part in split_list(text):
+        match = _ATTRIBUTE.match(part)
+        if match is None:
+            raise UsageError(f"{visible(part)!r} is no attribute", hint=f"Type {_ATTRIBUTES}")
+        shown, kind, literal = match.groups()
+        name = name_editor(shown)[1](shown)
+        kind = kind or _kind_of(name, literal, schema)
+        value = edit_value(literal, kind, name=name, schema=schema)
+        found[name] = {"kind": kind, "value": value}
+    return found
+
+
+def _kind_of(name: str, literal: str, schema: OperatorSchema | None) -> str:
+    known = schema.attribute(name) if schema is not None else None
+    return known.kind if known is not None else infer_kind(literal)
+
+
+def _shown_name(name: str) -> str:
+    """Return a name as it stands in a list with commas."""
+    plain = not set(name) & set(",[]'\"") and name.strip() == name and visible(name) == name
+    return name if plain else format_string(name)
+
+
+def _read_name(text: str) -> str:
+    return str(edit_value(text, "string")) if text[0] in "'\"" else text
+
+
+def _name_and_type(text: str) -> tuple[str, str]:
+    """Return the name and the type of ``boxes: float32[1, 100, 4]``; without one an empty type."""
+    match = _TYPED.match(text)
+    if match is not None:
+        with contextlib.suppress(UsageError):
+            known = parse_type(match[2])
+            return _read_name(match[1]), known.text if known is not None else ""
+    return _read_name(text), ""
 
 
 def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str) -> FieldsDialog:
@@ -161,8 +244,12 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
 
     def accept(texts: list[str]) -> None:
         domain, op_type = operator_of_text(texts[0])
+        more: dict[str, JSON] = {}
+        if texts[2].strip():
+            schema = schema_for(op_type, domain, imports_of(scope).get(domain))
+            more["values"] = attribute_values(texts[2], schema)
         edit("set_operator", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
-             domain=domain, attributes=_KEPT[texts[1]])  # fmt: skip
+             domain=domain, attributes=_KEPT[texts[1]], **more)  # fmt: skip
 
     return FieldsDialog(
         "Change the operator",
@@ -170,6 +257,7 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
         [
             FieldSpec("operator", present, "such as Gelu or trt.EfficientNMS_TRT"),
             FieldSpec("attributes", choices=tuple(_KEPT)),
+            FieldSpec("and set", "", _ATTRIBUTES),
         ],
         accept,
     )
@@ -177,6 +265,8 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
 
 _KEPT = {"keep those it has": "known", "keep all": "all", "remove": "none"}
 """Which attributes stay, by the words of the dialog."""
+_AS_TYPED = "as typed"
+"""The kind that the operator wants, or that the value has by its look."""
 
 
 def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
@@ -186,16 +276,18 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
         name, kind, text = texts[0].strip(), texts[1], texts[2]
         if not name:
             raise UsageError("an attribute needs a name")
+        schema = node_schema(node)
+        kind = _kind_of(name, text, schema) if kind == _AS_TYPED else kind
         edit("set_attribute", scope=list(node.scope.path), node=node.ref, attribute=name, kind=kind,
-             value=edit_value(text, kind, name=name, schema=node_schema(node)))  # fmt: skip
+             value=edit_value(text, kind, name=name, schema=schema))  # fmt: skip
 
     return FieldsDialog(
         "Add an attribute",
         "",
         [
             FieldSpec("name"),
-            FieldSpec("kind", choices=SETTABLE_KINDS),
-            FieldSpec("value", "", 'such as 1, [1, 2], "text" or float32[2] {1, 2}'),
+            FieldSpec("kind", choices=(_AS_TYPED, *SETTABLE_KINDS)),
+            FieldSpec("value", "", 'such as 1, [1, 2], "text" or float32 [1, 2]'),
         ],
         accept,
     )

@@ -109,15 +109,16 @@ class ConversionDialog(Dialog[bool]):
 
 
 class AppliedDialog(ConversionDialog):
-    """What was done to the open model; u gives True: undo it."""
+    """What was done to the open model; u gives True: undo it; Ctrl+S False: save the model."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "undo", show=False),
+        Binding("ctrl+s", "save", "save", show=False),
         Binding("enter", "enter", "close", show=False),
     ]
     ANSWER = None
     TITLE_TEXT = "Applied"
-    KEYS = "u undo  Esc close"
+    KEYS = "u undo  ^S save  Esc close"
 
     def __init__(self, notes: Sequence[Note], title: str) -> None:
         """Show notes; `title` is that of the edit in the history."""
@@ -135,6 +136,9 @@ class AppliedDialog(ConversionDialog):
 
     def action_undo(self) -> None:
         self.dismiss(True)
+
+    def action_save(self) -> None:
+        self.dismiss(False)
 
 
 class PreviewDialog(ConversionDialog):

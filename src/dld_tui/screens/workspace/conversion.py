@@ -18,6 +18,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs, model_view, require_sound
+from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
 
@@ -108,6 +109,7 @@ class ApplyConversion(Controller):
     """Takes results in."""
 
     history: History
+    saving: Saving
     _applied: list[tuple[Transaction, Sequence[Note]]] = field(default_factory=list)
     """The edits that applied results, and their reports."""
 
@@ -155,6 +157,8 @@ class ApplyConversion(Controller):
         def answered(undo: bool | None) -> None:
             if undo:
                 self.history.undo()
+            elif undo is not None:
+                self.saving.save()
 
         self.ask(AppliedDialog(notes, title), answered)
 

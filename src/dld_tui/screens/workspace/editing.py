@@ -13,6 +13,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Target
@@ -28,6 +29,7 @@ class Editing(Controller):
     panes: Panes
     navigation: Navigation
     history: History
+    inference: TypeInference
     edits: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
     """What editing does, by what the cursor is on."""
     deletions: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
@@ -243,6 +245,9 @@ class Editing(Controller):
             ),
             ("k", "keep", None),
         ]
+        if not many and all(node.scope is self.document.main for node in nodes):
+            cut = "cut off: delete all behind, too; inputs become outputs"
+            options.insert(1, ("c", cut, partial(self._ask_outputs, nodes)))
         if many or all(bypass_source(node) is not None for node in nodes):
             reconnect = partial(self.delete_nodes, nodes, reconnect=True)
             options.insert(0, ("r", "delete and reconnect the users to its input", reconnect))
@@ -254,6 +259,39 @@ class Editing(Controller):
         edit = partial(self.document.apply, "delete_many", nodes=pairs, reconnect=reconnect)
         title = f"Deleting {fmt.plural(len(nodes), 'node')}"
         self.history.change(title, [edit], large=len(nodes) > MANY)
+
+    def _ask_outputs(self, nodes: Sequence[Node]) -> None:
+        """Ask what outputs are called that are left when nodes are cut off."""
+        from dld_tui.core.document.edits.replacing import cut_values
+        from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
+
+        main = self.document.main
+        values = cut_values(main, nodes)
+        asked = values[:_MOST_ASKED]
+        editors = [name_editor(value) for value in asked]
+
+        def accept(texts: list[str]) -> None:
+            names: dict[str, JSON] = {
+                value: read(text.strip())
+                for value, (_, read), text in zip(asked, editors, texts, strict=True)
+                if text.strip()
+            }
+            names |= {value: value for value in values[_MOST_ASKED:]}
+            self.history.edit("cut_off", nodes=[node.ref for node in nodes], outputs=names)
+
+        def ask() -> None:
+            kinds = [main.value_type(value) for value in asked]
+            fields = [
+                FieldSpec(visible(kind.short) if kind is not None else "output", shown, "none")
+                for kind, (shown, _) in zip(kinds, editors, strict=True)
+            ]
+            message = "Names of the new outputs; a tensor with an empty field becomes none."
+            self.ask(FieldsDialog("Cut off", message, fields, accept))
+
+        if values:
+            self.inference.when_typed(ask, always=True)  # outputs need types
+        else:
+            self.history.try_edit("cut_off", nodes=[node.ref for node in nodes])
 
     # --- copy -----------------------------------------------------------------------------------
 
@@ -270,6 +308,8 @@ class Editing(Controller):
             self.say("Nothing here has a name")
 
 
+_MOST_ASKED = 8
+"""New outputs whose names are asked for."""
 _PREVIEW_S = 0.03
 """How long names are looked at between two keys."""
 _KINDS: dict[str, tuple[str, ...]] = {

@@ -43,7 +43,7 @@ class Extraction(Controller):
         node = cursor.node
         if marked or node is None:
             scope = cursor.target_scope or self.model.listing.root
-            self._extract(outer_nodes(marked or self._below_folder()), scope)
+            self._extract_marked(outer_nodes(marked or self._below_folder()), scope)
             return
         if node.op_type == "EPContext":
             self._extract_context(node)
@@ -61,6 +61,38 @@ class Extraction(Controller):
                 ("b", f"its body {title}", lambda: self._extract([], body, node)),
             ],
         )
+
+    def _extract_marked(self, nodes: list[Node], scope: Scope) -> None:
+        """Extract marked nodes; ask whether with what lies between them, if anything does."""
+        from dld_tui.core.document.traversal import between, places
+
+        if len(nodes) < 2 or any(node.scope is not nodes[0].scope for node in nodes):
+            self._extract(nodes, scope)
+            return
+        found: set[Node] = set()
+
+        def ask() -> None:
+            if len(found) == len(nodes):
+                self._extract(nodes, scope)
+                return
+            place = places(nodes[0].scope, list(found))
+            ordered = sorted(found, key=place.__getitem__)
+            more = fmt.plural(len(found) - len(nodes), "node")
+            self.ask_which(
+                "Extract",
+                "What should become a model?",
+                [
+                    ("b", f"the marked nodes and {more} between them",
+                     lambda: self._extract(ordered, scope)),
+                    ("m", "the marked nodes alone", lambda: self._extract(nodes, scope)),
+                ],
+            )  # fmt: skip
+
+        def follow() -> None:
+            found.update(between(nodes))
+
+        large = self.model.listing.total > MANY
+        self.perform("Following the links", follow, ask, large=large)
 
     def _extract_context(self, node: Node) -> None:
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""

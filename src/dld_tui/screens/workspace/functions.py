@@ -273,10 +273,14 @@ class Functions(Controller):
 
     def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
+        from dld_tui.core.document.edits.nodes import boundary, file_order
+        from dld_tui.core.document.parts.extraction import nodes_at
         from dld_tui.screens.model.functions import custom_dialog
 
         if (chosen := self._one_scope()) is not None:
-            self.ask(custom_dialog(self._edit_and_show, *chosen))
+            scope, refs = chosen
+            ends = boundary(scope, file_order(scope, nodes_at(scope, refs)))
+            self.ask(custom_dialog(self._edit_and_show, scope, refs, *ends))
 
     def set_operator(self) -> None:
         """Let the chosen nodes call another operator."""

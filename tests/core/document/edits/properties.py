@@ -622,6 +622,12 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope), "nodes": nodes, "op_type": "Plugin", "domain": "fresh"}
 
 
+@holds("cut_off", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    nodes = document.main.nodes
+    return {"nodes": [dice.choice(nodes).ref]} if nodes else None
+
+
 @holds("cast_input", may_break=True)
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     node = any_node(document, dice)

@@ -186,8 +186,7 @@ def set_attributes(
             raise EditError("a change needs nodes and attributes")
         attributes = change["attributes"]
         for node in nodes_at(document, change.get("nodes")):
-            for name, about in attributes.items():
-                _set_one(document, transaction, node, name, about)
+            set_on_node(document, transaction, node, attributes)
             touched[node] = None
         names.update(dict.fromkeys(attributes))
     if not names:
@@ -196,17 +195,37 @@ def set_attributes(
     return f"set {subject_text} of {fmt.plural(len(touched), 'node')}"
 
 
-def _set_one(
-    document: Document, transaction: Transaction, node: Node, name: str, about: JSON
+def set_on_node(
+    document: Document, transaction: Transaction, node: Node, attributes: Mapping[str, JSON]
 ) -> None:
+    """Give a node attributes, ``{NAME: {"kind", "value"}}``; null removes one.
+
+    Raises:
+        EditError: An attribute has no kind, or its value is not of it.
+    """
     path, ref = list(node.scope.path), node.ref
-    if about is None:
-        if find_attribute(node, name)[1] is not None:
-            remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
-        return
+    for name, about in attributes.items():
+        if about is None:
+            if find_attribute(node, name)[1] is not None:
+                remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
+            continue
+        kind, value = _kind_and_value(name, about)
+        set_attribute(
+            document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
+        )
+
+
+def add_attributes(proto: onnx.NodeProto, attributes: Mapping[str, JSON]) -> None:
+    """Add attributes, ``{NAME: {"kind", "value"}}``, to the message of a new node.
+
+    Raises:
+        EditError: As of :func:`set_on_node`.
+    """
+    for name, about in attributes.items():
+        proto.attribute.append(attribute_proto(name, *_kind_and_value(name, about)))
+
+
+def _kind_and_value(name: str, about: JSON) -> tuple[str, JSON]:
     if not isinstance(about, dict) or "kind" not in about:
         raise EditError(f"attribute {quoted(name)} must have a kind and a value")
-    kind, value = str(about["kind"]), about.get("value")
-    set_attribute(
-        document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
-    )
+    return str(about["kind"]), about.get("value")

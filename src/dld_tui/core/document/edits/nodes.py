@@ -1,4 +1,4 @@
-"""Adding, replacing and deleting nodes, on links too, and adding casts around nodes."""
+"""Adding and deleting nodes, on links too, and adding casts around nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
-from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
+from dld_tui.core.document.edits.attributes import add_attributes, find_attribute, set_on_node
 from dld_tui.core.document.edits.imports import (
     ensure_import,
     ensure_ir,
@@ -102,10 +102,7 @@ def add_node(
     if len(set(output_names)) != len(output_names):
         raise EditError("two outputs have the same name")
     proto = new_proto(home, op_type, domain, name, inputs, output_names)
-    for key, about in (attributes or {}).items():
-        if not isinstance(about, dict):
-            raise EditError(f"attribute {quoted(key)} must have a kind and a value")
-        proto.attribute.append(attribute_proto(key, str(about.get("kind")), about.get("value")))
+    add_attributes(proto, attributes or {})
     place = place_after(home, inputs) if index is None else index
     if not 0 <= place <= len(home.nodes):
         raise EditError(f"there is no place {place} among {len(home.nodes)} nodes")
@@ -173,38 +170,6 @@ def insert_node(
 
 
 @edit
-def replace_nodes(
-    document: Document,
-    transaction: Transaction,
-    *,
-    scope: Sequence[str],
-    nodes: Sequence[str],
-    op_type: str,
-    domain: str = "",
-    name: str = "",
-) -> str:
-    """Replace several nodes by one node, of a plugin or function.
-
-    It takes the values that they took from outside, in the order of their first use, and makes the
-    values that others used, under the same names. Weights that only they used become its inputs.
-    """
-    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
-    if not targets:
-        raise EditError("there are no nodes to replace")
-    home = targets[0].scope
-    ordered = file_order(home, targets)
-    node_inputs, outputs = boundary(home, ordered)
-    require_convex(home, ordered, outputs)
-    place = home.index_of(ordered[-1]) - len(ordered) + 1
-    for node in ordered:
-        remove_node(transaction, home, node, keep_types=True)
-    proto = new_proto(home, op_type, domain, name, node_inputs, outputs)
-    transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
-    ensure_known_import(transaction, home, domain)
-    return f"replace {len(ordered)} nodes by {quoted(op_type)}"
-
-
-@edit
 def cast_input(
     document: Document,
     transaction: Transaction,
@@ -246,6 +211,7 @@ def set_operator(
     op_type: str,
     domain: str = "",
     attributes: str = "known",
+    values: Mapping[str, JSON] | None = None,
 ) -> str:
     """Let nodes call another operator; names, inputs and outputs stay.
 
@@ -278,6 +244,7 @@ def set_operator(
             if attributes == "none" or (attributes == "known" and not is_known):
                 position, old_attribute = find_attribute(node, name)
                 transaction.do(SetAttribute(node, position, old_attribute, None))
+        set_on_node(document, transaction, node, values or {})
     return f"change {subject([node.ref for node in targets], 'node')} to {quoted(op_type)}"
 
 
