@@ -265,8 +265,8 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
 
 _KEPT = {"keep those it has": "known", "keep all": "all", "remove": "none"}
 """Which attributes stay, by the words of the dialog."""
-_AS_TYPED = "as typed"
-"""The kind that the operator wants, or that the value has by its look."""
+_KINDS = {"as typed": "", **{kind: kind for kind in SETTABLE_KINDS}}
+"""Kinds by the words of the dialog; empty: that of the operator, or of the value by its look."""
 
 
 def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
@@ -277,7 +277,7 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
         if not name:
             raise UsageError("an attribute needs a name")
         schema = node_schema(node)
-        kind = _kind_of(name, text, schema) if kind == _AS_TYPED else kind
+        kind = _KINDS[kind] or _kind_of(name, text, schema)
         edit("set_attribute", scope=list(node.scope.path), node=node.ref, attribute=name, kind=kind,
              value=edit_value(text, kind, name=name, schema=schema))  # fmt: skip
 
@@ -286,7 +286,7 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
         "",
         [
             FieldSpec("name"),
-            FieldSpec("kind", choices=(_AS_TYPED, *SETTABLE_KINDS)),
+            FieldSpec("kind", choices=tuple(_KINDS)),
             FieldSpec("value", "", 'such as 1, [1, 2], "text" or float32 [1, 2]'),
         ],
         accept,

@@ -622,12 +622,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope), "nodes": nodes, "op_type": "Plugin", "domain": "fresh"}
 
 
-@holds("cut_off", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    nodes = document.main.nodes
-    return {"nodes": [dice.choice(nodes).ref]} if nodes else None
-
-
 @holds("cast_input", may_break=True)
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     node = any_node(document, dice)
@@ -1054,3 +1048,9 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
         document.apply("add_subgraph", **names, many=True)
     return {"scope": [], "node": document.main.nodes[-1].ref, "attribute": "cases",
             "index": 0, "to": 2}  # fmt: skip
+
+
+@holds("cut_off", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    nodes = document.main.nodes
+    return {"nodes": [dice.choice(nodes).ref]} if nodes else None
