@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-import select
 import shutil
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -31,51 +29,13 @@ MOST_MISSED = 0.01
 _LIMIT_S = 60.0
 
 
-class Child:
-    """A process that answers; a new one when it dies or takes too long."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """Return the answer, or the verdict ``crash`` or ``time``."""
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.prediction_child"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                cwd=harness.REPOSITORY,
-            )  # fmt: skip
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            ready, _, _ = select.select([process.stdout], [], [], _LIMIT_S)
-            line = process.stdout.readline() if ready else "time"
-        except BrokenPipeError:
-            line = ""
-        if line.startswith("{"):
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-        self.close()
-        return {"verdict": "time" if line else "crash"}
-
-    def close(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
 class Verdicts:
     """What ONNX Runtime says, remembered from run to run: it depends on the model only."""
 
     def __init__(self, folder: Path, remembered: Path | None) -> None:
         self._folder = folder
         self._remembered = remembered
-        self._child = Child()
+        self._child = harness.Child("benchmarks.prediction_child", _LIMIT_S)
         self._known: dict[str, dict[str, Any]] = {}
         if remembered is not None and remembered.exists():
             lines = remembered.read_text().splitlines()
@@ -161,7 +121,7 @@ def main(argv: list[str]) -> int:
     if not options.models:
         options.models = [Path(onnx.__file__).parent / "backend/test/data/light"]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    ours = Child()
+    ours = harness.Child("benchmarks.prediction_child", _LIMIT_S)
     with harness.work_folder() as folder:
         verdicts = Verdicts(folder, options.remember)
         for part in _parts(options, verdicts):

@@ -114,8 +114,10 @@ def main(argv: list[str]) -> int:
         "--opsets", type=int, metavar="N", help="N conversions between opsets of onnx's node models"
     )
     parser.add_argument(
-        "--operations", type=int, metavar="N", help="commands that write models, on N of onnx's"
-    )
+        "--operations", type=int, metavar="N",
+        help="commands that write models, on N of the models, which may be folders",
+    )  # fmt: skip
+    parser.add_argument("--log", type=Path, help="what became of each, kept from run to run")
     parser.add_argument("--judge", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.judge:
@@ -125,7 +127,9 @@ def main(argv: list[str]) -> int:
         outcomes = opset_tasks.table(options.opsets)
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     if options.operations:
-        outcomes = operation_tasks.table(options.operations, options.only)
+        outcomes = operation_tasks.table(
+            options.operations, options.only, options.models, options.log
+        )
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     models = [one.resolve() for one in options.models] or _light_models()
     chosen = [one for one in CONVERSIONS if not options.only or one.name in options.only]

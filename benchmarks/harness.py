@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import select
 import shutil
 import signal
 import statistics
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -98,6 +100,45 @@ class Table:
             row.rule,
             row.verdict,
         )
+
+
+class Child:
+    """A process of a module that answers; a new one when it dies or takes too long."""
+
+    def __init__(self, module: str, limit_s: float) -> None:
+        self._module, self._limit_s = module, limit_s
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Return the answer, or the verdict ``crash`` or ``time``."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                cwd=REPOSITORY,
+            )  # fmt: skip
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            ready, _, _ = select.select([process.stdout], [], [], self._limit_s)
+            line = process.stdout.readline() if ready else "time"
+        except BrokenPipeError:
+            line = ""
+        if line.startswith("{"):
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        self.close()
+        return {"verdict": "time" if line else "crash"}
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
 
 def environment(**extra: str) -> dict[str, str]:

@@ -312,10 +312,11 @@ _RUNTIMES: Mapping[str, Callable[[onnx.ModelProto, Mapping[str, Any]], list[Any]
 
 def agree(found: list[Any], expected: list[Any]) -> bool:
     """Return whether outputs are equal but for rounding."""
-    return len(found) == len(expected) and all(map(_same, found, expected))
+    return len(found) == len(expected) and all(map(same, found, expected))
 
 
-def _same(found: Any, expected: Any) -> bool:
+def same(found: Any, expected: Any) -> bool:
+    """Return whether two outputs are equal but for rounding."""
     if isinstance(found, list) or isinstance(expected, list):
         return agree(list(found), list(expected))
     if found is None or expected is None:

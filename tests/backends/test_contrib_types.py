@@ -38,6 +38,15 @@ def test_weights_in_files_of_a_branch_keep_nothing_from_being_inferred() -> None
     assert model.SerializeToString() == before
 
 
+def test_what_onnxruntime_has_in_older_versions_of_ai_onnx_is_inferred() -> None:
+    model = parse("""<ir_version: 7, opset_import: ["" : 12]>
+    g (float[2, 3] x) => (float[2, 3] y) <float[3] s = {1, 2, 3}>
+    { n = LayerNormalization <axis = -1> (x, s) y = Exp(n) }""")
+    (known,) = contrib_types(model)
+    assert known.name == "n"
+    assert [dim.dim_value for dim in known.type.tensor_type.shape.dim] == [2, 3]
+
+
 def test_operators_of_ai_onnx_ml_without_inference_have_element_types() -> None:
     model = parse("""<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 1]>
     g (float[2, 3] x) => (float[2, 3] y)

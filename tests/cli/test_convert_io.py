@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -36,3 +37,52 @@ def test_refused_in_one_line(dld: Dld, tmp_path: Path) -> None:
     assert "a type or layout is needed" in dld.fails(2, *command)
     assert "--layout is 'nhwc', and not NAME=VALUE" in dld.fails(2, *command, "--layout", "nhwc")
     assert not out.exists()
+
+
+BRANCHES = """
+<ir_version: 7, opset_import: ["" : 13]>
+g (bool c, float[2] x) => (float[2] y)
+{
+    y = If (c) <
+        then_branch = yes () => (float[2] y) { y = Add(x, x) },
+        else_branch = no () => (float[2] y) { y = Mul(x, x) }
+    >
+}
+"""
+FITS_NOTHING = """
+<ir_version: 7, opset_import: ["" : 13]>
+g (float[2, 3] x) => (float[a, b] y) <int64[2] s = {2, 2}> { y = Reshape(x, s) }
+"""
+
+
+def test_an_output_with_the_name_of_a_value_in_a_branch(dld: Dld, tmp_path: Path) -> None:
+    model, out = models.write(tmp_path, BRANCHES), tmp_path / "out.onnx"
+    command = ("convert", "io", model, "-o", out, "--type", "y=float64", "--json")
+    assert dld(*command).json["values"]["is_good"] is True
+
+
+def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
+    dld: Dld, tmp_path: Path
+) -> None:
+    model, out = models.write(tmp_path, FITS_NOTHING), tmp_path / "out.onnx"
+    outcome = dld("convert", "io", model, "-o", out, "--floats", "float16", "--json")
+    assert outcome.status == 0, outcome
+    assert "a model that it is made of cannot be run" in outcome.json["values"]["skipped"]
+
+
+def test_an_input_with_a_sparse_default_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
+    model = models.parse("""<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }""")
+    values = onnx.numpy_helper.from_array(np.array([3], np.float32), "w")
+    places = onnx.numpy_helper.from_array(np.array([1]), "places")
+    sparse = onnx.helper.make_sparse_tensor(values, places, [2])
+    model.graph.sparse_initializer.append(sparse)
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(model, path)
+    commands = (
+        ("convert", "io", path, "--floats", "float16"), ("convert", "fp16", path),
+        ("convert", "shape", path, "--dim", "x:0=N"),
+    )  # fmt: skip
+    statuses = [dld(*command, "-o", out, "--force").status for command in commands[:2]]
+    assert statuses == [0, 0]
+    assert "does not run with x:0" in dld.fails(5, *commands[2], "-o", out, "--force")

@@ -39,3 +39,6 @@ def test_refused_in_one_line(dld: Dld, tmp_path: Path) -> None:
     assert "which input?" in dld.fails(3, "prepend", model, "-o", out)
     assert "k is 9" in dld.fails(3, "append", model, "-o", out, "--step", "top-k", "--k", 9)
     assert not out.exists()
+    old = models.write(tmp_path, IMAGE.replace("OPSET", "6"), "old.onnx")
+    command = ("prepend", old, "-o", out, "--input", "x", "--scale", "1/255")
+    assert "needs opset 7, and the model has 6" in dld.fails(3, *command)

@@ -148,6 +148,14 @@ def mixture(model: onnx.ModelProto) -> None:
         model.graph.initializer.append(numpy_helper.from_array(values, name))
 
 
+def packed_mixture(model: onnx.ModelProto) -> None:
+    mixture(model)
+    del model.graph.node[-1]
+    inputs = ["taken", "scores", "up", "scales", "", "down", "scales"]
+    node = helper.make_node("QMoE", inputs, ["experts"], domain="com.microsoft", k=1)
+    model.graph.node.append(node)
+
+
 BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
@@ -165,6 +173,7 @@ BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:no-bias", without_bias, "it has no bias"),
     ("decoder:block-kernel", grouped_index, "beside packed zero points"),
     ("decoder:moe-kernel", mixture, "leaves out the experts"),
+    ("decoder:moe-kernel", packed_mixture, "normalizes all the same"),
     ("decoder:cache-pair", crossed, "of another layer"),
     ("decoder:cache-pair", keys_as_values, "keys and values change places"),
     ("decoder:cache-alike", other_type, "of 3 caches"),

@@ -308,6 +308,24 @@ def test_experts_compute_the_same(tmp_path: Path, bits: int, block: int, zeros: 
     assert result["weights"] == 1
 
 
+def test_experts_follow_the_attribute_and_the_doubt_is_told(tmp_path: Path) -> None:
+    """The kernel of QMoE normalizes with normalize_routing_weights 0, too, that of MoE does not."""
+    random = np.random.default_rng(3)
+    weights: dict[str, Any] = {
+        "w1": random.integers(0, 256, (4, 32, 32), np.uint8),
+        "w2": random.integers(0, 256, (4, 32, 32), np.uint8),
+        **{f"s{at}": random.random((4, 32), np.float32) / 100 for at in (1, 2)},
+    }
+    path = _experts(tmp_path, weights, k=2, expert_weight_bits=8, activation_type="relu")
+    output, result = convert(path)
+
+    feeds = {"x": random.standard_normal((5, 32), np.float32), "p": np.zeros((5, 4), np.float32)}
+    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
+    # Of four experts with the same score, two have a weight of 1/4 each: or of 1/2, normalized.
+    np.testing.assert_allclose(before, 2 * after, rtol=1e-4, atol=1e-5)
+    assert "normalizes all the same" in result["notes"][0]
+
+
 @pytest.mark.parametrize("second", [(2, 32, 15), (2, 30, 16), (3, 32, 16)])
 def test_experts_that_do_not_fit_together_are_refused(
     tmp_path: Path, second: tuple[int, int, int]
@@ -316,23 +334,31 @@ def test_experts_that_do_not_fit_together_are_refused(
         "w1": np.zeros((2, 32, 16), np.uint8), "s1": np.ones((2, 32), np.float32),
         "w2": np.zeros(second, np.uint8), "s2": np.ones(second[:2], np.float32),
     }  # fmt: skip
-    node = helper.make_node(
-        "QMoE", ["x", "p", "w1", "s1", "", "w2", "s2"], ["y"], "moe", domain="com.microsoft", k=1
-    )
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node], "g",
-        [value("x", TensorProto.FLOAT, [5, 32]), value("p", TensorProto.FLOAT, [5, 2])],
-        [value("y", TensorProto.FLOAT, [5, 32])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    path = tmp_path / "moe.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    path = _experts(tmp_path, weights, k=1)
     with pytest.raises(InputError, match="do not fit together"):
         convert(path)
     with pytest.raises(Exception, match="expected to have shape"):  # the authority
         run_model(path, {"x": np.ones((5, 32), np.float32), "p": np.ones((5, 2), np.float32)})
+
+
+def _experts(folder: Path, weights: dict[str, Any], **attributes: Any) -> Path:
+    """Write a model of a QMoE of width 32 without biases."""
+    node = helper.make_node(
+        "QMoE", ["x", "p", "w1", "s1", "", "w2", "s2"], ["y"], "moe", domain="com.microsoft",
+        **attributes,
+    )  # fmt: skip
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g",
+        [value("x", TensorProto.FLOAT, [5, 32]),
+         value("p", TensorProto.FLOAT, [5, len(weights["w1"])])],
+        [value("y", TensorProto.FLOAT, [5, 32])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    path = folder / "moe.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return path
 
 
 def test_what_does_not_fit_is_refused_and_what_stays_is_told(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified
+    from dld_tui.core.checks.decoders import SCALED_EXPERTS, scales_experts
     from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.dequantize import dequantize
@@ -42,6 +43,8 @@ def run(request: Request) -> Iterator[Event]:
         nothing = "no weight is stored in few bits"
         if dequantized_model.left:
             nothing = "no weight was dequantized"
+        mixtures = (one for scope in document.scopes() for one in scope.nodes_of_type("QMoE"))
+        doubts = [SCALED_EXPERTS] if any(map(scales_experts, mixtures)) else []
         # The kernels for few bits may quantize what they multiply by as well.
         verdict, notes = yield from verified(
             request, document, dequantized_model.document, request.output, QUANTIZED,
@@ -51,7 +54,7 @@ def run(request: Request) -> Iterator[Event]:
             DequantizedModel, values=verdict.values, latency_ms=verdict.latency_ms,
             weights=dequantized_model.count, weight_bytes=dequantized_model.bytes,
         )  # fmt: skip
-        notes = [*dequantized_model.notes, *notes]
+        notes = [*doubts, *dequantized_model.notes, *notes]
         yield from write_sound(
             request, document, dequantized_model.document, request.output, result, notes
         )

@@ -263,10 +263,9 @@ class BuiltRunner:
     def inputs(self) -> list[InputSpec]:
         """What the model takes."""
         main = self._side.document.main
-        stored = main.named("initializer")
         specs = []
         for name in main.inputs:
-            if name not in stored:
+            if not main.is_weight(name):
                 known = main.value_type(name)
                 dims = None if known is None else known.dims
                 specs.append(InputSpec(name, (known and known.dtype) or "?", dims))

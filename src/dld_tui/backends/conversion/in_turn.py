@@ -204,7 +204,7 @@ def _compared(
         except (UnavailableError, UsageError, InputError):
             raise
         except DldError as error:
-            if why := _why_unusable(stages, output):
+            if why := _why_unusable(request, stages, output):
                 return VerificationSummary(NotCompared(why), None)
             raise ActivityError(
                 f"the result cannot be used: {error.message}",
@@ -247,13 +247,16 @@ def _is_wrong(rows: Mapping[str, OutputError]) -> bool:
     return any(row.problem for row in rows.values())
 
 
-def _why_unusable(stages: Sequence[Stage], output: Path) -> str:
-    """Return why a model that the result is made of cannot be loaded itself."""
+def _why_unusable(request: ValueVerification, stages: Sequence[Stage], output: Path) -> str:
+    """Return why a model that the result is made of cannot be loaded or run itself."""
     for part in stages:
         try:
-            session_of(part.document, part.document.path or output, _DEFAULT)
+            session = session_of(part.document, part.document.path or output, _DEFAULT)
+            if request.inputs is None and not request.shape:  # those are of the result
+                _feed(request, part.document, session)
         except DldError as error:
-            return f"a model that it is made of cannot be run: {with_node(error)}"
+            why = f"a model that it is made of cannot be run: {with_node(error)}"
+            return f"{why}. {error.hint}" if error.hint else why
     return ""
 
 

@@ -19,7 +19,7 @@ import onnx
 
 from dld_tui.backends.conversion import quantization
 from dld_tui.backends.conversion.library_file import by_library
-from dld_tui.backends.onnxruntime.types import contrib_types
+from dld_tui.backends.onnxruntime.types import contrib_types, has_inference
 from dld_tui.core import fmt
 from dld_tui.core.conversion.body_weights import (
     WEIGHTED,
@@ -459,12 +459,12 @@ def _declare_types(prepared: Document, path: Path | None) -> None:
 
     The library infers the type of each weight's product with onnx, which stops at such operators.
     """
-    known = {domain: frozenset(names) for domain, names in registry.onnx_operators().items()}
+    versions = prepared.opset_imports
     untyped = [
         (scope, name)
         for scope in prepared.main.walk()
         for node in scope.nodes
-        if node.op_type not in known.get(node.domain, ())
+        if not has_inference(node.domain, node.op_type, versions.get(node.domain))
         for name in node.outputs
         if name and name not in scope.named("value_info") and name not in scope.named("output")
     ]

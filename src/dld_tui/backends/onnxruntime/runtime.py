@@ -275,7 +275,7 @@ def _hint(text: str) -> str | None:
     if any(sign in text for sign in _UNKNOWN_OPERATOR):
         return "The operator is not part of ONNX Runtime; it may need a custom operator library"
     if _NO_KERNEL in text:
-        return "This provider has no kernel for these types"
+        return "This provider has no kernel for these types, or not in this version of the operator"
     return None
 
 

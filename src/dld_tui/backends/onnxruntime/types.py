@@ -15,7 +15,7 @@ from dld_tui.core.document.types.inference import forget_generated
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.operators.native import MOST_NODES, expansion, limits_for
-from dld_tui.core.operators.registry import onnx_operators
+from dld_tui.core.operators.registry import onnx_operators, onnx_versions
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
@@ -98,18 +98,17 @@ _ML = "ai.onnx.ml"
 """The one domain of ONNX with operators that have neither inference nor a definition."""
 
 
-def _has_inference(domain: str, op_type: str, version: int | None) -> bool:
+def has_inference(domain: str, op_type: str, version: int | None) -> bool:
     """Return whether onnx infers the outputs of an operator."""
     from onnx import defs
 
     if op_type not in onnx_operators().get(domain, ()):
         return False
+    if version is not None and version < onnx_versions(op_type, domain)[0]:
+        return False  # ONNX Runtime has LayerNormalization before opset 17
     if domain != _ML:
         return True
-    try:
-        schema = defs.get_schema(op_type, version or 0, domain)
-    except defs.SchemaError:
-        return True  # the version has no such operator, which ONNX Runtime does not know either
+    schema = defs.get_schema(op_type, version or defs.onnx_opset_version(), domain)
     return bool(schema.has_type_and_shape_inference_function)
 
 
@@ -125,7 +124,7 @@ def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
     for node in graph.node:
         key = plain_domain(text_of(node.domain)), text_of(node.op_type)
         if key not in inferred:
-            inferred[key] = _has_inference(*key, versions.get(key[0]))
+            inferred[key] = has_inference(*key, versions.get(key[0]))
         if not inferred[key]:
             outputs += [name for name in map(text_of, node.output) if name]
     without_shape: dict[str, bool] = {}

@@ -24,6 +24,11 @@ _NUMBER = re.compile(r"\d+")
 _HALVES = ("key", "value", "k", "v")
 _FEW_LAYERS = 0.25
 """Layers that differ from the others are worth a word up to this share: some models mix kinds."""
+SCALED_EXPERTS = (
+    "normalize_routing_weights is 0, but ONNX Runtime 1.31's CPU kernel of QMoE normalizes all the"
+    " same, unlike that of MoE"
+)
+"""About nodes of which :func:`scales_experts` is true."""
 
 
 def decoder_findings(document: Document) -> list[Finding]:
@@ -284,6 +289,17 @@ def _mixture_kernel(node: Node) -> Iterator[Finding]:
         yield _finding("decoder:moe-kernel", text, node)
 
 
+def _packed_experts(node: Node) -> Iterator[Finding]:
+    yield from _weights(node)
+    if scales_experts(node):
+        yield _finding("decoder:moe-kernel", SCALED_EXPERTS, node)
+
+
+def scales_experts(node: Node) -> bool:
+    """Return whether the CPU kernel of a QMoE normalizes the weights of experts unasked."""
+    return node.domain == "com.microsoft" and not node.integer("normalize_routing_weights", 0)
+
+
 _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head,
@@ -291,7 +307,7 @@ _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "RotaryEmbedding": _rotary,
     "MatMulNBits": _weights,
     "GatherBlockQuantized": _weights,
-    "QMoE": _weights,
+    "QMoE": _packed_experts,
     "MoE": _mixture_kernel,
 }
 

@@ -208,7 +208,7 @@ def _inputs(document: Document) -> Iterator[Finding]:
         known = main.value_type(name)
         dims = known.dims if known is not None and known.dims is not None else ()
         free = sum(not isinstance(dim, int) for dim in dims)
-        if free > 2 and name not in main.named("initializer"):
+        if free > 2 and not main.is_weight(name):
             message = (
                 f"{free} of the {len(dims)} dimensions of input {name_of(name)} are free: fix those"
                 " that never change, kernels are chosen for the shapes that are known"

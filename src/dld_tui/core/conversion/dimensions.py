@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from dld_tui.core.document.locations import weight_names
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 
@@ -80,7 +81,7 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     if value.lstrip("+-").isdigit() and int(value) < 1:
         raise UsageError(f"--dim {text}: a size is 1 or more; a name makes it dynamic")
     to: int | str = int(value) if value.isdigit() else value
-    weights = {tensor.name for tensor in graph.initializer}
+    weights = weight_names(graph)
     inputs = {
         info.name: info.type.tensor_type.shape.dim
         for info in graph.input

@@ -336,7 +336,7 @@ def halve_borders(
             name = text_of(record.name)
             if name in but:
                 continue
-            if side == "input" and name in copy.main.named("initializer"):
+            if side == "input" and copy.main.is_weight(name):
                 continue  # a weight that could be given: it follows the weight
             if why := halve(copy.main, transaction, names, name, half):
                 notes.append(f"{side} {visible(name)} stays float32: {why}")

@@ -19,7 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.conversion.dimensions import inner_type
-from dld_tui.core.document.locations import names_used
+from dld_tui.core.document.locations import names_used, weight_names
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items
 from dld_tui.core.shapes.call import Call, Demands
@@ -141,7 +141,7 @@ def free_dimensions(
     olds = {new: shapes[name][axis] for (name, axis), new in axes.items()}
     walk = _Walk(model, olds, frozenset(batches), read)
     walk.take_weights(small.graph)
-    weights = {tensor.name for tensor in model.graph.initializer}
+    weights = weight_names(model.graph)
     for info in model.graph.input:
         if info.name in shapes and info.name not in weights:
             before = tuple(shapes[info.name])

@@ -91,7 +91,6 @@ class ModelConfig:
 def describe_model(document: Document) -> ServedModel:
     """Return the inputs and outputs of an ONNX model; inputs with a default are left out."""
     main = document.main
-    initializers = main.named("initializer")
 
     def tensors(names: Sequence[str]) -> tuple[ServedTensor, ...]:
         served = []
@@ -108,7 +107,7 @@ def describe_model(document: Document) -> ServedModel:
             )
         return tuple(served)
 
-    inputs = [name for name in main.inputs if name not in initializers]
+    inputs = [name for name in main.inputs if not main.is_weight(name)]
     return ServedModel("onnxruntime", tensors(inputs), tensors(list(main.outputs)))
 
 

@@ -55,6 +55,12 @@ def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
                 waiting.extend(graph.node)
 
 
+def weight_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names of the initializers of a graph, sparse ones included."""
+    sparse = (tensor.values for tensor in graph.sparse_initializer)
+    return {text_of(tensor.name) for tensor in (*graph.initializer, *sparse)}
+
+
 def names_used(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     """Return the names that nodes and graphs in them read, and those that these graphs return."""
     names: set[str] = set()

@@ -145,11 +145,10 @@ def declared_inputs(document: Document) -> dict[str, Dims]:
     Inputs with an initializer keep that as their value, and unknown ranks have no range.
     """
     main = document.main
-    defaults = main.named("initializer")
     inputs = {}
     for name in main.inputs:
         known = main.value_type(name)
-        if name not in defaults and known is not None and known.dims is not None:
+        if not main.is_weight(name) and known is not None and known.dims is not None:
             inputs[name] = tuple(map(_free_or_known, known.dims))
     return inputs
 

@@ -396,10 +396,14 @@ class Scope:
         node = self.producer(name)
         if node is not None:
             return Definition(self, "node", node)
-        if name in self.named("initializer") or name in self.named("sparse_initializer"):
+        if self.is_weight(name):
             return Definition(self, "initializer")
         is_input = name in self.inputs if self.is_function else name in self.named("input")
         return Definition(self, "input") if is_input else None
+
+    def is_weight(self, name: str) -> bool:
+        """Return whether an initializer of this scope, sparse or not, has a name."""
+        return name in self.named("initializer") or name in self.named("sparse_initializer")
 
     def resolve(self, name: str) -> Definition | None:
         """Return the definition that a use in this scope means: the innermost one outwards."""

@@ -249,7 +249,7 @@ class _Weights:
 
 
 def _graph_tensor(scope: Scope, name: str) -> GraphTensor:
-    return GraphTensor(name, scope.value_type(name), name in scope.named("initializer"))
+    return GraphTensor(name, scope.value_type(name), scope.is_weight(name))
 
 
 def _function(scope: Scope) -> FunctionSummary:

@@ -305,10 +305,9 @@ class Guess:
 def input_specs(document: Document) -> list[InputSpec]:
     """Return the inputs of a model that have to be fed."""
     main = document.main
-    defaults = main.named("initializer")
     specs = []
     for name in main.inputs:
-        if name in defaults:
+        if main.is_weight(name):
             continue
         known = main.value_type(name)
         if known is None:

@@ -380,11 +380,10 @@ def state_pairs(document: Document) -> list[StatePair]:
     """
     main = document.main
     outputs = dict.fromkeys(main.outputs)
-    defaults = main.named("initializer")
     cache_inputs = {pair.past for pair in cache_pairs(document)}
     pairs = []
     for name in main.inputs:
-        if name in cache_inputs or name in defaults:
+        if name in cache_inputs or main.is_weight(name):
             continue
         known = main.value_type(name)
         dims = known.dims if known is not None else None
@@ -425,12 +424,11 @@ def cache_pairs(document: Document) -> list[CachePair]:
     """Return the pairs of a model, in the order of its inputs; none where it has no cache."""
     main = document.main
     outputs = dict.fromkeys(main.outputs)
-    defaults = main.named("initializer")
     pairs: dict[str, CachePair] = {}
     unpaired: list[tuple[str, ValueType]] = []
     for name in main.inputs:
         known = main.value_type(name)
-        if name in defaults or known is None or len(known.dims or ()) not in (3, 4, 5):
+        if main.is_weight(name) or known is None or len(known.dims or ()) not in (3, 4, 5):
             continue
         if known.dtype not in CACHE_TYPES or known.container:
             continue

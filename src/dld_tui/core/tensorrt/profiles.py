@@ -62,11 +62,12 @@ def shape_inputs(document: Document) -> dict[str, int]:
     open are left out, since these cannot be ranged.
     """
     main = document.main
-    defaults = main.named("initializer")
     counts = {}
     for name in main.inputs:
         known = main.value_type(name)
-        if name in defaults or known is None or known.dtype not in _INTEGERS or known.dims is None:
+        if main.is_weight(name) or known is None or known.dims is None:
+            continue
+        if known.dtype not in _INTEGERS:
             continue
         if len(known.dims) <= 1 and all(isinstance(dim, int) for dim in known.dims):
             count = next((dim for dim in known.dims if isinstance(dim, int)), 1)
@@ -219,7 +220,7 @@ class _ModelInputs:
         main = document.main
         self.dims: dict[str, Dims] = declared_inputs(document)
         self.values = shape_inputs(document)
-        self.names = [n for n in main.inputs if n not in main.named("initializer")]
+        self.names = [name for name in main.inputs if not main.is_weight(name)]
         unknown = [name for name in self.names if name not in self.dims]
         dynamic = [name for name, dims in self.dims.items() if is_dynamic(dims)]
         ranged = {*unknown, *dynamic, *self.values}

@@ -84,6 +84,17 @@ def test_a_new_function_is_refused(tmp_path: Path, arguments: dict[str, JSON], r
         document.apply("add_function", **arguments)
 
 
+def test_a_new_function_imports_what_the_model_does_not(tmp_path: Path) -> None:
+    """ONNX Runtime knows its own operators in a model that does not import their domain."""
+    document = opened(
+        tmp_path,
+        """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[2] x) => (float[2] y) { [one] y = com.microsoft.QuickGelu (x) }""",
+    )
+    document.apply("make_function", scope=[], nodes=["one"], name="Part")
+    run(document, x=FEEDS["x"][:2])
+
+
 def test_rename_takes_instances_and_imports_along(tmp_path: Path) -> None:
     document = opened(tmp_path, body_models.SHAPES)
     expected = run(document, **FEEDS)

@@ -11,6 +11,7 @@ from dld_tui.core.document.edits.rewriting import line_of, preview
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.rewrite import matcher
+from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
 from dld_tui.core.errors import EditError
 from tests.core.document.rewrite.rewriting import copy_of, operators, rewritten, saved, values
 from tests.support.drawn_models import drawn_model
@@ -203,6 +204,16 @@ def test_rules_that_do_not_end_or_make_sense_change_nothing(rules: str) -> None:
     with pytest.raises(EditError, match=r"never ends?|no operator"):
         document.apply("rewrite", rules=rules)
     assert saved(document) == saved(Document(copy_of(model)))
+
+
+def test_rules_that_undo_each_other_are_named() -> None:
+    document = Document(
+        parse("""<ir_version: 10, opset_import: ["" : 20]>
+        g (float[4] x) => (float[4] y) { y = Gelu(x) }""")
+    )
+    rules = text_of_rules(rules_of(["gelu", "gelu-apart"]))
+    with pytest.raises(EditError, match="'gelu' and 'gelu-apart' never end"):
+        document.apply("rewrite", rules=rules)
 
 
 def test_rules_without_an_end_are_found_out_before_the_model_is_large() -> None:

@@ -15,6 +15,7 @@ from dld_tui.core.document.edits.imports import (
     drop_import,
     ensure_import,
     ensure_ir,
+    ensure_known_import,
     import_messages,
     versions_by_domain,
 )
@@ -497,6 +498,8 @@ def make_function(
     weights = [value for value in inputs if constants and _can_be_constant(home, value)]
     inputs = [value for value in inputs if value not in weights]
 
+    for domain in dict.fromkeys(node.domain for node in _with_bodies(ordered) if node.domain):
+        ensure_known_import(transaction, home, domain)  # a function has to say all that it uses
     imports = _imports_used(home, ordered)
     if weights:
         imports.setdefault("", versions_by_domain(home).get("", 1))

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.local_functions import enclosing_function, key_of
-from dld_tui.core.document.locations import bodies, nested_nodes
+from dld_tui.core.document.locations import bodies, nested_nodes, weight_names
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
@@ -207,8 +207,7 @@ def raise_ir_version(model: onnx.ModelProto, version: int) -> None:
     """Raise the IR version of a message as :func:`ensure_ir` does that of a document."""
     if model.ir_version >= version:
         return
-    inputs, weights = model.graph.input, {tensor.name for tensor in model.graph.initializer}
-    weights |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    inputs, weights = model.graph.input, weight_names(model.graph)
     names = (info.name for info in inputs)
     gone = constant_inputs(int(model.ir_version), version, names, weights)
     set_items(inputs, [info for place, info in enumerate(inputs) if place not in gone])

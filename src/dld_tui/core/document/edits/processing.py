@@ -214,6 +214,8 @@ def prepend_into(
         channels = image.count
         indices = chain.constant("reversed", list(range(channels))[::-1])
         value = chain.add("Gather", "bgr", value, indices, axis=image.channel)
+    if factor != 1 or means or deviations:
+        chain.need(7, "arithmetic with constants")  # before, broadcasting is an attribute
     if factor != 1:
         value = chain.add("Mul", "scaled", value, chain.constant("scale", [factor], [], kind))
     for op_type, about, numbers in (("Sub", "mean", means), ("Div", "deviation", deviations)):
@@ -232,11 +234,10 @@ def prepend_into(
 
 def _processable(document: Document, wanted: str) -> tuple[str, ValueType]:
     home = document.main
-    stored = home.named("initializer")
     fitting = {
         name: known
         for name in home.inputs
-        if name not in stored and (known := home.value_type(name)) is not None
+        if not home.is_weight(name) and (known := home.value_type(name)) is not None
         and not known.container and known.dtype in _FLOATS
     }  # fmt: skip
     if wanted:

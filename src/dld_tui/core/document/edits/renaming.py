@@ -35,11 +35,16 @@ def require_visible(scope: Scope, value: str) -> None:
 def require_free(scope: Scope, value: str) -> None:
     """Refuse a name that means something already, here, around, or in a subgraph below.
 
+    An output without a source is what waits for the name: as in the model before, a subgraph may
+    have another value of the same name.
+
     Raises:
         EditError: The name is taken.
     """
     if not value:
         raise EditError("a value needs a name")
+    if value in scope.outputs and scope.resolve(value) is None:
+        return
     if is_taken(scope, value):
         raise EditError(f"there is already a value called {quoted(value)}", hint="Choose another")
 

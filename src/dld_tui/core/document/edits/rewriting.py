@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 1_000
 """Of one rule."""
+MOST_REPEATS = 8
+"""Rounds that change as much as the one before, and leave as many nodes: no reduction does that."""
 MOST_TURNS = 100
 """Of all rules: how often one may find what another has made."""
 MOST_GENERATIONS = 4
@@ -127,19 +129,30 @@ def rewrite_document(
     work = _Work(document, transaction, lines)
     parsed = parse_rules(rules)
     limit = 1_000 + 5 * sum(len(scope.nodes) for scope in document.scopes())
+    last: tuple[object, ...] = ()
+    repeats = 0
     for round_number in range(MOST_TURNS):
-        changed = sum(work.all_of(rule, chosen, round_number) for rule in parsed)
-        if not changed or chosen is not None:
+        counts = {rule.name: work.all_of(rule, chosen, round_number) for rule in parsed}
+        busy = [name for name, count in counts.items() if count]
+        if not busy or chosen is not None:
             if endless := [f for f in document.functions if calls_itself(f)]:
                 name = quoted(endless[0].step)
                 raise EditError(f"{name} would call itself after this")
             return work.done
-        if sum(work.done.counts.values()) > limit:
+        now = (counts, sum(len(scope.nodes) for scope in document.scopes()))
+        repeats, last = (repeats + 1 if now == last else 0), now
+        if repeats > MOST_REPEATS or sum(work.done.counts.values()) > limit:
             break
-    raise _endless()
+    raise _endless(busy)
 
 
-def _endless() -> EditError:
+def _endless(names: Sequence[str]) -> EditError:
+    if len(names) > 1:
+        listed = " and ".join(map(quoted, names))
+        return EditError(
+            f"the rules {listed} never end: each rewrites what the others make",
+            hint="Leave one of them out",
+        )
     return EditError(
         "the rules never end: each round rewrites the results of the one before",
         hint="Add a condition that no longer holds afterwards",
@@ -204,7 +217,7 @@ class _Work:
             total += changed
             if not changed or chosen is not None:
                 return total
-        raise _endless()
+        raise _endless([rule.name])
 
     def once(self, name: str, key: str, rewrite_rule: Rewrite, chosen: set[Node] | None) -> int:
         """Replace the hits that there are now and return how many."""

@@ -138,10 +138,10 @@ def _named(home: Scope, key: str, side: str) -> list[str]:
         raise EditError(f"there is no input or output {quoted(key)}", hint=f"There are {known}")
     names = (*(home.inputs if side != "outputs" else ()),
              *(home.outputs if side != "inputs" else ()))  # fmt: skip
-    found, stored = [], home.named("initializer")
+    found = []
     for name in names:
         known_type = home.value_type(name)
-        if known_type is None or known_type.container or name in stored:
+        if known_type is None or known_type.container or home.is_weight(name):
             continue
         is_image = known_type.dims is not None and len(known_type.dims) == _IMAGE_RANK
         if is_image if key == IMAGES else known_type.dtype == dtype_name(number or 0):
@@ -186,7 +186,7 @@ def _require_convertible(home: Scope, terminal: ChangedTerminal) -> None:
     name = quoted(terminal.name)
     if terminal.name in home.inputs and terminal.name in home.outputs:
         raise EditError(f"{name} is an input and an output: nothing is between them")
-    if terminal.name in home.named("initializer"):
+    if home.is_weight(terminal.name):
         raise EditError(f"{name} has a default, an initializer, which would not fit it any more")
     if terminal.name not in home.inputs and home.producer(terminal.name) is None:
         raise EditError(f"no node makes the output {name}")

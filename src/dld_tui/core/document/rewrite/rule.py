@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -123,6 +123,7 @@ def parse_rules(text: str) -> list[Rule]:
     return rules
 
 
+@lru_cache(256)  # our own rules, whose text is read for a preview, an edit and a script
 def _rewrites(text: str) -> tuple[Rewrite, ...]:
     reader = Reader(text)
     rewrites: list[Rewrite] = []

@@ -355,7 +355,7 @@ def _two_alike(c: Call) -> Sequence[Value]:
 _ONE_TO_ONE = (
     "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitCast",
     "BitwiseNot", "Celu", "Cos", "Cosh", "CumProd", "DequantizeLinear", "Elu", "Erf", "Exp",
-    "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "ImageScaler", "IsInf",
+    "Gelu", "HardSigmoid", "HardSwish", "Hardmax", "ImageScaler", "IsInf",
     "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
     "MeanVarianceNormalization", "MemcpyFromHost", "MemcpyToHost", "Mish", "ParametricSoftplus",
     "QuantizeLinear", "RandomNormalLike", "RandomUniformLike", "Reciprocal", "RegexFullMatch",

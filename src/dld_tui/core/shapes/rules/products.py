@@ -128,6 +128,21 @@ def _channel_norm(c: Call) -> Sequence[Value]:
     return [Value(dims), *[Value(scale)] * (c.outputs - 1)]
 
 
+_SCALE_OF_CHANNEL = 21
+"""The opset from which on GroupNormalization has scales of channels; before, of groups."""
+
+
+def _group_norm(c: Call) -> Sequence[Value]:
+    dims, scale = c.dims(0), c.dims(1)
+    if dims is not None and len(dims) > 1 and scale and c.version:
+        groups = c.number("num_groups", 1)
+        if c.version >= _SCALE_OF_CHANNEL:
+            c.demands.equal(dims[1], scale[0], "there is one scale for each channel")
+        else:
+            c.demands.equal(groups, scale[0], "before opset 21 there is one scale for each group")
+    return [Value(dims)]
+
+
 def _embedded(c: Call) -> Sequence[Value]:
     """EmbedLayerNormalization: ids, segments, then the tables of words, positions, segments."""
     ids, words, places = c.dims(0), c.dims(2), c.dims(3)
@@ -180,6 +195,7 @@ STANDARD: dict[str, Callable[[Call], Sequence[Value]]] = {
     "Gemm": _gemm, "Einsum": _einsum, "Det": _matrices,
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"),
                     _layer_norm),
+    "GroupNormalization": _group_norm,
     "BatchNormalization": _channel_norm, "InstanceNormalization": _channel_norm,
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
 }  # fmt: skip
