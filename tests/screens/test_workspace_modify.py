@@ -166,6 +166,30 @@ async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:
         assert fields.values()["filter"] == listed
 
 
+async def test_links_of_a_merge_are_ticked_in_a_list(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    {0} (float[1, 4] {1}, float[2] {2}) => (float[1, 4] {3}, float[1, 4] {4})
+    {{ {3} = Relu({1})  {4} = Neg({1}) }}""".replace("  {4}", "\n{4}")
+    first = models.write(tmp_path, text.format("one", "x", "n", "y", "z"))
+    for name in ("next", "last"):
+        models.write(tmp_path, text.format(name, "z", "m", "u", "v"), f"{name}.onnx")
+    async with opened(first, NARROW) as session:
+        fields = await form(session, "m")
+        others = [str(tmp_path / f"{name}.onnx") for name in ("next", "last")]
+        fields.set_values({"others": [*others]})
+        session.app.screen.set_focus(fields.rows["map"].field)
+        await session.until(lambda: "tickable" in cast("ConvertForm", session.app.screen).facts())
+        await session.pilot.press("f2")
+        await session.until(lambda: isinstance(session.app.screen, TickDialog))
+        listed = [item.key for item in cast("TickDialog", session.app.screen).items]
+        # To the next model first what a merge takes by itself; to the last also what that gives.
+        assert listed == ["z=z", "y=z", "u=z", "v=z"]
+        assert "y f32[1,4] → z f32[1,4]  next.onnx, last.onnx" in session.text
+        await session.pilot.press("down", "enter", "f2")
+        await session.until(lambda: isinstance(session.app.screen, ConvertForm))
+        assert fields.values()["map"] == ["y=z"]
+
+
 QUANTIZABLE = """
 <ir_version: 8, opset_import: ["" : 17]>
 net (float[1, 4] x) => (float[1, 4] y)

@@ -12,7 +12,7 @@ from typing import Any
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.params import param
+from dld_tui.core.params import param, split_pair
 from dld_tui.core.types import JSON
 
 
@@ -71,16 +71,21 @@ class Request(EditRequest):
         Raises:
             UsageError: A link is no pair.
         """
+        made, inputs = self._names() if any("=" in text for text in _rests(self)) else ([], [])
         links: dict[str, JSON] = {}
         for pair in self.map:
-            value, sign, name = pair.partition("=")
-            if not sign or not value or not name:
+            cuts = [(pair[:at], pair[at + 1 :]) for at, char in enumerate(pair) if char == "="]
+            known = [cut for cut in cuts if cut[0] in made and cut[1] in inputs]
+            value, name = (known or cuts or [("", "")])[0]
+            if not value or not name:
                 raise UsageError(f"--map is {pair!r}, and not OUT=IN")
+            if len(known) > 1:
+                raise UsageError(f"--map {pair!r} can be read in {len(known)} ways")
             links[name] = value
         kept: dict[str, JSON] = {}
         for text in self.keep:
-            name, sign, new = text.partition("=")
-            kept[name] = new if sign else name
+            name, new = split_pair(text, made.__contains__)
+            kept[name] = new or name
         models = [keep(path) for path in self.others]
         arguments: dict[str, JSON] = {"models": models}
         if links:
@@ -90,6 +95,24 @@ class Request(EditRequest):
         if kept:
             arguments["keep"] = kept
         return "merge_models", arguments
+
+    def _names(self) -> tuple[list[str], list[str]]:
+        """Return the values of all models, and the inputs of those that are added."""
+        from dld_tui.core.document.document import Document
+
+        made, inputs = list[str](), list[str]()
+        for path in (self.model, *self.others):
+            with contextlib.closing(Document.open(path)) as document:
+                main = document.main
+                made += [*main.inputs, *main.links.producers]
+                inputs += main.inputs if path is not self.model else ()
+        return made, inputs
+
+
+def _rests(request: Request) -> Iterator[str]:
+    """Yield what is behind the first equals signs: others are ambiguous."""
+    for text in (*request.map, *request.keep):
+        yield text.partition("=")[2]
 
 
 def run(request: Request) -> Iterator[Event]:

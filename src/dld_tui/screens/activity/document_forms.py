@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.conversion.tensor_casting import KINDS, Selection, candidates
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import CancelledError, DldError, UsageError
+from dld_tui.core.document.parts.merging import propose_links, why_unfit
+from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.errors import CancelledError, DldError, EditError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import discard, hold_folder
@@ -29,7 +32,7 @@ from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem, TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, FieldRow, ParamForm
-from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task
 
@@ -51,7 +54,10 @@ def lists_of(document: Document, activity: str) -> dict[str, Items]:
         "convert_quantize": {"exclude": nodes},
         "convert_fp16": {"node_block": nodes},
         "convert_bf16": {"node_block": nodes},
-        "convert_merge": {"others": lambda _: _models_beside(document)},
+        "convert_merge": {
+            "others": lambda _: _models_beside(document),
+            "map": lambda values: _links(document, values),
+        },
     }
     return known.get(activity, {})
 
@@ -90,6 +96,53 @@ def _models_beside(document: Document) -> Iterator[PickItem]:
         if document.path is None or not is_same_file(path, document.path):
             name = visible(path.name)
             yield PickItem(str(path), [(name, "")], name)
+
+
+def _links(document: Document, values: Mapping[str, JSON]) -> Iterator[PickItem]:
+    """Yield which outputs can become which inputs of the models that are added.
+
+    Those come first that are taken when nothing is chosen, then equal names.
+    """
+    outputs = _types(document, document.main.outputs)
+    offered: dict[str, tuple[str, str, list[Piece], list[str]]] = {}
+    for text in _texts(values.get("others")):
+        path = Path(text).expanduser()
+        try:
+            opened = Document.open(path)
+        except DldError:
+            return  # it is told when the form is run
+        with contextlib.closing(opened) as other:
+            stored = other.main.named("initializer")
+            inputs = _types(other, [name for name in other.main.inputs if name not in stored])
+            made = _types(other, other.main.outputs)
+        try:
+            first = propose_links(outputs, inputs)
+        except EditError:
+            first = {}
+        pairs = [
+            (name != first.get(into), name != into, name, into)
+            for into, taken in inputs.items()
+            for name, known in outputs.items()
+            if not why_unfit(known, taken)
+        ]
+        for *_, name, into in sorted(pairs, key=lambda pair: pair[:2]):
+            known, taken = outputs[name], inputs[into]
+            pieces: list[Piece] = [
+                (visible(name), "io"), (f" {visible(known.short) if known else '?'}", "type"),
+                (" → ", "dim"), (visible(into), "io"),
+                (f" {visible(taken.short) if taken else '?'}", "type"),
+            ]  # fmt: skip
+            # A link is of each model that has the input.
+            offered.setdefault(f"{name}={into}", (name, into, pieces, []))[-1].append(path.name)
+        outputs = {name: known for name, known in outputs.items() if name not in first.values()}
+        outputs |= made
+    for key, (name, into, pieces, models) in offered.items():
+        where = f"  {visible(', '.join(models))}"
+        yield PickItem(key, [*pieces, (where, "dim")], f"{visible(name)} {visible(into)}")
+
+
+def _types(document: Document, names: Iterable[str]) -> dict[str, ValueType | None]:
+    return {name: document.main.value_type(name) for name in names}
 
 
 def _texts(value: JSON) -> list[str]:

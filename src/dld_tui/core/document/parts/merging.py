@@ -28,6 +28,8 @@ from dld_tui.core.types import plain_domain
 
 _STORED = ("initializer", "sparse_initializer")
 _DECLARED = ("value_info", "output", "input")
+Types: TypeAlias = "Mapping[str, ValueType | None]"
+"""Types of values by name; None where nothing is known."""
 _APPENDED = ("node", *_STORED, "value_info", "quantization_annotation")
 
 
@@ -66,31 +68,38 @@ def find_links(
         for name, value in given.items():
             _require_fit(value, known.get(value), name, value_type_of(all_inputs[name].type))
         return dict(given)
-    inputs = inputs_of(other)
+    made = {name: value_type_of(info.type) for name, info in outputs.items()}
+    return propose_links(
+        made, {name: value_type_of(info.type) for name, info in inputs_of(other).items()}
+    )
+
+
+def propose_links(outputs: Types, inputs: Types) -> dict[str, str]:
+    """Return which outputs become inputs of the next model where nothing is given.
+
+    Args:
+        outputs: Types of the outputs that are free, by name.
+        inputs: Types of the inputs of the next model.
+
+    Raises:
+        EditError: Nothing fits, or several do.
+    """
     same = {name: name for name in inputs if name in outputs}
     for name in same:
-        _require_fit(
-            name, value_type_of(outputs[name].type), name, value_type_of(inputs[name].type)
-        )
+        _require_fit(name, outputs[name], name, inputs[name])
     return same or _by_shape(outputs, inputs)
 
 
-def _by_shape(
-    outputs: Mapping[str, onnx.ValueInfoProto], inputs: Mapping[str, onnx.ValueInfoProto]
-) -> dict[str, str]:
+def _by_shape(outputs: Types, inputs: Types) -> dict[str, str]:
     fitting = {
-        name: [
-            value
-            for value, made in outputs.items()
-            if not why_unfit(value_type_of(made.type), value_type_of(info.type))
-        ]
-        for name, info in inputs.items()
+        name: [value for value, made in outputs.items() if not why_unfit(made, taken)]
+        for name, taken in inputs.items()
     }
     fitting = {name: values for name, values in fitting.items() if values}
     if not fitting:
         if len(outputs) == 1 and len(inputs) == 1:
-            (value, made), (name, info) = *outputs.items(), *inputs.items()
-            _require_fit(value, value_type_of(made.type), name, value_type_of(info.type))
+            (value, made), (name, taken) = *outputs.items(), *inputs.items()
+            _require_fit(value, made, name, taken)
         raise EditError(
             f"no output fits an input: {_names(outputs)} to {_names(inputs)}",
             hint="Say which belong together (--map OUT=IN)",
