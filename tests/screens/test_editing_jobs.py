@@ -122,6 +122,21 @@ def _constants() -> onnx.ModelProto:
     )
 
 
+def _table() -> onnx.ModelProto:
+    return _model(
+        """table (float[1,4] x) => (float[1,4] y) {
+        [half] a = Div(table, two)
+        [row] b = Slice(a, first, last)
+        [flat] c = Reshape(b, shape)
+        [plus] y = Add(x, c) }""",
+        table=(3, 4),
+        two=np.array(2, np.float32),
+        first=np.array([1]),
+        last=np.array([2]),
+        shape=np.array([4]),
+    )
+
+
 def _old() -> onnx.ModelProto:
     return _model(
         """<ir_version: 3, opset_import: ["" : 9]>
@@ -236,6 +251,14 @@ def _renamed() -> None:
     onnx.save(model, "script.onnx")
 
 
+def _folded() -> None:
+    import onnx
+    import onnx_graphsurgeon as gs
+
+    graph = gs.import_onnx(onnx.load("model.onnx"))
+    onnx.save(gs.export_onnx(graph.fold_constants().cleanup()), "script.onnx")
+
+
 def _lifted() -> None:
     import numpy as np
     import onnx
@@ -329,6 +352,7 @@ JOBS = {
     "an NCHW input to NHWC": Job({"model": _classifier}, _channels_last),
     "cut the NMS off a detector, name the outputs": Job({"model": _detector}, _cut, 20),
     "rename by a pattern": Job({"model": _classifier}, _renamed),
+    "fold marked nodes to an initializer": Job({"model": _table}, _folded),
     "Constant nodes to initializers": Job({"model": _constants}, _lifted),
     "weights off the graph inputs": Job({"model": _old}, _taken_off),
     "a TensorRT plugin for a node": Job({"model": _detector}, _plugged, runs=False),

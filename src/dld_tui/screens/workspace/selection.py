@@ -321,7 +321,8 @@ class Selection(Controller):
 
         count = fmt.plural(len(fold.nodes), "node")
         what = "a constant" if len(fold.outputs) == 1 else "constants"
-        message = "\n".join([f"{count} become {what}:", *lines])
+        verb = "becomes" if len(fold.nodes) == 1 else "become"
+        message = "\n".join([f"{count} {verb} {what}:", *lines])
         self.ask_which("Fold", message, [("f", "fold", run), ("k", "keep", None)])
 
     # --- many at once ---------------------------------------------------------------------------
