@@ -55,6 +55,20 @@ def test_integers_need_a_cast_only_where_nothing_takes_them(tmp_path: Path) -> N
     assert added(result, models.TOKENS) == {"Cast": 1}  # behind ArgMax, which gives int64 only
 
 
+def test_indices_take_the_wider_type_too(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (int32[2] i, int32[2] j) => (float[2] y, int32[2] z)
+    <float[4] table = {1, 2, 3, 4}> { y = Gather(table, i)
+    z = Add(i, j) }"""
+    result = converted(tmp_path, text, types={"int32": "int64"})
+    assert added(result, text) == {"Cast": 2}  # before Add, which gives what it takes
+    found = run(result, i=np.array([3, 1]), j=np.array([1, 1]))
+    np.testing.assert_array_equal(found["y"], np.array([4, 2], np.float32))
+    assert found["z"].dtype == np.int32
+    gather = next(node for node in result.graph.node if node.op_type == "Gather")
+    assert gather.input[1] == "i"
+
+
 @pytest.mark.parametrize(
     ("wanted", "more"),
     [

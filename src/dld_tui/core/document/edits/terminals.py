@@ -298,16 +298,19 @@ class _Input(_Change):
     def _cast(self, value: str) -> None:
         before, after = self.terminal.before.dtype or "", self.terminal.after.dtype or ""
         cast = self._behind(value, "Cast", **self.cast_to(before))
-        if is_lossless(after, before):
-            for user in self._nodes(cast.outputs[0]):
-                self._spare(user, cast, value, after)
+        lossless = is_lossless(after, before)
+        for user in self._nodes(cast.outputs[0]):
+            self._spare(user, cast, value, after, lossless=lossless)
         self.drop_unused(cast)
 
-    def _spare(self, user: Node, cast: Node, value: str, dtype: str) -> None:
-        """Let a node read the input itself where it computes the same of it."""
+    def _spare(self, user: Node, cast: Node, value: str, dtype: str, *, lossless: bool) -> None:
+        """Let a node read the input itself where it computes the same of it.
+
+        An index is the same in each type that the operator takes; a Cast needs all values.
+        """
         made = cast.outputs[0]
         is_cast = user.op_type == "Cast" and not user.domain
-        if not is_cast and not _takes(user, made, dtype):
+        if not (lossless if is_cast else _takes(user, made, dtype)):
             return
         links = tuple(value if name == made else name for name in user.inputs)
         self.transaction.do(SetLinks(self.home, user, "input", links))
