@@ -15,6 +15,9 @@ SIZES = ((80, 24), (200, 50))
 REPORT_BYTES, JOB_BYTES_S = 20_000.0, 500.0
 ESC, PALETTE, OPEN, F5, DOWN = "\x1b", "\x10", "\x0f", "\x1b[15~", "\x1b[B"
 _CALM_S = 0.4
+STEADY_S = 4
+"""The page is laid out this long after the start of a job, and its report opens not before the
+measured seconds have ended."""
 TO_DURATION = 7
 """Fields from the model to the duration in the form of a profile."""
 
@@ -22,7 +25,7 @@ TO_DURATION = 7
 def main(argv: list[str]) -> int:
     """Print the table; return 1 when a bound is missed."""
     parser = harness.parser(__doc__)
-    parser.add_argument("--seconds", type=int, default=12, help="how long the job runs")
+    parser.add_argument("--seconds", type=int, default=16, help="how long the job runs")
     options = parser.parse_args(argv)
     table = harness.Table("Bytes sent to a pseudo-terminal")
     with harness.work_folder() as folder:
@@ -83,8 +86,8 @@ def _add(
             do(DOWN)
         do(str(seconds))
         terminal.send(F5)  # it is not calm until the job has ended
-        terminal.read_for(2.0)
-        rate = _rate(terminal, seconds - 4)
+        terminal.read_for(STEADY_S)
+        rate = _rate(terminal, seconds - 2 * STEADY_S)
         if not rate:
             sys.exit(f"no job was seen: {terminal.text[-1000:]}")
         table.add(f"{name}: job page", rate, unit="B/s", bound=JOB_BYTES_S, rule="0.5 kB/s")
