@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.commands import Command
-from dld_tui.screens.home.palette import ContextMenu, Entry, letters
+from dld_tui.screens.home.palette import ContextMenu, Entry, grouped, menu_keys
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.workspace import NARROW, SIZES, Session, opened
 
@@ -35,7 +35,7 @@ async def test_a_node_has_what_needs_a_node(chain: Path, size: tuple[int, int]) 
         assert shown["open subgraph"] == "this node has no subgraph"
         assert "filter" not in shown
         assert "Add second" in session.text
-        menu(session).query_one(LineView).cursor = len(shown)
+        menu(session).query_one(LineView).cursor = list(shown).index("open subgraph")
         await session.until(lambda: "this node has no subgraph" in session.text)
         await session.press("r", "ctrl+u")
         await session.type("other")
@@ -99,13 +99,23 @@ async def test_menus_of_a_model(chain: Path) -> None:
             await session.reset()
 
 
-def test_every_entry_has_keys_of_its_own() -> None:
-    rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 3)]
+def test_keys_of_a_menu_are_those_outside_it_or_digits() -> None:
+    rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 4)]
     rows += [Command("b.x", "other", "Help.", keys="y"), Command("b.d", "del", "H.", "delete,d")]
     rows.append(Command("b.u", "top", "Help.", keys="up"))
-    entries = [Entry(row, None, None) for row in rows]
-    found = letters(entries, {"b.x": "x"})
-    assert found[-3:-1] == [["x"], ["delete", "d"]]
-    assert found[-1] == ["t"], "a key that moves in the menu is not taken"
-    every = [key for keys in found for key in keys]
-    assert len(set(every)) == len(every)
+    found = menu_keys([Entry(row, None, None) for row in rows], {"b.x": "x"})
+    assert found[:10] == [[digit] for digit in "1234567890"]
+    assert found[10:12] == [[], []]
+    assert found[12:14] == [["x"], ["delete", "d"]]
+    assert found[14] == [], "a key that moves in the menu is not taken"
+
+
+def test_entries_are_in_groups_with_those_that_can_run_first() -> None:
+    entries = [
+        Entry(Command("a.x", name, "Help.", group=group), None, why)
+        for name, group, why in [
+            ("mark", "Mark", None), ("late", "Edit", "no"), ("edit", "Edit", None),
+            ("go", "Go", None),
+        ]
+    ]  # fmt: skip
+    assert [entry.command.title for entry in grouped(entries)] == ["go", "edit", "late", "mark"]

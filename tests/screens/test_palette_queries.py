@@ -85,7 +85,7 @@ FIRST = {
     "heatmap": "graph.overlay",
     "zoom": "graph.zoom_in",
     "overview": "graph.view",
-    "around this node": "graph.focus",
+    "around this node": "go.around",
     "subgraph": "edit.extract",
     "functions": "function.list",
     "metadata": "model.metadata",

@@ -34,15 +34,33 @@ def test_wide_panes_fill_the_width_and_findings_take_what_they_need() -> None:
 
 
 def test_narrow_panes_fill_the_height() -> None:
-    for main in ALL:
-        found = arrange(Layout(main=main), 80, 22, ALL)
+    layout = Layout()
+    for pane in (*ALL, *reversed(ALL)):
+        layout.bring_forward(pane)
+        found = arrange(layout, 80, 22, ALL)
         assert sum(found.rows.values()) == 22
-        assert main in found.rows
+        assert pane in found.rows
         assert len(found.rows) == 2
 
 
-def test_a_pane_with_nothing_to_show_is_not_the_main_one() -> None:
-    found = arrange(Layout(main=FINDINGS), 80, 22, (EXPLORER, PARAMETERS))
+def test_panes_stay_in_one_place_at_every_size() -> None:
+    """What is seen is above, or left of, the same panes; bringing one forward moves no other."""
+    for size in ((80, 22), (100, 28), (120, 33), (160, 43), (200, 48)):
+        layout = Layout()
+        for pane in (*ALL, *reversed(ALL)):
+            before = arrange(layout, *size, ALL)
+            layout.bring_forward(pane)
+            after = arrange(layout, *size, ALL)
+            for now, then in ((after.columns, before.columns), (after.rows, before.rows)):
+                kept = now.keys() & then.keys()
+                assert {name: now[name] for name in kept} == {name: then[name] for name in kept}
+                assert list(now) == sorted(now, key=ALL.index)
+        if size[0] >= WIDE:
+            assert PARAMETERS in after.shown
+
+
+def test_a_pane_with_nothing_to_show_takes_no_place() -> None:
+    found = arrange(Layout(lower=FINDINGS), 80, 22, (EXPLORER, PARAMETERS))
     assert set(found.rows) == {EXPLORER, PARAMETERS}
 
 
@@ -58,7 +76,8 @@ def test_a_maximised_pane_has_all_the_room(size: tuple[int, int]) -> None:
 def test_growing_is_undone_by_shrinking_and_stops_at_the_edges(
     pane: str, size: tuple[int, int]
 ) -> None:
-    layout = Layout(main=pane)
+    layout = Layout()
+    layout.bring_forward(pane)
     before = arrange(layout, *size, ALL)
     grow(layout, pane, 2, *size)
     grown = arrange(layout, *size, ALL)
@@ -77,7 +96,7 @@ def test_remembered_sizes_come_back_and_nonsense_does_not() -> None:
     other = Layout()
     other.load(layout.to_json())
     assert other.shares == layout.shares
-    other.load({"shares": {"explorer columns": 7.0, "x": 0.5, "main rows": "a"}})
+    other.load({"shares": {"left columns": 7.0, "x": 0.5, "upper rows": "a"}})
     assert other.shares == layout.shares
     other.load({"shares": None})
     other.reset()
@@ -92,8 +111,9 @@ def test_tiny_screens_do_not_break(size: tuple[int, int]) -> None:
 
 def test_three_panes_are_side_by_side_from_a_width_on() -> None:
     assert set(arrange(Layout(), WIDEST, 40, ALL).columns) == {EXPLORER, GRAPH, PARAMETERS}
-    assert set(arrange(Layout(), WIDEST - 1, 40, ALL).columns) == {EXPLORER, PARAMETERS}
-    assert set(arrange(Layout(left=GRAPH), WIDEST - 1, 40, ALL).columns) == {GRAPH, PARAMETERS}
+    assert set(arrange(Layout(), WIDEST - 1, 40, ALL).columns) == {GRAPH, PARAMETERS}
+    slid = Layout(upper=EXPLORER)
+    assert set(arrange(slid, WIDEST - 1, 40, ALL).columns) == {EXPLORER, PARAMETERS}
     assert not arrange(Layout(), WIDE - 1, 40, ALL).wide
 
 
@@ -108,12 +128,6 @@ def test_three_panes_fill_the_width_however_they_are_grown(width: int) -> None:
             assert all(cells >= 20 for cells in columns.values())
 
 
-def test_the_graph_is_the_main_pane_of_a_narrow_screen_when_it_is_chosen() -> None:
-    found = arrange(Layout(main=GRAPH), 80, 22, ALL)
-    assert set(found.rows) == {GRAPH, PARAMETERS}
-    assert found.rows[GRAPH] > found.rows[PARAMETERS]
-
-
 @pytest.mark.parametrize("width", [WIDE, WIDEST, 200])
 @pytest.mark.parametrize("hidden", [(), (EXPLORER,), (GRAPH,), (PARAMETERS,), (GRAPH, PARAMETERS)])
 @pytest.mark.parametrize("order", list(permutations((EXPLORER, GRAPH, PARAMETERS))))
@@ -125,7 +139,7 @@ def test_panes_are_in_order_without_hidden_ones_and_their_borders_follow_the_mou
     columns = arrange(layout, width, 40, ALL).columns
     assert list(columns) == [pane for pane in order if pane in columns]
     room_for_all = width >= WIDEST or hidden
-    assert set(columns) == set(order) - set(hidden) - (set() if room_for_all else {GRAPH})
+    assert set(columns) == set(order) - set(hidden) - (set() if room_for_all else {EXPLORER})
     assert sum(columns.values()) == width
     edge = 0
     for at in range(len(columns) - 1):
@@ -175,17 +189,3 @@ def test_order_and_hidden_panes_are_remembered_and_nonsense_is_not() -> None:
     assert len(other.hidden) == 2
     other.reset()
     assert (other.order, other.hidden) == ([EXPLORER, GRAPH, PARAMETERS], set())
-
-
-def test_the_graph_is_in_front_until_a_pane_is_chosen() -> None:
-    layout = Layout(is_first=True)
-    narrow = arrange(layout, 80, 22, ALL).rows
-    assert list(narrow) == [GRAPH, PARAMETERS]
-    assert narrow[GRAPH] > narrow[PARAMETERS]
-    columns = arrange(layout, WIDEST - 1, 40, ALL).columns
-    assert list(columns) == [EXPLORER, GRAPH]
-    assert columns[GRAPH] > columns[EXPLORER]
-    grow(layout, GRAPH, 2, 80, 22)
-    assert arrange(layout, 80, 22, ALL).rows[GRAPH] == narrow[GRAPH] + 2
-    layout.is_first, layout.main = False, EXPLORER
-    assert set(arrange(layout, 80, 22, ALL).rows) == {EXPLORER, PARAMETERS}

@@ -125,6 +125,8 @@ class Command:
     """Argument of the action."""
     menu: tuple[str, ...] = ()
     """Further places whose context menu offers it: see :data:`PLACES`."""
+    group: str = "Edit"
+    """One of :data:`GROUPS`, by which a context menu sorts."""
 
     synonyms: tuple[str, ...] = ()
     """Search words of the palette besides title and help."""
@@ -155,6 +157,7 @@ def table(
     palette: bool = True,
     priority: bool = False,
     menus: Mapping[str, str] | None = None,
+    group: str = "",
 ) -> tuple[Command, ...]:
     """Return the commands of a scope from rows of (id, action, keys, needs, title, help).
 
@@ -165,6 +168,7 @@ def table(
         palette: Whether the palette lists them; False for movements.
         priority: Whether their keys win over a focused text field.
         menus: Command id to the places whose context menu offers it: see :data:`PLACES`.
+        group: One of :data:`GROUPS`; by default that of the area.
     """
     commands = []
     for id, action, keys, needs, title, help in rows:
@@ -174,10 +178,15 @@ def table(
         commands.append(Command(
             id, title, help, keys, scope, name, facts, shown, palette, priority, parameter,
             tuple((menus or {}).get(id, "").split()),
+            group or ("Go" if id.partition(".")[0] in _GOES else "Edit"),
         ))  # fmt: skip
     return tuple(commands)
 
 
+GROUPS = ("Go", "Edit", "Mark")
+"""Kinds of commands in a context menu, in their order."""
+_GOES = frozenset({"go", "view", "graph", "report", "plan"})
+"""Areas whose commands change what is seen, and no model."""
 PLACES: Mapping[str, str] = {
     "node": "a node",
     "input": "an input of a node",

@@ -55,7 +55,7 @@ _START = table(
     "start",
     ("start.profile", "profile", "f5", "model_file", "profile",
      "Profile the model at the cursor with ONNX Runtime."),
-    ("recent.forget", "forget", "delete,d", "", "forget", "Remove the file from this list."),
+    ("recent.forget", "forget", "d,delete", "", "forget", "Remove the file from this list."),
     ("start.path", "path", "i", "", "type a path", "Focus the path field."),
     footer="start.profile start.path",
 )
@@ -86,7 +86,7 @@ _WORKSPACE = table(
     ("edit.rename", "editing.rename", "r", "node", "rename",
      "Rename the node or tensor at the cursor."),
     ("edit.change", "editing.edit", "e", "attribute", "edit", "Edit the value at the cursor."),
-    ("edit.delete", "editing.delete", "delete,d", "nodes", "delete",
+    ("edit.delete", "editing.delete", "d,delete", "nodes", "delete",
      "Delete the marked nodes, or the node at the cursor."),
     ("edit.revert", "editing.revert", "backslash", "attribute", "revert",
      "Reset the attribute to its default."),
@@ -99,6 +99,8 @@ _WORKSPACE = table(
     ("go.destination", "navigation.go_destination", "right_square_bracket", "node",
      "to destination",
      "Go to a consumer of the output."),
+    ("go.around", "graphs.show_around", "t", "node", "around",
+     "Show what is around the node at the cursor in the graph, as boxes."),
     ("go.body", "navigation.open_body", "s", "body", "open subgraph",
      "Open the node's subgraph or function."),
     ("view.filter", "node_list.filter", "f", "", "filter",
@@ -142,10 +144,11 @@ _WORKSPACE = table(
     ("edit.copy_name", "editing.copy_name", "", "", "copy name", "Copy the name at the cursor."),
     ("model.allow_links", "checks.allow_links", "", "", "allow links",
      "Read external data through links that leave the model's folder."),
-    common="document", footer="model.profile model.tune model.save edit.undo edit.change",
+    common="document", footer="model.profile model.tune model.save edit.undo edit.change edit.rename edit.delete"
+    " go.around",
     menus={
         "edit.rename": "input output boundary",
-        "edit.change": "output boundary metadata",
+        "edit.change": "node output boundary metadata",
         "edit.delete": "boundary metadata",
         "edit.copy_name": "node input output boundary attribute initializer scope",
         "edit.rename_many": "node scope",
@@ -257,19 +260,19 @@ _LINKS = table(
 )
 _MENU = table(
     "workspace",
-    ("menu.open", "context_menu", "full_stop", "cursor", "keys",
+    ("menu.open", "context_menu", "full_stop", "cursor", "more",
      "Show the commands for the item at the cursor, with their keys."),
     common="document", palette=False, footer="menu.open",
 )
 _REPORT_MENU = table(
     "report",
-    ("report.menu", "context_menu", "full_stop", "layer", "keys",
+    ("report.menu", "context_menu", "full_stop", "layer", "more",
      "Show the commands for the layer at the cursor, with their keys."),
     palette=False, footer="report.menu",
 )
 _PLAN_MENU = table(
     "plan",
-    ("plan.menu", "context_menu", "full_stop", "layer", "keys",
+    ("plan.menu", "context_menu", "full_stop", "layer", "more",
      "Show the commands for the layer at the cursor, with their keys."),
     palette=False, footer="plan.menu",
 )
@@ -307,7 +310,7 @@ _SELECTION = table(
      "Find a pattern, initially that of the marked nodes; mark or replace matches."),
     ("edit.export_script", "extraction.export_script", "", "can_undo", "export edits",
      "Write the edits of this session as a script for `dld edit`."),
-    common="document",
+    common="document", group="Mark",
     menus={"edit.paste": "scope", "edit.extract": "node scope", "mark.menu": "node scope"},
 )
 # Bodies of nodes and local functions.
@@ -479,7 +482,7 @@ _METADATA_WORKSPACE = table(
      "Set the TensorRT precision of the marked nodes, or of the node at the cursor."),
     ("mark.precision", "selection.mark_precision", "", "", "mark precision",
      "Mark the nodes with a given layer precision."),
-    ("model.metadata", "metadata.show", "t", "", "metadata",
+    ("model.metadata", "metadata.show", "at", "", "metadata",
      "Show and edit doc strings, metadata, producer, IR version and types."),
     ("model.profiles", "metadata.show_profiles", "", "", "shape profiles",
      "Edit the optimization profiles: minimum, optimum and maximum input shapes."),
@@ -493,7 +496,7 @@ _METADATA = table(
     "metadata",
     ("metadata.edit", "edit", "e,enter", "entry", "edit", "Edit the text or type at the cursor."),
     ("metadata.add", "add", "a", "", "add entry", "Add a metadata entry here."),
-    ("metadata.delete", "delete", "delete,d", "entry", "delete",
+    ("metadata.delete", "delete", "d,delete", "entry", "delete",
      "Remove the entry, the text or the declared type."),
     ("metadata.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
     ("metadata.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
@@ -504,7 +507,7 @@ _PROFILES = table(
     "profiles",
     ("profiles.edit", "edit", "e,enter", "range", "edit", "Edit the shapes of this input."),
     ("profiles.add", "add", "a", "dynamic", "add profile", "Add an optimization profile."),
-    ("profiles.delete", "delete", "delete,d", "range", "delete",
+    ("profiles.delete", "delete", "d,delete", "range", "delete",
      "Remove the optimization profile at the cursor."),
     ("profiles.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
     ("profiles.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
@@ -621,8 +624,6 @@ _VIEWS = table(
     "graph",
     ("graph.view", "next_view", "v", "graph", "view",
      "Switch between overview, rails, boxes and focus view."),
-    ("graph.focus", "focus_around", "t", "graph", "focus",
-     "Show the neighbourhood of the node as boxes."),
     ("graph.path", "show_path", "w", "graph", "paths between",
      "Show the nodes between two marked nodes, or between mark and cursor, as boxes."),
     ("graph.fold", "toggle_fold", "z", "graph", "fold",
@@ -1154,7 +1155,7 @@ _WORDS: Mapping[str, str] = {
     "go.body": "open body, subgraph body, enter, go into",
     "go.destination": "consumer, user, what uses this",
     "go.source": "producer, what makes this",
-    "graph.focus": "neighbours, neighbors, around this node, surroundings",
+    "go.around": "focus, neighbours, neighbors, around this node, surroundings",
     "graph.overlay": "heat, heatmap, heat map, colour, color, hot nodes",
     "graph.path": "ways between",
     "graph.picture": "export, image, screenshot, png, svg, jpeg, export image,"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import events
@@ -15,7 +14,7 @@ from textual.widget import Widget
 
 from dld_tui import commands
 from dld_tui.commands import Command
-from dld_tui.commands.command import fits
+from dld_tui.commands.command import GROUPS, fits
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.fuzzy import score
@@ -240,7 +239,7 @@ def _fuzzy(words: list[str], title: str) -> tuple[int, int] | None:
 
 
 _TITLE_CELLS = 40
-_WHY_CELLS = 26
+_GROUP_CELLS = 6
 _LEAST_KEY_CELLS = 3
 _FRAME = 4
 """Cells of border and padding, in both directions less for the height."""
@@ -262,19 +261,22 @@ class ContextMenu(Dialog[Entry]):
     def __init__(self, title: str, entries: Sequence[Entry], at: Offset) -> None:
         super().__init__()
         self.TITLE_TEXT = clip(visible(title), _TITLE_CELLS, keep="middle")
-        self.entries = runnable_first(entries)
+        self.entries = grouped(entries)
         self.at = at
-        self._key_cells = 0
+        self._key_cells = self._title_cells = 0
 
     def body(self) -> Iterable[Widget]:
-        keys = letters(self.entries, getattr(self.app, "_keymap", {}))
-        names = [key_name(own[0]) for own in keys]
+        keys = menu_keys(self.entries, getattr(self.app, "_keymap", {}))
+        names = [key_name(own[0]) if own else "" for own in keys]
         self._key_cells = max(_LEAST_KEY_CELLS, *map(cell_width, names)) + 2
+        self._title_cells = max(cell_width(entry.command.title) for entry in self.entries) + 2
         width = self._width(self.app.size.width)
-        rows = [
-            _menu_row(entry, fit(name, self._key_cells), width)
-            for entry, name in zip(self.entries, names, strict=True)
-        ]
+        rows, group = [], ""
+        for entry, name in zip(self.entries, names, strict=True):
+            first = entry.command.group if entry.command.group != group else ""
+            group = entry.command.group
+            head: list[Piece] = [(fit(first, _GROUP_CELLS), "dim")]
+            rows.append([*head, *self._row(entry, name, width - _GROUP_CELLS)])
         view = LineView(ListSource(rows))
         view.styles.height = min(len(rows), max(1, self.app.size.height - _FRAME))
         yield view
@@ -284,13 +286,17 @@ class ContextMenu(Dialog[Entry]):
 
     def _width(self, screen: int) -> int:
         """Return the cells of a row: of the longest one, and of the title above them."""
-        longest = max(
-            cell_width(entry.command.title) + (min(_WHY_CELLS, cell_width(entry.why_not)) + 2
-                                               if entry.why_not else 0)
-            for entry in self.entries
-        )  # fmt: skip
-        wanted = max(longest + self._key_cells + 1, cell_width(self.TITLE_TEXT) + 4)
+        longest = max(cell_width(entry.why_not or entry.command.help) for entry in self.entries)
+        before = _GROUP_CELLS + self._key_cells + self._title_cells
+        wanted = max(before + longest + 1, cell_width(self.TITLE_TEXT) + 4)
         return min(wanted, screen - _FRAME - 2)
+
+    def _row(self, entry: Entry, key: str, width: int) -> list[Piece]:
+        """Return key, title and what it does; or, faint, why it cannot be done now."""
+        title = fit(entry.command.title, self._title_cells)
+        about = clip(entry.why_not or entry.command.help, width - self._key_cells - len(title))
+        styles = ("faint", "faint", "faint") if entry.why_not else ("key", "", "dim")
+        return [*zip((fit(key, self._key_cells), title, about), styles, strict=True)]
 
     def on_mount(self) -> None:
         """Put the box below the cursor's row, or above it where there is no room."""
@@ -326,9 +332,11 @@ class ContextMenu(Dialog[Entry]):
             self.action_take(view.cursor)
 
 
-def runnable_first(entries: Sequence[Entry]) -> list[Entry]:
-    """Return entries with those that can run before the others, each in the order of the table."""
-    return sorted(entries, key=lambda entry: entry.why_not is not None)
+def grouped(entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries by group; in each those that can run first, in the order of the table."""
+    return sorted(
+        entries, key=lambda entry: (GROUPS.index(entry.command.group), entry.why_not is not None)
+    )
 
 
 def keys_of(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
@@ -337,28 +345,17 @@ def keys_of(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
     return [key for key in map(str.strip, keys) if key and key not in _TAKEN]
 
 
-def letters(entries: Sequence[Entry], keymap: Mapping[str, str]) -> list[list[str]]:
-    """Return the keys of each entry: its command's own, or a letter of its title that is free.
+def menu_keys(entries: Sequence[Entry], keymap: Mapping[str, str]) -> list[list[str]]:
+    """Return the keys of each entry: its command's own, or a digit while there are any.
 
-    No entry takes a letter that does something else outside of the menu, such as ``d``.
+    A letter means one thing in the menu and outside of it.
     """
-    keys_by_entry = [keys_of(entry, keymap) for entry in entries]
-    used = {key for keys in keys_by_entry for key in keys}
-    for entry, keys in zip(entries, keys_by_entry, strict=True):
-        if not keys:
-            title = [char for char in entry.command.title if char.isalnum()]
-            wanted = [*title, *map(str.upper, title), *ascii_letters, *digits]
-            keys.append(next(char for char in wanted if char not in used))
-            used.add(keys[0])
-    return keys_by_entry
-
-
-def _menu_row(entry: Entry, key: str, width: int) -> list[Piece]:
-    title, room = entry.command.title, width - cell_width(key)
-    if not entry.why_not:
-        return [(key, "key"), (fit(title, room), "")]
-    why = clip(entry.why_not, max(0, room - cell_width(title) - 2))
-    return [(key, "faint"), (title, "faint"), (f"  {why}", "faint")]
+    free = iter("1234567890")
+    found = []
+    for entry in entries:
+        digit = None if (own := keys_of(entry, keymap)) else next(free, None)
+        found.append([digit] if digit else own)
+    return found
 
 
 def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> bool:

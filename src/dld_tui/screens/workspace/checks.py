@@ -302,12 +302,7 @@ class Checks(Controller):
             edit, arguments = cast("tuple[str, dict[str, JSON]]", steps[0])
             return document.apply(edit, **arguments)
 
-        def ended() -> None:
-            done = document.history.done
-            title = visible(done[-1].title) if done else ""
-            self.say(f"Done: {title}")
-
-        self.history.change("Repairing", [make], large=size > _LARGE, done=ended)
+        self.history.change("Repairing", [make], large=size > _LARGE)
 
     def only_rule(self) -> None:
         """Show only findings of the rule under the cursor, or all again."""

@@ -331,8 +331,6 @@ class Functions(Controller):
         """Show what an edit did, and go to the first node that it added."""
         from dld_tui.core.document.transactions import Splice
 
-        text = visible(transaction.title)
-        self.say(text[:1].upper() + text[1:], 4)
         added = [
             node
             for primitive in transaction.primitives

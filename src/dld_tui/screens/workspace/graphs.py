@@ -68,6 +68,13 @@ class Graphs(Controller):
     _is_other: bool = False
     """Whether what will be shown has nothing of what the graph's cursor was on."""
 
+    def show_around(self) -> None:
+        """Show what is around the node at the cursor, as boxes in the graph pane."""
+        self.panes.focus("graph")
+        if self.panes.graph.model is None:
+            self.say("The graph is still loading")
+        self.panes.graph.show_around()
+
     def _quantized(self) -> tuple[Mapping[Node, float], str]:
         """Return around which nodes tensors are quantized in the model, or would be."""
         from dld_tui.core.conversion.quantization_plan import quantized_nodes

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.document.transactions import Change
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
 from dld_tui.screens.workspace.state import Cursor, is_alive
-from dld_tui.widgets.shell.command_dispatch import holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import Work, WorkLine
 
@@ -55,6 +56,14 @@ class History(Controller):
             self.complain(error)
             return False
         return True
+
+    def say_edit(self, change: Change) -> None:
+        """Say what an edit did, and what takes it back; a conversion has a page for that."""
+        transaction = change.transaction
+        if change.kind == "edit" and transaction is not None and not transaction.is_whole:
+            title = clip(visible(transaction.title), 90, keep="middle")
+            self.app.clear_notifications()  # of the edit before
+            self.say(f"{title[:1].upper()}{title[1:]}: {hint('{edit.undo} undoes it')}")
 
     # --- undo -----------------------------------------------------------------------------------
 

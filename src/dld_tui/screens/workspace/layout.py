@@ -1,7 +1,8 @@
 """Where the panes of a workspace are: pure arithmetic on cells.
 
-Wide: the panes side by side and the findings below them. Narrow: one main pane and one beside it in
-rows, always in the same order from top to bottom, so that nothing jumps about.
+Wide: the panes side by side and the findings below them. Narrow: two of them in rows. A pane has one
+place at every size: where there is no room for three, the nodes slide over the graph; where there
+are two rows, the findings slide over the parameters.
 """
 
 from __future__ import annotations
@@ -13,47 +14,50 @@ from itertools import pairwise
 from dld_tui.core.types import JSON
 
 WIDE = 100
-"""Columns from which two panes are side by side: the layers or the graph, and the parameters."""
+"""Columns from which two panes are side by side: the graph or the nodes, and the parameters."""
 WIDEST = 140
-"""Columns from which three are: layers, graph and parameters."""
+"""Columns from which three are: nodes, graph and parameters."""
 EXPLORER, GRAPH, PARAMETERS, FINDINGS = "explorer", "graph", "parameters", "findings"
 NUMBERS: Mapping[int, str] = {1: EXPLORER, 2: GRAPH, 3: PARAMETERS, 4: FINDINGS}
 """Pane by the key that goes to it."""
 TITLES = {EXPLORER: "nodes", GRAPH: "graph", PARAMETERS: "params", FINDINGS: "findings"}
-_BESIDE = {EXPLORER: PARAMETERS, GRAPH: PARAMETERS, PARAMETERS: EXPLORER, FINDINGS: EXPLORER}
-"""Narrow: the pane that is seen with a main one."""
+_UPPER, _LOWER = (EXPLORER, GRAPH), (PARAMETERS, FINDINGS)
+"""The panes that share a place where there is no room for all."""
 _LEAST_COLUMNS, _LEAST_ROWS = 24, 4
 _ORDER = (EXPLORER, GRAPH, PARAMETERS)
 """The panes that are side by side, as they are at first; the findings stay at the bottom."""
 DEFAULT_SHARES: Mapping[str, float] = {
-    "explorer columns": 0.52,
+    "left columns": 0.6,
     "explorer columns of three": 0.28,
     "parameters columns of three": 0.27,
     "findings rows": 0.22,
-    "main rows": 0.6,
+    "upper rows": 0.6,
 }
 """Parts of the width or height, by what they are parts of."""
 
 
 @dataclass
 class Layout:
-    """What the user chose: the main pane, the maximised one, order, sizes, what is hidden."""
+    """What the user chose: what is on top, the maximised pane, order, sizes, what is hidden."""
 
-    main: str = EXPLORER
-    left: str = EXPLORER
-    """The one of layers and graph that is seen where there is no room for both."""
+    upper: str = GRAPH
+    """The one of nodes and graph that is seen where there is no room for both."""
+    lower: str = PARAMETERS
+    """The one of parameters and findings that is seen where there is no room for both: the findings
+    while they have the keys."""
     maximised: str | None = None
-    is_first: bool = False
-    """Whether no pane was chosen yet: the graph is in front, with the layers at its side."""
     shares: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_SHARES))
     order: list[str] = field(default_factory=lambda: list(_ORDER))
     """The panes that are side by side, from the left; stacked ones from the top."""
     hidden: set[str] = field(default_factory=set)
 
-    @property
-    def front(self) -> str:
-        """The main pane."""
-        return GRAPH if self.is_first else self.main
+    def bring_forward(self, pane: str) -> None:
+        """Let a pane be the one that is seen of those that share its place."""
+        if self.maximised is not None:
+            self.maximised = pane
+        if pane in _UPPER:
+            self.upper = pane
+        self.lower = FINDINGS if pane == FINDINGS else PARAMETERS
 
     def to_json(self) -> dict[str, JSON]:
         """Return what is remembered."""
@@ -160,9 +164,7 @@ def _side_by_side(
 def _columns(layout: Layout, width: int, panes: Collection[str]) -> dict[str, int]:
     shown = [pane for pane in layout.order if pane in panes]
     if width < WIDEST and len(shown) == len(_ORDER):
-        left = layout.left if layout.left in shown else EXPLORER
-        pair = (EXPLORER, GRAPH) if layout.is_first else (left, PARAMETERS)
-        shown = [pane for pane in shown if pane in pair]
+        shown.remove(EXPLORER if layout.upper == GRAPH else GRAPH)
     if len(shown) < 2:
         return dict.fromkeys(shown, width)
     sizes = {}
@@ -190,7 +192,7 @@ def _owner(shown: Collection[str]) -> str:
 def _share(pane: str, shown: Collection[str], width: int) -> str:
     """Return the name of a pane's share of the width."""
     three = _graph_gives_way(shown, width)
-    return f"{pane} columns of three" if three else "explorer columns"
+    return f"{pane} columns of three" if three else "left columns"
 
 
 def border_at(columns: Mapping[str, int], width: int, x: int) -> str:
@@ -219,14 +221,15 @@ def drag(layout: Layout, columns: Mapping[str, int], width: int, pane: str, x: i
 
 
 def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement:
-    shown = [pane for pane in (*layout.order, FINDINGS) if pane in panes]
+    places = [
+        top if top in panes else next((pane for pane in place if pane in panes), None)
+        for place, top in ((_UPPER, layout.upper), (_LOWER, layout.lower))
+    ]
+    shown = [pane for pane in (*layout.order, FINDINGS) if pane in places]
     if len(shown) < 2:
         return Arrangement(False, {}, dict.fromkeys(shown, height))
-    main = next(pane for pane in (layout.front, EXPLORER, *shown) if pane in shown)
-    others = [pane for pane in (_BESIDE[main], PARAMETERS, *shown) if pane in shown]
-    beside = next(pane for pane in others if pane != main)
-    size = _part(height, layout.shares["main rows"], _LEAST_ROWS)
-    return Arrangement(False, {}, {main: size, beside: height - size})
+    size = _part(height, layout.shares["upper rows"], _LEAST_ROWS)
+    return Arrangement(False, {}, {shown[0]: size, shown[1]: height - size})
 
 
 def _part(total: int, share: float, least: int) -> int:
@@ -250,8 +253,9 @@ def grow(
     if width >= WIDE:
         name, sign = "findings rows", 1
     else:
-        name = "main rows"
-        sign = 1 if pane == layout.front else -1
+        name = "upper rows"
+        upper = next(iter(_stacked(layout, height, {*panes} - layout.hidden).rows))
+        sign = 1 if pane == upper else -1
     present = _part(height, layout.shares[name], _LEAST_ROWS)
     wanted = max(_LEAST_ROWS, min(present + sign * cells, height - _LEAST_ROWS))
     layout.shares[name] = wanted / height if height else DEFAULT_SHARES[name]

@@ -125,6 +125,7 @@ class WorkspaceScreen(Page):
             self.checks.note,
             self.node_list.show_change,
             self._show_dirty,
+            self.history.say_edit,
             self.checks.check_changed,
             self.graphs.redraw,
             self.accuracy.show_change,

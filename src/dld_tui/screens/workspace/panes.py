@@ -47,7 +47,7 @@ class Area(Container):
 class Panes(Controller):
     """Creates and lays out the panes, and knows what their cursor is on."""
 
-    chosen: layout.Layout = field(default_factory=lambda: layout.Layout(is_first=True), init=False)
+    chosen: layout.Layout = field(default_factory=layout.Layout, init=False)
     explorer: Explorer = field(init=False)
     """Only there once the model is open, as the other panes."""
     graph: GraphPane = field(init=False)
@@ -206,25 +206,16 @@ class Panes(Controller):
         return layout.EXPLORER
 
     def focus(self, name: str) -> None:
-        """Give a pane the keys; a hidden one is shown, a narrow screen's becomes the main one."""
+        """Give a pane the keys; one that is hidden, or under another one, is shown."""
         if name not in self.present:
             self.say("The checks found nothing in this model")
             return
         if name in self.chosen.hidden:
             self.chosen.hidden.discard(name)
             self.remember_layout()
-        self._bring_forward(name)
+        self.chosen.bring_forward(name)
         self.lay_out()
         self._give_keys(name)
-
-    def _bring_forward(self, name: str) -> None:
-        """Make a pane the one that is seen however little room there is."""
-        if self.chosen.maximised is not None:
-            self.chosen.maximised = name
-        self.chosen.is_first = False
-        self.chosen.main = name
-        if name in (layout.EXPLORER, layout.GRAPH):
-            self.chosen.left = name
 
     def show_pane_of(self, widget: Widget) -> None:
         """Show the pane that a widget is in, and give it the keys."""
@@ -268,7 +259,7 @@ class Panes(Controller):
 
     def focus_first(self) -> None:
         """Give the keys to the graph, or to another pane that is seen where it is not."""
-        names = (self.chosen.front, layout.GRAPH, layout.EXPLORER, layout.PARAMETERS)
+        names = (self.chosen.upper, layout.GRAPH, layout.EXPLORER, layout.PARAMETERS)
         self._give_keys(next((name for name in names if self.pane(name).display), layout.FINDINGS))
 
     def hide(self) -> None:
@@ -346,9 +337,7 @@ class Panes(Controller):
         region = self.area.region
         width, height = region.size
         if self._dragging == "rows":
-            share = (event.screen_y - region.y) / height
-            is_main = self._top_pane is self.pane(self.chosen.front)
-            self._drag_rows("main rows", share if is_main else 1 - share)
+            self._drag_rows("upper rows", (event.screen_y - region.y) / height)
         elif self._dragging == layout.FINDINGS:
             self._drag_rows("findings rows", (region.bottom - event.screen_y) / height)
         else:

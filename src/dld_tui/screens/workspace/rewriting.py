@@ -191,8 +191,8 @@ class Rewriting(Controller):
         edits_before = len(self.document.history.done)
 
         def done() -> None:
-            after = self.document.history.done
-            self.say(after[-1].title if len(after) > edits_before else "Nothing to replace")
+            if len(self.document.history.done) == edits_before:
+                self.say("Nothing to replace")
 
         self.history.change(
             "Rewriting",

@@ -287,8 +287,6 @@ class Selection(Controller):
             if isinstance(primitive, Splice) and primitive.list_name == "node"
             for node in primitive.inserted
         ]
-        title = transaction.title.replace("paste", "Pasted", 1)
-        self.say(clip(visible(title), 90, keep="middle"), 4)
         self.panes.explorer.list.set_marks(set(pasted))
         if pasted:
             self.navigation.go_to(pasted[0])

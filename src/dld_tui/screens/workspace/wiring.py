@@ -401,9 +401,7 @@ class Wiring(Controller):
             return
         node = terminal.node
         scope: list[JSON] = list(terminal.scope.path)
-        if self.history.try_edit("expose_input", scope=scope, node=node.ref, index=terminal.index):
-            input_name = visible(node.inputs[terminal.index])
-            self.say(f"{input_name} is an input of the graph now")
+        self.history.try_edit("expose_input", scope=scope, node=node.ref, index=terminal.index)
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
@@ -412,8 +410,7 @@ class Wiring(Controller):
         if scope is None or not value:
             return
         home = definition.scope if definition is not None else scope
-        if self.history.try_edit("add_output", scope=list(home.path), name=value):
-            self.say(f"{visible(value)} is an output now")
+        self.history.try_edit("add_output", scope=list(home.path), name=value)
 
     def remove_terminal(self) -> None:
         """Take the terminal under the cursor out of its list."""

@@ -69,7 +69,7 @@ class GraphList(LineView):
 
     HELP = (
         "The graph as rows; each vertical line is a live tensor. {graph.fold} or {list.activate} "
-        "unfolds a block, {graph.view} shows all nodes, then boxes; {graph.focus} shows the "
+        "unfolds a block, {graph.view} shows all nodes, then boxes; {go.around} shows the "
         "neighbourhood of the cursor as boxes. {graph.overlay} colours by precision, findings, "
         "weights, time or errors."
     )
@@ -840,7 +840,8 @@ class GraphPane(Framed, Commands, Vertical):
         around = model.overview.around(vertex)
         return around[-1] if around else None
 
-    def action_focus_around(self) -> None:
+    def show_around(self) -> None:
+        """Show the neighbourhood of the node at the cursor as boxes."""
         self._focus(None)
 
     def action_show_path(self) -> None:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from dld_tui.core.settings.custom_tools import Tool
 
 
-MOST = 5
+MOST = 9
 """Commands before those at the end."""
+_FIRST = ("edit.change", "edit.rename", "edit.delete", "go.around")
+"""Commands that begin the row: the verbs of the row at the cursor."""
 _ORDER = {command.id: number for number, command in enumerate(COMMANDS)}
 _LAST = (
     "menu.open", "report.menu", "plan.menu", "page.close", "app.close", "app.palette", "app.help",
@@ -77,7 +79,12 @@ class KeyBar(Rows):
         with same_facts():
             bindings = self.screen.active_bindings.values()
         shown = [
-            (depth.get(id(active.node), 0), _ORDER.get(active.binding.id or "", 0), active)
+            (
+                _FIRST.index(id_) if (id_ := active.binding.id) in _FIRST else len(_FIRST),
+                depth.get(id(active.node), 0),
+                _ORDER.get(id_ or "", 0),
+                active,
+            )
             for active in bindings
             if active.binding.show and active.enabled
         ]
@@ -85,7 +92,7 @@ class KeyBar(Rows):
         last: dict[str, tuple[str, str]] = {}
         ids: dict[str, str] = {}
         self._run = {}
-        for *_, active in sorted(shown, key=lambda row: row[:2]):
+        for *_, active in sorted(shown, key=lambda row: row[:3]):
             binding = active.binding
             row = last if binding.id in _LAST else first
             key = row.setdefault(binding.action, (key_name(binding.key), binding.description))
