@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from dld_tui.cli import main
+from dld_tui.cli.group import dld as group
 from dld_tui.cli.table import COMMANDS, CommandInfo
 from dld_tui.core.errors import (
     ActivityError,
@@ -40,6 +43,18 @@ def test_every_command_has_help(dld: Dld, row: CommandInfo) -> None:
     assert outcome.status == 0
     assert outcome.out.startswith(f"Usage: dld {row.name}")
     assert outcome.err == ""
+
+
+def test_every_example_is_taken_by_its_command() -> None:
+    for row in COMMANDS:
+        words = [row.name, *shlex.split(row.example)]
+        command: click.Command | None = group
+        while isinstance(command, click.Group) and row.example:
+            _, command, words = command.resolve_command(click.Context(command), words)
+        if row.example:
+            assert command is not None
+            with command.make_context(row.name, words):
+                pass
 
 
 def test_help_fits_80_columns(dld: Dld) -> None:

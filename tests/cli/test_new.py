@@ -10,7 +10,9 @@ from tests.support.cli import Dld
 def test_empty_model(dld: Dld, tmp_path: Path) -> None:
     path = tmp_path / "new.onnx"
     outcome = dld("new", path, "--opset", 17, "--contrib")
-    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+    what = "ai.onnx 17, com.microsoft 1, 0 inputs, 0 outputs, no nodes"
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out == f"written to {path}: {what}\n"
     model = onnx.load(path)
     assert {entry.domain: entry.version for entry in model.opset_import} == {
         "": 17,

@@ -56,10 +56,13 @@ class LazyGroup(click.Group):
         if row.activity:
             from dld_tui.cli.jobs.activity import command_of
 
-            return command_of(row.activity)
-        module, _, name = row.module.partition(":")
-        command = getattr(importlib.import_module(module), name or "command")
-        assert isinstance(command, click.Command)
+            command = command_of(row.activity)
+        else:
+            module, _, name = row.module.partition(":")
+            command = getattr(importlib.import_module(module), name or "command")
+            assert isinstance(command, click.Command)
+        if row.example:
+            command.epilog = f"Example: dld {row.name} {row.example}"
         return command
 
     def resolve_command(

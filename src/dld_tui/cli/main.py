@@ -90,7 +90,9 @@ def _parsed(argv: Sequence[str], as_json: bool) -> int:
         place = error.ctx.command_path if error.ctx else "dld"
         message = error.format_message()
         stop = "" if message.endswith((".", "?")) else "."
-        return _report(ExitStatus.USAGE, f"{message}{stop} See '{place} --help'", as_json)
+        example = error.ctx.command.epilog if error.ctx else None
+        shown = f" {example}." if example and not as_json else ""
+        return _report(ExitStatus.USAGE, f"{message}{stop}{shown} See '{place} --help'", as_json)
     except click.ClickException as error:
         return _report(ExitStatus.INPUT, error.format_message(), as_json)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 OPEN = "open"
@@ -22,63 +22,116 @@ class CommandInfo(NamedTuple):
     hidden: bool = False
     activity: str = ""
     """Id of the activity that the command runs, instead of a module."""
+    example: str = ""
+    """What may follow it, shown in its help and where it is refused."""
 
 
-COMMANDS = (
-    CommandInfo("demo", "Profile a built-in model and open its report.", "dld_tui.cli.jobs.demo"),
-    CommandInfo("new", "Write an empty model.", "dld_tui.cli.models.new"),
-    CommandInfo("inspect", "Summarise a model.", "dld_tui.cli.models.inspect"),
-    CommandInfo("check", "Find errors and problems in a model.", "dld_tui.cli.models.check"),
-    CommandInfo("diff", "Compare two models.", "dld_tui.cli.models.diff"),
-    CommandInfo("find", "Find nodes by a condition.", "dld_tui.cli.models.rewrite:find"),
-    CommandInfo("match", "Find a pattern of operators.", "dld_tui.cli.models.rewrite:match"),
-    CommandInfo("rewrite", "Replace patterns of operators.", "dld_tui.cli.models.rewrite"),
-    CommandInfo("rename", "Rename many nodes and tensors.", "dld_tui.cli.models.rename"),
-    CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
-    CommandInfo("extract", "Extract part of a model.", "dld_tui.cli.models.extract"),
-    CommandInfo("merge", "Merge models into one.", activity="convert_merge"),
-    CommandInfo("prepend", "Add pre-processing to an input.", activity="convert_prepend"),
-    CommandInfo("append", "Add post-processing to an output.", activity="convert_append"),
-    CommandInfo("triton", "Write a Triton model repository.", "dld_tui.cli.models.triton"),
-    CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),
-    CommandInfo(
-        "operators", "Show the documentation of operators.", "dld_tui.cli.models.operators"
+# fmt: off
+_GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
+    "Look": (
+        CommandInfo("demo", "Profile a built-in model and open its report.",
+                    "dld_tui.cli.jobs.demo"),
+        CommandInfo("inspect", "Summarise a model.",
+                    "dld_tui.cli.models.inspect", example="model.onnx"),
+        CommandInfo("check", "Find errors and problems in a model.",
+                    "dld_tui.cli.models.check", example="model.onnx --fix -o fixed.onnx"),
+        CommandInfo("find", "Find nodes by a condition.",
+                    "dld_tui.cli.models.rewrite:find", example="model.onnx 'Conv where group > 1'"),
+        CommandInfo("match", "Find a pattern of operators.",
+                    "dld_tui.cli.models.rewrite:match", example="model.onnx 'Mul(x, Sigmoid(x))'"),
+        CommandInfo("draw", "Draw a picture of a graph.",
+                    "dld_tui.cli.models.draw", example="model.onnx -o model.svg"),
+        CommandInfo("operators", "Show the documentation of operators.",
+                    "dld_tui.cli.models.operators", example="Conv"),
     ),
-    CommandInfo(
-        "convert",
-        "Convert a model: precision, opset, weights, ...",
-        "dld_tui.cli.group:convert",
+    "Change": (
+        CommandInfo("new", "Write an empty model.",
+                    "dld_tui.cli.models.new", example="model.onnx"),
+        CommandInfo("edit", "Replay an edit script on a model.",
+                    "dld_tui.cli.models.edit", example="model.onnx edits.jsonl -o edited.onnx"),
+        CommandInfo("rewrite", "Replace patterns of operators.",
+                    "dld_tui.cli.models.rewrite",
+                    example="model.onnx 'Identity(x) => x' -o smaller.onnx"),
+        CommandInfo("rename", "Rename many nodes and tensors.",
+                    "dld_tui.cli.models.rename",
+                    example="model.onnx --prefix encoder. -o renamed.onnx"),
+        CommandInfo("extract", "Extract part of a model.",
+                    "dld_tui.cli.models.extract",
+                    example="model.onnx --outputs hidden -o part.onnx"),
+        CommandInfo("merge", "Merge models into one.",
+                    activity="convert_merge", example="encoder.onnx decoder.onnx -o both.onnx"),
+        CommandInfo("prepend", "Add pre-processing to an input.",
+                    activity="convert_prepend",
+                    example="model.onnx --normalize imagenet -o new.onnx"),
+        CommandInfo("append", "Add post-processing to an output.",
+                    activity="convert_append", example="model.onnx --step softmax -o new.onnx"),
+        CommandInfo("convert", "Convert a model: precision, opset, weights, ...",
+                    "dld_tui.cli.group:convert", example="fp16 model.onnx -o half.onnx"),
     ),
-    CommandInfo("build", "Build a TensorRT engine.", activity="build_tensorrt"),
-    CommandInfo("profile", "Profile a model and its layers.", "dld_tui.cli.group:profile"),
-    CommandInfo("tune", "Search for the fastest configuration.", activity="tune"),
-    CommandInfo("startup", "Measure session creation.", activity="start_up"),
-    CommandInfo("memory", "Predict the memory of a run.", activity="memory"),
-    CommandInfo("path", "Find the critical path of a profile.", activity="critical_path"),
-    CommandInfo("refit", "Refit an engine with new weights.", activity="refit_engine"),
-    CommandInfo("report", "Print a profile report.", "dld_tui.cli.reports.report"),
-    CommandInfo("compare", "Compare profile reports or engines.", "dld_tui.cli.reports.compare"),
-    CommandInfo("gate", "Fail if a new version is slower.", "dld_tui.cli.jobs.gate"),
-    CommandInfo("accuracy", "Compare the outputs of two runs.", activity="accuracy"),
-    CommandInfo(
-        "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"
+    "Measure": (
+        CommandInfo("profile", "Profile a model and its layers.",
+                    "dld_tui.cli.group:profile", example="model.onnx"),
+        CommandInfo("tune", "Search for the fastest configuration.",
+                    activity="tune", example="model.onnx"),
+        CommandInfo("startup", "Measure session creation.",
+                    activity="start_up", example="model.onnx"),
+        CommandInfo("memory", "Predict the memory of a run.",
+                    activity="memory", example="model.onnx"),
+        CommandInfo("path", "Find the critical path of a profile.",
+                    activity="critical_path", example="run.dldprof"),
+        CommandInfo("report", "Print a profile report.",
+                    "dld_tui.cli.reports.report", example="run.dldprof"),
     ),
-    CommandInfo("routes", "Find the fastest TensorRT build route.", activity="tune_routes"),
-    CommandInfo(
-        "reduce", "Reduce a model to the smallest that still fails.", activity="reduce_model"
+    "Compare": (
+        CommandInfo("diff", "Compare two models.",
+                    "dld_tui.cli.models.diff", example="old.onnx new.onnx"),
+        CommandInfo("compare", "Compare profile reports or engines.",
+                    "dld_tui.cli.reports.compare", example="before.dldprof after.dldprof"),
+        CommandInfo("gate", "Fail if a new version is slower.",
+                    "dld_tui.cli.jobs.gate", example="old.onnx new.onnx"),
+        CommandInfo("accuracy", "Compare the outputs of two runs.",
+                    activity="accuracy", example="model.onnx --against other.onnx"),
+        CommandInfo("reduce", "Reduce a model to the smallest that still fails.",
+                    activity="reduce_model",
+                    example="model.onnx --check 'trtexec --onnx={model}' -o small.onnx"),
     ),
-    CommandInfo("plan", "Show the engine plan of a TensorRT engine.", "dld_tui.cli.reports.plan"),
-    CommandInfo("target", "Manage remote machines (SSH).", "dld_tui.cli.setup.target"),
-    CommandInfo("tool", "Manage and run custom tools.", "dld_tui.cli.setup.tool"),
-    CommandInfo("run", "Run an activity of another package.", "dld_tui.cli.group:run"),
-    CommandInfo("selftest", "Test all backends end to end.", activity="selftest"),
-    CommandInfo("doctor", "Check this installation.", "dld_tui.cli.setup.doctor"),
-    CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
+    "TensorRT": (
+        CommandInfo("build", "Build a TensorRT engine.",
+                    activity="build_tensorrt", example="model.onnx"),
+        CommandInfo("plan", "Show the engine plan of a TensorRT engine.",
+                    "dld_tui.cli.reports.plan", example="model.engine"),
+        CommandInfo("refit", "Refit an engine with new weights.",
+                    activity="refit_engine", example="model.engine model.onnx"),
+        CommandInfo("tactics", "Find TensorRT tactics that give wrong results.",
+                    activity="isolate_tactic", example="model.onnx"),
+        CommandInfo("routes", "Find the fastest TensorRT build route.",
+                    activity="tune_routes", example="model.onnx"),
+        CommandInfo("triton", "Write a Triton model repository.",
+                    "dld_tui.cli.models.triton", example="model.onnx -o models"),
+    ),
+    "Machines": (
+        CommandInfo("target", "Manage remote machines (SSH).",
+                    "dld_tui.cli.setup.target", example="add orin --host orin.local"),
+        CommandInfo("tool", "Manage and run custom tools.",
+                    "dld_tui.cli.setup.tool", example="list"),
+        CommandInfo("run", "Run an activity of another package.",
+                    "dld_tui.cli.group:run"),
+        CommandInfo("selftest", "Test all backends end to end.", activity="selftest"),
+        CommandInfo("doctor", "Check this installation.",
+                    "dld_tui.cli.setup.doctor"),
+        CommandInfo("completion", "Print a shell completion script.",
+                    "dld_tui.cli.completion", example="bash"),
+    ),
+}
+# fmt: on
+"""The commands by what they are for, as ``dld --help`` lists them."""
+_HIDDEN = (
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.group:worker", hidden=True),
     CommandInfo(
         OPEN, "Open files in the user interface.", "dld_tui.cli.group:open_files", hidden=True
     ),
 )
+COMMANDS = (*(row for rows in _GROUPS.values() for row in rows), *_HIDDEN)
 
 
 def are_paths(arguments: Sequence[str]) -> bool:
@@ -111,12 +164,13 @@ Usage: dld [OPTIONS] [COMMAND] [ARGS]...
 Options:
   --version   Print the version.
   -h, --help  Show this message and exit.
-
-Commands:
 """
 
 
 def help_text() -> str:
     """Return what ``dld --help`` prints."""
-    rows = [f"  {row.name:<10}  {row.summary}\n" for row in COMMANDS if not row.hidden]
-    return _HEAD + "".join(rows)
+    parts = [_HEAD]
+    for group, rows in _GROUPS.items():
+        parts.append(f"\n{group}:\n")
+        parts += [f"  {row.name:<10}  {row.summary}\n" for row in rows]
+    return "".join(parts)

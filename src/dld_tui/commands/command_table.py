@@ -144,8 +144,8 @@ _WORKSPACE = table(
     ("edit.copy_name", "editing.copy_name", "", "", "copy name", "Copy the name at the cursor."),
     ("model.allow_links", "checks.allow_links", "", "", "allow links",
      "Read external data through links that leave the model's folder."),
-    common="document", footer="model.profile model.tune model.save edit.undo edit.change edit.rename edit.delete"
-    " go.around",
+    common="document", footer="model.profile model.tune model.save edit.undo edit.change"
+    " edit.rename edit.delete go.around",
     menus={
         "edit.rename": "input output boundary",
         "edit.change": "node output boundary metadata",

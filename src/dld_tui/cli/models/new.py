@@ -8,10 +8,12 @@ from typing import Any
 import click
 
 from dld_tui.cli.options import parameters_of, request_from
-from dld_tui.cli.output import write_json
+from dld_tui.cli.output import write, write_json
 from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.fmt import plural
 from dld_tui.core.params import validate
+from dld_tui.core.text import visible
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
@@ -33,6 +35,13 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
             "inputs": list(document.main.inputs),
             "outputs": list(document.main.outputs),
         })  # fmt: skip
+    else:
+        from dld_tui.core.operators.listing import domain_title
+
+        opsets = ", ".join(f"{domain_title(domain)} {n}" for domain, n in document.opset_imports.items())
+        parts = [opsets, plural(len(document.main.inputs), "input"),
+                 plural(len(document.main.outputs), "output"), "no nodes"]  # fmt: skip
+        write(f"written to {visible(str(output))}: {', '.join(parts)}")
 
 
 command = click.Command(

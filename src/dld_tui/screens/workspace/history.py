@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.document import Document, Transaction
-from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.document.transactions import Change
+from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller

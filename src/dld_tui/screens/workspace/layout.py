@@ -1,8 +1,8 @@
 """Where the panes of a workspace are: pure arithmetic on cells.
 
-Wide: the panes side by side and the findings below them. Narrow: two of them in rows. A pane has one
-place at every size: where there is no room for three, the nodes slide over the graph; where there
-are two rows, the findings slide over the parameters.
+Wide: the panes side by side and the findings below them. Narrow: two of them in rows. A pane has
+one place at every size: where there is no room for three, the nodes slide over the graph; where
+there are two rows, the findings slide over the parameters.
 """
 
 from __future__ import annotations
