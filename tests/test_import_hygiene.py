@@ -23,7 +23,7 @@ LOADED_BY_HELP = {
     "dld_tui.__main__",
     "dld_tui.cli",
     "dld_tui.cli.main",
-    "dld_tui.cli.table",
+    "dld_tui.core.command_line",
     "dld_tui.core",
     "dld_tui.core.errors",
 }

@@ -15,7 +15,7 @@ import pytest
 
 from dld_tui import commands
 from dld_tui.cli.group import dld
-from dld_tui.cli.table import COMMANDS
+from dld_tui.core.command_line import COMMANDS
 from tests.support import models
 
 ROOT = Path(__file__).resolve().parents[1]

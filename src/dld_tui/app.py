@@ -41,11 +41,10 @@ from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.command_dispatch import (
     Commands,
     HasCommands,
-    binding_of,
     bindings_for,
-    facts_of,
     hint,
     use_keys,
+    why_greyed,
 )
 from dld_tui.widgets.shell.ending import Ending
 from dld_tui.widgets.shell.key_queue import KeyQueue
@@ -465,7 +464,15 @@ class DldApp(Tabs, Commands, App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run a command; what it raises never ends the program."""
+        """Run a command; what it raises never ends the program.
+
+        A command that cannot run now says why, and has taken its key: what the key means further
+        out is not run.
+        """
+        node = default_namespace or self
+        if isinstance(action, str) and self._check_action_state(action, node) is None:
+            self._say_why_not(action, node)
+            return True
         handled = True
         with self.showing_errors():
             handled = await super().run_action(action, default_namespace, namespaces)
@@ -522,17 +529,11 @@ class DldApp(Tabs, Commands, App[int]):
         present = getattr(self._driver, "present_size", event.size)
         return present != event.size
 
-    def on_key(self, event: events.Key) -> None:
-        """Show why a disabled command does nothing."""
-        active = binding_of(self.screen, event.key)
-        command = by_id().get(active.binding.id or "") if active and not active.enabled else None
-        if active and command:
-            facts = facts_of(active.node) if isinstance(active.node, HasCommands) else set()
-            self.notify(
-                f"{command.title}: {hint(command.unavailable(facts) or '')}",
-                timeout=3,
-                markup=False,
-            )
+    def _say_why_not(self, action: str, node: DOMNode) -> None:
+        """Say why a command cannot run now."""
+        target, name, parameters = self._parse_action(action, node)
+        if isinstance(target, HasCommands) and (why := why_greyed(target, name, parameters)):
+            self.notify(why, timeout=3, markup=False)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy to the user's own clipboard with OSC 52; warns where that cannot work."""

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from dld_tui.cli.group import LazyGroup
-from dld_tui.cli.table import CommandInfo
+from dld_tui.core.command_line import CommandInfo
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from dld_tui.cli import main
 from dld_tui.cli.group import dld as group
-from dld_tui.cli.table import COMMANDS, CommandInfo
+from dld_tui.core.command_line import COMMANDS, CommandInfo
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,

@@ -81,8 +81,7 @@ async def test_when_the_last_finding_is_repaired_the_graph_or_the_layers_have_th
         await session.press("f")
         await session.until(lambda: not session.screen.findings.findings)
         await session.until(lambda: session.app.focused is not None)
-        pane = session.screen.graph if session.screen.graph.display else session.screen.explorer
-        assert pane.has_focus_within
+        assert session.screen.panes.focused() == session.screen.panes.chosen.upper
 
 
 async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
@@ -113,6 +112,8 @@ async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
         assert "fixable" not in session.screen.facts()
         await session.press("f")
         assert not session.screen.document.history.done
+        assert session.app.screen is session.screen, "the filter of nodes has the same key"
+        assert "fix: no fixable finding" in session.text
 
 
 async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.table import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text, is_path
+from dld_tui.core.command_line import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text, is_path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dld_tui.cli import COMPLETE
-from dld_tui.cli.table import HELP_OPTIONS, are_paths, help_text
+from dld_tui.core.command_line import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
 
 _BROKEN_PIPE = 128 + 13

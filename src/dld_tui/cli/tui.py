@@ -39,7 +39,7 @@ def open_paths(paths: Sequence[Path]) -> int | None:
 
         return run([str(path) for path in paths])
     from dld_tui.cli.output import write
-    from dld_tui.cli.table import help_text
+    from dld_tui.core.command_line import help_text
 
     if not paths:
         write(help_text().rstrip())

@@ -38,9 +38,10 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
     else:
         from dld_tui.core.operators.listing import domain_title
 
-        opsets = ", ".join(f"{domain_title(domain)} {n}" for domain, n in document.opset_imports.items())
-        parts = [opsets, plural(len(document.main.inputs), "input"),
-                 plural(len(document.main.outputs), "output"), "no nodes"]  # fmt: skip
+        imports = document.opset_imports.items()
+        counts = (len(document.main.inputs), "input"), (len(document.main.outputs), "output")
+        parts = [f"{domain_title(domain)} {version}" for domain, version in imports]
+        parts += [*(plural(*count) for count in counts), "no nodes"]
         write(f"written to {visible(str(output))}: {', '.join(parts)}")
 
 

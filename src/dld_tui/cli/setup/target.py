@@ -12,9 +12,9 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import JOB, TARGET, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.setup.prompts import ask_on_terminal
-from dld_tui.cli.table import CommandInfo
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
+from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
 from dld_tui.core.settings import saved_targets, secrets

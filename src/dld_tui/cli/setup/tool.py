@@ -12,7 +12,7 @@ from dld_tui.activities.run_tool import request_for
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import TOOL, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
-from dld_tui.cli.table import CommandInfo
+from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.files.permission import require_free

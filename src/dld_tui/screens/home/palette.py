@@ -16,6 +16,7 @@ from dld_tui import commands
 from dld_tui.commands import Command
 from dld_tui.commands.command import GROUPS, fits
 from dld_tui.commands.key_names import key_name
+from dld_tui.core.command_line import COMMANDS
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.fuzzy import score
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
@@ -109,6 +110,20 @@ def commands_of_models(screen: Screen[object]) -> list[Entry]:
     return [Entry(row, screen, "open a model first") for row in rows if row.palette]
 
 
+def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the commands of the command line that the program has none for; they only say so."""
+    known = {entry.command.title for entry in entries}
+    return [
+        Entry(
+            Command(f"shell.{row.name}", row.name, row.summary),
+            None,
+            f"in a shell: {f'dld {row.name} {row.example}'.strip()}",
+        )
+        for row in COMMANDS
+        if not row.hidden and row.name not in known
+    ]
+
+
 class Palette(SearchDialog[Entry]):
     """Gives the entry to run, or None."""
 
@@ -128,6 +143,8 @@ class Palette(SearchDialog[Entry]):
         has_model = any(entry.command.scope == "workspace" for entry in self.entries)
         if not (self._shown or has_model):
             self._shown = ranked(commands_of_models(self._screen_below), text)
+        if text.strip():
+            self._shown += ranked(commands_of_shells(self.entries), text)
         width = self.text_width - 2
         longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)
         titles = min(longest, _TITLE, width // 3)

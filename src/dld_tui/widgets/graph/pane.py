@@ -752,7 +752,7 @@ class GraphPane(Framed, Commands, Vertical):
         elif self.fold is not None:
             self.action_toggle_fold()
         else:
-            self.action_focus_around()
+            self.show_around()
 
     @on(GraphCanvas.Activated)
     def box_activated(self, event: GraphCanvas.Activated) -> None:

@@ -83,11 +83,12 @@ def scopes_of(node: HasCommands) -> list[str]:
     return [*filter(None, dict.fromkeys(scopes)), *getattr(node, "MORE_SCOPES", ())]
 
 
-def is_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -> bool:
-    """Return whether a need of a command does not hold."""
+def why_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -> str:
+    """Return a command's title and the need of it that does not hold; nothing if all do."""
     name = str(parameters[0]) if action == "command" else action
     command = commands.for_action(node.SCOPE, name)
-    return command is not None and bool(command.unavailable(facts_of(node)))
+    why = command.unavailable(facts_of(node)) if command is not None else None
+    return f"{command.title}: {hint(why)}" if command is not None and why else ""
 
 
 async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:
@@ -127,7 +128,7 @@ class Commands(_Base):
         """Grey a command (None) while one of its needs does not hold."""
         return (
             None
-            if is_greyed(self, action, parameters)
+            if why_greyed(self, action, parameters)
             else super().check_action(action, parameters)
         )
 

@@ -28,7 +28,7 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import is_greyed, run_command, same_facts
+from dld_tui.widgets.shell.command_dispatch import run_command, same_facts, why_greyed
 from dld_tui.widgets.tasks import EndedJob, Tasks
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class Front(_Base):
         """Grey a command (None) while one of its needs does not hold."""
         return (
             None
-            if is_greyed(self, action, parameters)
+            if why_greyed(self, action, parameters)
             else super().check_action(action, parameters)
         )
 
