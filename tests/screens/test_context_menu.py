@@ -103,7 +103,7 @@ def test_keys_of_a_menu_are_those_outside_it_or_digits() -> None:
     rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 4)]
     rows += [Command("b.x", "other", "Help.", keys="y"), Command("b.d", "del", "H.", "delete,d")]
     rows.append(Command("b.u", "top", "Help.", keys="up"))
-    found = menu_keys([Entry(row, None, None) for row in rows], {"b.x": "x"})
+    found = list(menu_keys([Entry(row, None, None) for row in rows], {"b.x": "x"}).values())
     assert found[:10] == [[digit] for digit in "1234567890"]
     assert found[10:12] == [[], []]
     assert found[12:14] == [["x"], ["delete", "d"]]

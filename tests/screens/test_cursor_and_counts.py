@@ -80,7 +80,7 @@ LISTS = {
     "layers": Listed("1", "spare"),
     "initializers": Listed("i", "weight"),
     "functions": Listed("F", "Spare"),
-    "metadata": Listed("t", "key", lambda title: None),
+    "metadata": Listed("at", "key", lambda title: None),
 }
 
 

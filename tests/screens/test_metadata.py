@@ -38,7 +38,7 @@ def go(session: Session, label: str, part: str = "") -> None:
 async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         node = await session.go("second")
-        await session.press("t")
+        await session.press("at")
         assert isinstance(session.app.screen, MetadataScreen)
         await session.press("a")
         await session.type("note")
@@ -62,7 +62,7 @@ async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[in
 
 async def doc_strings_have_lines(session: Session) -> None:
     node = await session.go("second")
-    await session.press("t", "e")
+    await session.press("at", "e")
     assert isinstance(session.app.screen, TextDialog)
     await session.press("a", "enter", "b", "ctrl+s")
     assert node.doc_string == "a\nb"
@@ -74,7 +74,7 @@ async def doc_strings_have_lines(session: Session) -> None:
 
 async def model_fields_are_checked(session: Session) -> None:
     model = session.screen.document.model
-    await session.press("t")
+    await session.press("at")
     go(session, "IR version")
     await session.press("e")
     assert isinstance(session.app.screen, PromptDialog)
@@ -90,7 +90,7 @@ async def model_fields_are_checked(session: Session) -> None:
 async def types_of_values_are_listed_and_changed(session: Session) -> None:
     document = session.screen.document
     document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
-    await session.press("t")
+    await session.press("at")
     go(session, "a ", "Declared types")
     await session.press("e", "ctrl+u")
     await session.type("f16[")
@@ -179,7 +179,7 @@ async def odd_characters_are_edited_as_escapes(session: Session) -> None:
     node = await session.go("second")
     text = "a\\b\n\x1b]0;x\x07"
     session.screen.history.edit("set_doc_string", text=text, scope=[], nodes=["second"])
-    await session.press("t")
+    await session.press("at")
     session.app.screen.query_one(LineView).cursor = 1
     await session.press("e")
     area = session.app.screen.query_one(TextArea)

@@ -264,7 +264,6 @@ def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     desk.look(desk.cursor_on("second", "w"))
     wiring.make_input()
     assert len(desk.document.main.inputs) == 2
-    assert desk.said[0].endswith("is an input of the graph now")
     desk.look(desk.cursor_on_scope("y"))
     wiring.remove_terminal()
     assert desk.document.main.outputs == ()

@@ -360,10 +360,10 @@ async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [((80, 24), {"graph", "parameters"}), ((120, 40), {"explorer", "graph"}),
+    [((80, 24), {"graph", "parameters"}), ((120, 40), {"graph", "parameters"}),
      ((140, 40), {"explorer", "graph", "parameters"}), (WIDE, {"explorer", "graph", "parameters"})],
 )  # fmt: skip
-async def test_a_model_opens_on_its_graph_with_the_layers_where_there_is_room(
+async def test_a_model_opens_on_its_graph_with_the_parameters_and_nodes_where_there_is_room(
     chain: Path, size: tuple[int, int], shown: set[str]
 ) -> None:
     async with opened(chain, size, pane="") as session:

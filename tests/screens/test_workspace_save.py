@@ -174,7 +174,7 @@ async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: 
 
 async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Path) -> None:
     async with opened(chain, (80, 24)) as session:
-        assert "F9 tune" in session.text
+        assert "F5 profile" in session.text
         assert "^S save" not in session.text
         await session.press("ctrl+s")
         assert [one.message for one in session.app._notifications] == ["save: no unsaved changes"]

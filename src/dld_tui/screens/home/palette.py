@@ -279,11 +279,13 @@ class ContextMenu(Dialog[Entry]):
         super().__init__()
         self.TITLE_TEXT = clip(visible(title), _TITLE_CELLS, keep="middle")
         self.entries = grouped(entries)
+        self._listed = entries
         self.at = at
         self._key_cells = self._title_cells = 0
 
     def body(self) -> Iterable[Widget]:
-        keys = menu_keys(self.entries, getattr(self.app, "_keymap", {}))
+        by_command = menu_keys(self._listed, getattr(self.app, "_keymap", {}))
+        keys = [by_command[entry.command.id] for entry in self.entries]
         names = [key_name(own[0]) if own else "" for own in keys]
         self._key_cells = max(_LEAST_KEY_CELLS, *map(cell_width, names)) + 2
         self._title_cells = max(cell_width(entry.command.title) for entry in self.entries) + 2
@@ -362,16 +364,21 @@ def keys_of(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
     return [key for key in map(str.strip, keys) if key and key not in _TAKEN]
 
 
-def menu_keys(entries: Sequence[Entry], keymap: Mapping[str, str]) -> list[list[str]]:
-    """Return the keys of each entry: its command's own, or a digit while there are any.
+def menu_keys(entries: Sequence[Entry], keymap: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the keys of each command: its own, or a digit while there are any.
 
-    A letter means one thing in the menu and outside of it.
+    A letter means one thing in the menu and outside of it; a digit one thing in the menus of all
+    places of a kind, whatever can run there.
+
+    Args:
+        entries: In the order of the table.
+        keymap: Command id to the user's keys.
     """
     free = iter("1234567890")
-    found = []
+    found = {}
     for entry in entries:
         digit = None if (own := keys_of(entry, keymap)) else next(free, None)
-        found.append([digit] if digit else own)
+        found[entry.command.id] = [digit] if digit else own
     return found
 
 

@@ -16,7 +16,7 @@ from textual.app import App
 from dld_tui.core import fmt
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import DldError
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History

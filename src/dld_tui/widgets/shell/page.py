@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST = 9
 """Commands before those at the end."""
-_FIRST = ("edit.change", "edit.rename", "edit.delete", "go.around")
+_FIRST = ("edit.change", "edit.rename", "edit.delete", "go.around", "model.save")
 """Commands that begin the row: the verbs of the row at the cursor."""
 _ORDER = {command.id: number for number, command in enumerate(COMMANDS)}
 _LAST = (
