@@ -110,7 +110,7 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
     listed = LISTS[name]
     async with opened(model(tmp_path)) as session:
         before = session.app.focused
-        await session.press(*listed.keys)
+        await session.press(listed.keys)
         if name != "layers":
             await session.until(lambda: session.app.focused not in (before, None))
         view = view_of(session)
