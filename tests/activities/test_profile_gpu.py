@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dld_tui.activities import profile_onnxruntime
+from dld_tui.activities import profile_onnxruntime, time_pair
 from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import profiling
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, CounterSpec, Series
 from dld_tui.core.report.latency import TimeCalls, recording_spans
@@ -319,6 +319,19 @@ def locking(released: list[str]) -> Callable[[Any], Any]:
             released.append("released")
 
     return Lock
+
+
+def test_an_end_after_the_first_of_a_pair_is_told_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a GPU has to note goes into no report that was finished before."""
+    monkeypatch.setattr(time_pair, "_MEMORY_SHARE", -1.0)  # one after the other, as on a GPU
+    model = models.write(tmp_path, models.CHAIN)
+    settings = {"iterations": 2, "warm_up": 1, "threads": 1, "layer_passes": 0}
+    events = time_pair.run(time_pair.pairs_of(model, model, settings, {}, {})(0))
+    next(one for one in events if isinstance(one, Progress) and str(one.stage).startswith("new"))
+    with pytest.raises(CancelledError):
+        events.throw(CancelledError())  # type: ignore[attr-defined]
 
 
 def test_clocks_are_given_back_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -324,7 +324,7 @@ class ProfilingRun:
         self._board.close()
         if self._gpu is not None:
             self._gpu.close()
-        if self._writer is not None:
+        if self._writer is not None and self._writer.is_open:  # not if it was dropped before
             if self._gpu is not None:
                 self._gpu.write_notes(self._writer)
             zero = self._profile_ns if self._origin_ns is None else self._origin_ns
