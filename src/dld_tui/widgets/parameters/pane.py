@@ -211,6 +211,7 @@ class Parameters(Framed, Vertical):
         """Read the subject again, after an edit."""
         self._previews.clear()
         self._build(keep=True)
+        self._say_title()
 
     def width_changed(self) -> None:
         """Wrap the texts for the new width."""
