@@ -159,8 +159,10 @@ def _outcome(case: Case, verdict: dict[str, Any], found: dict[str, Any]) -> str:
         return "false" if has_error else "kernel false" if lacks_kernel else "right"
     if verdict["verdict"] == "kernel":
         return "kernel told" if has_error or lacks_kernel else "kernel missed"
-    if verdict["verdict"] == "run" and not case.known and not has_error:
-        return "right"  # the shapes that it fails with are not in the model
+    if verdict["verdict"] == "run":
+        if not case.known and not has_error:
+            return "right"  # the shapes that it fails with are not in the model
+        has_error |= bool(found.get("runs"))  # a warning, as other inputs might do
     return "told" if has_error else "missed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from pathlib import Path
 
@@ -62,6 +63,13 @@ def test_what_overflows_is_the_first_suspect(tmp_path: Path) -> None:
     assert not found.is_good
     assert found.problem.startswith("y: ")
     assert found.errors["y"].special or found.errors["y"].max_abs
+
+
+def test_nodes_without_names_are_candidates(tmp_path: Path) -> None:
+    """Their outputs, which a copy renames, are all that they are known by."""
+    made = trials(tmp_path, re.sub(r"\[\w+\] ", "", OVERFLOWS), Tolerance(1e-2, 1e-2))
+    assert [node.outputs[0] for node in made.candidates()] == [*"abcdey"]
+    assert made.ranked()[0].outputs == ("c",)
 
 
 def test_a_search_finds_the_nodes_around_what_overflows(tmp_path: Path) -> None:

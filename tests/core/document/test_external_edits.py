@@ -11,12 +11,14 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.compare.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
+from dld_tui.core.document.data_files import unused_bytes
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, FileChangedError
 from dld_tui.core.files.blobs import PatchedBlob
+from dld_tui.core.files.external import set_external
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -72,6 +74,12 @@ def test_bytes_that_no_tensor_uses_are_told(document: Document, tmp_path: Path) 
         file.write(b"more")
     assert summarise(document).external_unused == (1 << 16) + 4
     assert found() == ["65.5 kB of the data file c.data are used by no tensor"]
+    stored = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[(1 << 14) + 1])
+    set_external(stored, "c.data", 4 * SIZE, (1 << 16) + 4)
+    made = onnx.helper.make_node("ConstantOfShape", ["a"], ["more"], value=stored)
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    model.graph.node.append(made)
+    assert unused_bytes(Document(model, path=document.path)) == {}
 
 
 def test_small_lists_stay_in_the_model(document: Document) -> None:

@@ -348,13 +348,15 @@ class PrecisionTrials:
         retyping = in_lower_precision(self.document, self._precision, rounded=self._rounded)
         with contextlib.closing(retyping.document):
             changed = {
-                (link.node.scope.path, link.node.ref): link for link in retyping.plan.relinks
+                retyping.twins[link.node]: link
+                for link in retyping.plan.relinks
+                if link.node in retyping.twins
             }
             main: dict[Node, Relink] = {}
             others: list[Node] = []
             for scope in self.document.scopes():
                 for node in scope.nodes:
-                    link = changed.get((scope.path, node.ref))
+                    link = changed.get(node)
                     if scope is self.document.main and link is not None:
                         main[node] = link
                     elif link is not None or (retyping.inlined and scope.is_function):

@@ -6,9 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import entries_of, is_external, is_pending, payload_length
+from dld_tui.core.files.external import (
+    PENDING,
+    dense_tensors,
+    entries_of,
+    has_external,
+    is_external,
+    payload_length,
+)
 
 _ALIGNMENT = 1 << 16
 """Bytes between tensors that may only be there so that the next one begins at a page."""
@@ -30,7 +38,7 @@ def unused_bytes(document: Document) -> dict[str, int]:
             length = int(entries["length"]) if "length" in entries else payload_length(tensor)
         except ValueError:
             length = None
-        if length is None or is_pending(tensor):
+        if length is None or PENDING in entries:
             unknown.add(location)
         else:
             ranges[location].append((begin, begin + length))
@@ -52,14 +60,10 @@ def unused_bytes(document: Document) -> dict[str, int]:
 
 
 def _external_tensors(document: Document) -> Iterator[onnx.TensorProto]:
-    for scope in document.scopes():
-        yield from filter(is_external, scope.records.get("initializer", ()))
-        for record in scope.records.get("sparse_initializer", ()):
-            yield from filter(is_external, (record.values, record.indices))
-        for node in scope.nodes_of_type("Constant"):
-            for attribute in node.proto.attribute:
-                sparse = attribute.sparse_tensor
-                yield from filter(is_external, (attribute.t, sparse.values, sparse.indices))
+    skeleton = skeleton_bytes(document)
+    if has_external(skeleton):
+        model = onnx.ModelProto.FromString(skeleton)
+        yield from filter(is_external, dense_tensors(model, sparse=True))
 
 
 __all__ = ["unused_bytes"]

@@ -45,10 +45,13 @@ _PAYLOAD_FIELDS = (
 _FLOATS, _DOUBLES = f"<{SENTINEL_LENGTH // 4}f", f"<{SENTINEL_LENGTH // 8}d"
 
 
-def dense_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def dense_tensors(model: onnx.ModelProto, *, sparse: bool = False) -> Iterator[onnx.TensorProto]:
     """Yield every tensor that may have external data: initializers and attributes at all levels.
 
-    The parts of sparse tensors are left out: other tools read those from the model only.
+    Args:
+        model: The model.
+        sparse: Yield the parts of sparse tensors as well, which other tools read from the model
+            only.
     """
     graphs = [model.graph]
     for training in model.training_info:
@@ -56,25 +59,29 @@ def dense_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     nodes: list[Iterable[onnx.NodeProto]] = [function.node for function in model.functions]
     for function in model.functions:
         for attribute in function.attribute_proto:
-            yield from _of_attribute(attribute, graphs)
+            yield from _of_attribute(attribute, graphs, sparse)
     while graphs or nodes:
         if graphs:
             graph = graphs.pop()
             yield from graph.initializer
+            for record in graph.sparse_initializer if sparse else ():
+                yield from (record.values, record.indices)
             nodes.append(graph.node)
         for node in nodes.pop():
             for attribute in node.attribute:
-                yield from _of_attribute(attribute, graphs)
+                yield from _of_attribute(attribute, graphs, sparse)
 
 
 def _of_attribute(
-    attribute: onnx.AttributeProto, graphs: list[onnx.GraphProto]
+    attribute: onnx.AttributeProto, graphs: list[onnx.GraphProto], sparse: bool
 ) -> Iterator[onnx.TensorProto]:
     if attribute.HasField("t"):
         yield attribute.t
     if attribute.HasField("g"):
         graphs.append(attribute.g)
     yield from attribute.tensors
+    if sparse and attribute.HasField("sparse_tensor"):
+        yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
     graphs += attribute.graphs
 
 

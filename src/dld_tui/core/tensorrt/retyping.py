@@ -99,6 +99,8 @@ class RetypedModel:
     """Calls of local functions that were replaced, as they hold layers with a precision."""
     remarks: list[str] = field(default_factory=list)
     """What type inference says. Fit for a terminal."""
+    twins: dict[Node, Node] = field(default_factory=dict)
+    """The node of the document for each node that was copied, where all may be changed."""
 
     @property
     def casts(self) -> int:
@@ -201,8 +203,9 @@ def in_lower_precision(
         EditError: The precision is unknown.
     """
     with working_copy(document) as copy:
-        stay, change = [], []
+        stay, change, twins = [], [], {}
         for node, twin in paired_nodes(document, copy):
+            twins[twin] = node
             if node in kept:
                 stay.append(twin)
             elif not precision_of(node) and function_of(twin) is None:
@@ -216,7 +219,7 @@ def in_lower_precision(
         plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
             carry_out_casts(copy, plan)
-    return RetypedModel(copy, plan, inlined, remarks)
+    return RetypedModel(copy, plan, inlined, remarks, twins)
 
 
 def paired_nodes(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
