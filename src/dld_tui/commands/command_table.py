@@ -604,13 +604,19 @@ _TUNED = table(
     "tuned",
     ("tuned.open", "open_model", "enter", "faster", "open result",
      "Open the faster model, or copy the session settings that make it faster."),
-    ("tuned.compare", "compare", "c", "faster", "compare profiles",
-     "Compare the profiles of the baseline and of the fastest candidate."),
     ("tuned.copy", "copy", "y", "faster", "copy settings",
      "Copy the settings as Python, C++ or a command."),
+    ("tuned.compare", "compare", "c", "faster", "compare profiles",
+     "Compare the profiles of the baseline and of the fastest candidate."),
     ("tuned.about", "about", "i", "", "details", "Show all that is known of the result."),
     ("tuned.again", "again", "f5", "", "again", "Open the form again."),
-    footer="tuned.open tuned.compare tuned.copy tuned.again tuned.about",
+    footer="tuned.open tuned.copy tuned.compare tuned.about tuned.again",
+)
+_TUNED_PANES = table(
+    "tuned",
+    ("tuned.pane.1", "pane 1", "1", "", "pane 1", "Focus the candidates."),
+    ("tuned.pane.2", "pane 2", "2", "", "pane 2", "Focus the passes before and after."),
+    palette=False,
 )
 _RESULT = table(
     "result",

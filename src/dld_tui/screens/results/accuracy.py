@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
-from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_engine
@@ -48,11 +46,8 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.results.pages import ResultModel, ask_where, model_of
-from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
-from dld_tui.styles import STYLES
-from dld_tui.widgets.lists.styled import Piece, Rows
+from dld_tui.screens.results.table import ListResult, Paragraph, ResultHead
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import NodeErrors, host
 
@@ -75,7 +70,7 @@ class Filter(Enum):
         return self is Filter.ALL or row.is_output
 
 
-class AccuracyScreen(ListPage[Row]):
+class AccuracyScreen(ListResult[Row, AccuracyReport]):
     """One comparison.
 
     Args:
@@ -85,7 +80,7 @@ class AccuracyScreen(ListPage[Row]):
 
     SCOPE = "accuracy"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
-    CSS_PATH = STYLES / "lists.tcss"
+    MORE = "{accuracy.remarks} shows all notes"
     LIST_EMPTY = "No tensor to show"
     HELP = (
         "Each row is a tensor of the model, the largest errors first. {accuracy.order} sorts by "
@@ -95,16 +90,14 @@ class AccuracyScreen(ListPage[Row]):
     )
 
     def __init__(self, result: AccuracyReport, model: Path | None = None) -> None:
-        super().__init__()
-        self.report = result
         self.errors = result.found
         path = model or Path(result.reference.model)
         if is_engine(path) and not is_engine(result.other.model):
             path = Path(result.other.model)  # an engine has no nodes to go to
-        self.subject = ResultModel(self, "accuracy", path)
         other = Path(result.other.model).name
         is_state = other.startswith(path.name)  # as edited, say
-        self.tab_title = f"accuracy of {other if is_state else path.name}"
+        super().__init__(f"accuracy of {other if is_state else path.name}", result)
+        self.subject = ResultModel(self, "accuracy", path)
         self.filter = Filter.ALL
         self.by_order = False
 
@@ -113,23 +106,17 @@ class AccuracyScreen(ListPage[Row]):
         """Return the page of what a job found; `values` are those of its form."""
         return cls(result, model_of(values))
 
-    def body(self) -> Iterable[Widget]:
-        return ResultHead(self._head(), keys="{accuracy.remarks} shows all notes"), *super().body()
-
-    def on_mount(self) -> None:
-        """Show the rows."""
-        self.show_rows()
-
     # --- what is shown --------------------------------------------------------------------------
 
-    def _head(self) -> list[Paragraph]:
+    def head(self) -> Sequence[Paragraph]:
+        """Return the verdict, and what was compared."""
         good = self.errors.is_good
         bad = [row for row in self.errors.outputs if row.problem]
         summary = "all outputs are within the tolerance" if good else (
             f"{len(bad):,} of {fmt.plural(len(self.errors.outputs), 'output')} not within tolerance"
         )  # fmt: skip
         verdict = (" ok ", "good strong") if good else (" differs ", "bad strong")
-        paragraphs = [Paragraph(f"{summary}  {self.report.tolerance}", "strong", verdict)]
+        paragraphs = [Paragraph(f"{summary}  {self.result.tolerance}", "strong", verdict)]
         if self.subject.is_outdated:
             paragraphs.append(
                 Paragraph(
@@ -137,8 +124,8 @@ class AccuracyScreen(ListPage[Row]):
                 )
             )
         paragraphs += [
-            Paragraph(side_text(self.report.reference), "", (" reference  ", "dim")),
-            Paragraph(side_text(self.report.other), "", (" other      ", "dim")),
+            Paragraph(side_text(self.result.reference), "", (" reference  ", "dim")),
+            Paragraph(side_text(self.result.other), "", (" other      ", "dim")),
         ]
         paragraphs += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
         return paragraphs + [Paragraph(remark, "dim") for remark in self.errors.remarks]
@@ -146,10 +133,10 @@ class AccuracyScreen(ListPage[Row]):
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Say whether the model was edited while another tab was seen."""
         for head in self.query(ResultHead):
-            head.set_paragraphs(self._head())
+            head.set_paragraphs(self.head())
 
     def action_remarks(self) -> None:
-        self.app.push_screen(ParagraphsDialog("Notes", self._head()))
+        self.show_whole("Notes")
 
     def table(self) -> Table[Row]:
         """Return the tensors that pass the filter, in the order that was chosen."""
@@ -225,7 +212,7 @@ class AccuracyScreen(ListPage[Row]):
 # --- what a precision search found: the nodes that must stay in fp32 -----------------------------
 
 
-class PrecisionScreen(ListPage[KeptNode]):
+class PrecisionScreen(ListResult[KeptNode, PrecisionResult]):
     """One result.
 
     Args:
@@ -235,7 +222,6 @@ class PrecisionScreen(ListPage[KeptNode]):
 
     SCOPE = "precision"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
-    CSS_PATH = STYLES / "lists.tcss"
     ROW_FACT = "kept_node"
     HELP = (
         "The nodes that must stay in fp32 to keep the outputs within their tolerance; none of them "
@@ -246,10 +232,8 @@ class PrecisionScreen(ListPage[KeptNode]):
     )
 
     def __init__(self, result: PrecisionResult, model: Path) -> None:
-        super().__init__()
-        self.data = result
+        super().__init__(f"{result.precision} of {model.name}", result)
         self.subject = ResultModel(self, "search_precision", model)
-        self.tab_title = f"{self.data.precision} of {model.name}"
 
     @classmethod
     def of_job(cls, result: PrecisionResult, values: Mapping[str, JSON]) -> PrecisionScreen:
@@ -259,23 +243,19 @@ class PrecisionScreen(ListPage[KeptNode]):
     @property
     def kept(self) -> tuple[KeptNode, ...] | None:
         """The nodes; None when there is no result."""
-        return None if isinstance(self.data, PrecisionEstimate) else self.data.kept
+        return None if isinstance(self.result, PrecisionEstimate) else self.result.kept
 
     @property
     def edits(self) -> list[dict[str, Any]]:
         """The edits that set the precisions, as scripts have them; none for int8."""
-        return [] if isinstance(self.data, PrecisionEstimate) else encode(self.data.edits)
+        return [] if isinstance(self.result, PrecisionEstimate) else encode(self.result.edits)
 
     @property
     def _is_int8(self) -> bool:
         """Whether the nodes are those that a quantization leaves out."""
-        return self.data.precision == "int8"
+        return self.result.precision == "int8"
 
-    def body(self) -> Iterable[Widget]:
-        yield Rows(self._head(), id="head")
-        yield from super().body()
-
-    def on_mount(self) -> None:
+    def fill(self, loaded: PrecisionResult) -> None:
         """Show the nodes."""
         self.view.empty = (
             "No node has to stay in fp32" if self.kept == () else "No set of nodes is enough"
@@ -284,35 +264,33 @@ class PrecisionScreen(ListPage[KeptNode]):
             fmt.plural(len(self.kept or ()), "node"),
             "{precision.apply} apply  {precision.script} script",
         )
-        self.show_rows()
+        super().fill(loaded)
 
     def table(self) -> Table[KeptNode]:
         """Return the nodes."""
         return kept_table(self.kept or ())
 
-    def _head(self) -> list[list[Piece]]:
-        data = self.data
+    def head(self) -> Sequence[Paragraph]:
+        """Return how many nodes can be lowered, what that took, and the errors that are left."""
+        data = self.result
         if isinstance(data, PrecisionEstimate):
             least, most = data.estimate.trials
             duration = fmt.duration(data.estimate.trial_seconds)
-            text = (f" {data.estimate.nodes:,} nodes can be lowered: {least} to about {most} trials"
-                    f" of {duration}")  # fmt: skip
-            return [[(text, "")]]
+            return [Paragraph(f"{data.estimate.nodes:,} nodes can be lowered: {least} to about"
+                              f" {most} trials of {duration}")]  # fmt: skip
         cost = f"{fmt.plural(data.trials, 'trial')} in {fmt.duration(data.seconds)}"
         if self.kept is None:
-            return [[(f" No set of nodes is enough ({cost}): the outputs are not within their "
-                      "tolerances even with all nodes in fp32", "warn")]]  # fmt: skip
-        lines: list[list[Piece]] = [
-            [(f" {fmt.plural(data.lowered or 0, 'node')} in {data.precision}", "strong"),
-             (f"  {cost}", "dim")],
-        ]  # fmt: skip
+            return [Paragraph(f"No set of nodes is enough ({cost}): the outputs are not within"
+                              " their tolerances even with all nodes in fp32", "warn")]  # fmt: skip
+        lowered = fmt.plural(data.lowered or 0, "node")
+        lines = [Paragraph(f"{lowered} in {data.precision}  {cost}", "strong")]
         if not data.minimal:
-            lines += [[(f" {line}", "warn")] for line in wrap(not_minimal_text(data), 76)]
-        for name, error in data.errors.items():
-            text = (f" {visible(name)}: largest error {figure(error.max_abs)}, cosine"
-                    f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB")  # fmt: skip
-            lines.append([(text, "dim")])
-        return lines[:8]
+            lines.append(Paragraph(not_minimal_text(data), "warn"))
+        return lines + [
+            Paragraph(f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
+                      f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB", "dim")
+            for name, error in data.errors.items()
+        ]  # fmt: skip
 
     def facts(self) -> set[str]:
         is_usable = bool(self.kept if self._is_int8 else self.edits)
@@ -381,7 +359,7 @@ class PrecisionScreen(ListPage[KeptNode]):
 # --- what a search for wrong tactics found: the layers, their tactics, and how to avoid these ----
 
 
-class TacticsScreen(ListPage[BadTactic]):
+class TacticsScreen(ListResult[BadTactic, TacticReport]):
     """One result.
 
     Args:
@@ -391,8 +369,8 @@ class TacticsScreen(ListPage[BadTactic]):
 
     SCOPE = "tactics"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
-    CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tactic causes it"
+    MORE = "{tactics.remarks} shows all notes"
     HELP = (
         "The TensorRT tactics that each make the result wrong; a build without them was correct. "
         "{tactics.copy} copies the command that builds without them. If there are none, the list "
@@ -400,10 +378,8 @@ class TacticsScreen(ListPage[BadTactic]):
     )
 
     def __init__(self, result: TacticReport, model: Path) -> None:
-        super().__init__()
-        self.data = result
+        super().__init__(f"tactics of {model.name}", result)
         self.subject = ResultModel(self, "isolate_tactic", model)
-        self.tab_title = f"tactics of {model.name}"
 
     @classmethod
     def of_job(cls, result: TacticReport, values: Mapping[str, JSON]) -> TacticsScreen:
@@ -413,25 +389,19 @@ class TacticsScreen(ListPage[BadTactic]):
     @property
     def command(self) -> str:
         """The command that builds without the tactics; empty where none is known."""
-        return avoiding_command(self.data, self.subject.path)
-
-    def body(self) -> Iterable[Widget]:
-        return ResultHead(self._head(), keys="{tactics.remarks} shows all notes"), *super().body()
-
-    def on_mount(self) -> None:
-        """Show the layers."""
-        self.show_rows()
+        return avoiding_command(self.result, self.subject.path)
 
     def table(self) -> Table[BadTactic]:
         """Return the layers and their tactics."""
-        tactics = tactic_table(self.data)
-        title = "tactic" if self.data.culprits else "suspect"
+        tactics = tactic_table(self.result)
+        title = "tactic" if self.result.culprits else "suspect"
         keys = "{tactics.copy} copy command" if self.command else ""
         self.view.frame.show(fmt.plural(len(tactics), title), keys)
         return tactics
 
-    def _head(self) -> list[Paragraph]:
-        data = self.data
+    def head(self) -> Sequence[Paragraph]:
+        """Return the verdict, and how it was found."""
+        data = self.result
         lines = [Paragraph(verdict_text(data), "strong"), Paragraph(counts_text(data), "dim")]
         if data.problem:
             lines.append(Paragraph(f"wrong: {data.problem}", "warn"))
@@ -440,7 +410,7 @@ class TacticsScreen(ListPage[BadTactic]):
         return lines + [Paragraph(remark, "dim") for remark in data.remarks]
 
     def action_remarks(self) -> None:
-        self.app.push_screen(ParagraphsDialog("Notes", self._head()))
+        self.show_whole("Notes")
 
     def facts(self) -> set[str]:
         return super().facts() | ({"avoids"} if self.command else set())

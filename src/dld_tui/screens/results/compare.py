@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 from textual import on
 from textual.binding import BindingType
-from textual.containers import Container
-from textual.widget import Widget
 
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import comparison_csv
@@ -26,16 +24,14 @@ from dld_tui.core.settings.paths import distinct_names, near
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.tabs import OPENERS
-from dld_tui.screens.results.pages import ask_where
-from dld_tui.styles import STYLES
+from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.page import Host, Page, host
-from dld_tui.widgets.tasks import on_thread, task, with_progress
+from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.page import Host, host
+from dld_tui.widgets.tasks import on_thread, task
 
 _SCOPES = ("report", "plan")
 """Pages whose files can be compared."""
@@ -94,83 +90,65 @@ _Place: TypeAlias = "tuple[int, Layer]"
 """(report, layer)."""
 
 
-def _write(comparison: Comparison, path: Path, overwrite: bool) -> list[str]:
-    from dld_tui.core.compare.export import comparison_page
+@dataclass(frozen=True)
+class Compared:
+    """What was read, and how it compares."""
 
-    return write_text(path, comparison_page(comparison), overwrite=overwrite)
+    subjects: Sequence[Subject]
+    comparison: Comparison
 
 
-class CompareScreen(Page):
+class CompareScreen(ResultsPage[Compared]):
     """Some reports side by side."""
 
     SCOPE = "compare"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("compare")
-    CSS_PATH = STYLES / "lists.tcss"
-    AUTO_FOCUS = "CompareTable"
     HELP = CompareTable.HELP
+    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
+    EXPORT: ClassVar[tuple[str, str]] = ("Export the comparison", "One self-contained HTML page.")
+    panes: Sequence[Pane] = (
+        Pane("about", partial(CompareAbout, gutter=False, id="about"), stays=ALWAYS),
+        Pane("rows", partial(ComparePane, id="rows"), "main", ALWAYS, "#compare-table"),
+    )
+    stem = "compare"
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        super().__init__()
+        super().__init__(None, _tab_title(paths))
         self.paths = list(paths)
         self.model: Path | None = None
         """Where the nodes of engines are found."""
         self._shown: tuple[tuple[Path, ...], Path | None] = ((), None)
         """The last successful read: the paths, and the model."""
-        self.tab_title = _tab_title(self.paths)
-        self.subjects: list[Subject] = []
-        self.comparison: Comparison | None = None
 
-    def body(self) -> Iterable[Widget]:
-        return (
-            Rows([[(" reading …", "dim")]], id="loading"),
-            Container(CompareAbout(gutter=False, id="about"), ComparePane(id="rows"), id="compare"),
-        )
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison; None while the reports are being read."""
+        return None if self.loaded is None else self.loaded.comparison
 
-    def on_mount(self) -> None:
-        """Read the reports."""
-        self.query_one("#compare").display = False
-        self.read()
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        """What is compared."""
+        return () if self.loaded is None else self.loaded.subjects
 
-    # Reading
-
-    @task("load", replace=True)
-    async def read(self) -> None:
-        """Read the reports and compare them."""
-        paths, model = list(self.paths), self.model
+    def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> Compared:
+        """Read the reports and compare them; on an error, those that are shown stay."""
         before = 0 if self.comparison is None else self.comparison.base
-        base = before if before < len(paths) else 0
+        base = before if before < len(self.paths) else 0
         try:
-            document = None if model is None else await on_thread(Document.open, model)
-            subjects = []
-            for path in paths:
-                subject = await with_progress(
-                    partial(_subject, path, document), partial(self._tell, path)
-                )
-                subjects.append(subject)
-            comparison = await on_thread(_compared, subjects, base, self._groupings())
-        except (Exception, asyncio.CancelledError) as error:
-            if self.comparison is None:
-                host(self).close_page(self)
-            elif isinstance(error, DldError):
+            document = None if self.model is None else Document.open(self.model)
+            subjects = [_subject(path, document, progress, cancelled) for path in self.paths]
+            return _compared(subjects, base, self._groupings())
+        except DldError:
+            if self.loaded is not None:
                 self.paths, self.model = list(self._shown[0]), self._shown[1]
             raise
-        self._show(subjects, comparison)
 
-    def _tell(self, path: Path, done: int, total: int) -> None:
-        if total and self.is_mounted and self.comparison is None:
-            percent = f"{100 * done / total:.0f} %"
-            text = f" reading {visible(path.name)}: {percent}   {hint('{compare.clear} stops')}"
-            self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
-
-    def _show(self, subjects: list[Subject], comparison: Comparison) -> None:
-        first = self.comparison is None
-        self.subjects = subjects
-        self.comparison = comparison
+    def fill(self, loaded: Compared) -> None:
+        """Show the comparison."""
+        comparison, subjects = loaded.comparison, loaded.subjects
         self.tab_title = _tab_title(self.paths)
         if len(subjects) == len(self.paths):
             self._shown = (tuple(self.paths), self.model)
-        self.query_one("#loading").display = False
-        self.query_one("#compare").display = True
         about = self.query_one(CompareAbout)
         about.runs = [
             (title, subject.latencies_ms or subject.profiled_ms)
@@ -178,11 +156,8 @@ class CompareScreen(Page):
         ]
         about.show(comparison)
         pane = self.query_one(ComparePane)
-        pane.show(comparison, "layer" if first else pane.by)
-        if first:
-            pane.table.focus()
+        pane.show(comparison, pane.by)
         self._moved()
-        self.tab_changed()
 
     # Base and grouping: both may take a second with many layers, so a thread does it.
 
@@ -191,8 +166,9 @@ class CompareScreen(Page):
         comparison = self.comparison
         if comparison is not None:
             base = (comparison.base + 1) % len(self.subjects)
-            groupings = self._groupings()
-            self._show(self.subjects, await on_thread(_compared, self.subjects, base, groupings))
+            self.loaded = await on_thread(_compared, self.subjects, base, self._groupings())
+            self.fill(self.loaded)
+            self.tab_changed()
 
     def _groupings(self) -> set[str]:
         return self.query_one(ComparePane).groupings()
@@ -331,31 +307,19 @@ class CompareScreen(Page):
         elif by is not None:
             self.group_by(by)
 
-    def action_save_csv(self) -> None:
-        """Ask for a path and write the shown rows, filtered and sorted as they are."""
-        comparison = self.comparison
-        if comparison is None:
-            return
+    def shown_csv(self) -> tuple[str, int, str]:
+        """Return the shown rows, filtered and sorted as they are."""
         pane = self.query_one(ComparePane)
         rows = pane.shown_rows()
-        text = comparison_csv(comparison, rows, pane.by)
-        about = f"{len(rows):,} rows as shown, all columns. Relative to {os.getcwd()}."
-        ask_where(
-            self,
-            "Save as CSV",
-            about,
-            f"compare-by-{pane.by}.csv",
-            lambda path, overwrite: write_text(path, text, overwrite=overwrite),
-        )
+        assert self.comparison is not None  # the caller has it
+        return f"-by-{pane.by}", len(rows), comparison_csv(self.comparison, rows, pane.by)
 
-    def action_export(self) -> None:
-        """Ask for a path and write the whole comparison as one HTML page."""
-        comparison = self.comparison
-        if comparison is None:
-            return
+    def export(self, path: Path, overwrite: bool) -> Sequence[str]:
+        """Write the whole comparison as one HTML page."""
+        from dld_tui.core.compare.export import comparison_page
 
-        about = f"One self-contained HTML page. Relative to {os.getcwd()}."
-        ask_where(self, "Export the comparison", about, "compare.html", partial(_write, comparison))
+        assert self.comparison is not None  # the caller has it
+        return write_text(path, comparison_page(self.comparison), overwrite=overwrite)
 
     # Reports
 
@@ -392,7 +356,7 @@ def _subject(
         return open_subject(path, progress, cancelled, document)
 
 
-def _compared(subjects: Sequence[Subject], base: int, groupings: Iterable[str]) -> Comparison:
+def _compared(subjects: Sequence[Subject], base: int, groupings: Iterable[str]) -> Compared:
     """Compare, and find out everything that is shown first."""
     with collector_paused():
         comparison = Comparison(subjects, base)
@@ -400,7 +364,7 @@ def _compared(subjects: Sequence[Subject], base: int, groupings: Iterable[str]) 
         for by in groupings:
             comparison.rows(by)
         freeze()  # a walk over all layers would hold the screen for 100 ms, and find nothing
-    return comparison
+    return Compared(subjects, comparison)
 
 
 def _grouped(comparison: Comparison, by: str) -> None:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 SIZES = {"large": (150, 40), "medium": (100, 32), "small": (0, 0)}
 """Columns and rows from which a screen is of a size."""
+ALWAYS = (*SIZES,)
+"""The sizes of a pane that is always seen."""
 LETTERS = "123456789"
 _SHOW_S = 0.4
 """A file that is read sooner is painted once, in the place of what was there before."""
@@ -91,7 +93,7 @@ class ResultsPage(Page, Generic[R]):
     """
 
     CSS_PATH = STYLES / "results.tcss"
-    AUTO_FOCUS = ""
+    AUTO_FOCUS: ClassVar[str | None] = ""
     panes: Sequence[Pane] = ()
     """In the order of their keys."""
     FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
@@ -117,8 +119,9 @@ class ResultsPage(Page, Generic[R]):
         places: dict[str, list[Widget]] = {"top": [], "main": [], "side": []}
         for pane in self.panes:
             places[pane.place].append(pane.make())
+        main = Container(*places["main"], id="main")
         side = [Container(*places["side"], id="side")] if places["side"] else []
-        lower = Container(*places["main"], *side, id="lower")
+        lower = Container(main, *side, id="lower")
         names = [pane.name for pane in self.panes if not pane.below]
         takes_turns = any(len(pane.stays) < len(SIZES) for pane in self.panes)
         return (
@@ -227,8 +230,9 @@ class ResultsPage(Page, Generic[R]):
                 self.query_one(f"#{pane.name}").display = is_seen
                 places[pane.place] = is_seen or places.get(pane.place, False)
                 has_turn |= is_seen and pane.place == "side" and not pane.below
-            for side in self.query("#side"):
-                side.display = places["side"]
+            for place, is_seen in places.items():
+                for container in self.query(f"#{place}"):
+                    container.display = is_seen
             self.query_one("#lower").display = places["main"] or places["side"]
             self.set_class(not has_turn, "-only-below")
             for name in SIZES:
@@ -243,7 +247,8 @@ class ResultsPage(Page, Generic[R]):
                 strip.refresh()
 
     def action_pane(self, number: str) -> None:
-        self.show_pane(self.panes[int(number) - 1].name)
+        names = [pane.name for pane in self.panes if not pane.below]
+        self.show_pane(names[min(int(number), len(names)) - 1])
 
     def show_pane(self, name: str) -> None:
         """Show a pane and put the focus into it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -17,12 +17,12 @@ from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
-from dld_tui.core.tables.table import Table
+from dld_tui.core.tables.table import Row, Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.base_pages import ListTable
-from dld_tui.screens.results.results_page import SIZES, Pane, ResultsPage
+from dld_tui.screens.base_pages import ListPage, ListTable
+from dld_tui.screens.results.results_page import ALWAYS, Pane, R, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.lists.line_view import LineView
@@ -116,6 +116,51 @@ class ParagraphsDialog(Dialog[None]):
         yield view
 
 
+class ListResult(ListPage[Row], ResultsPage[R], Generic[Row, R]):
+    """A page of results that is a list of rows with some text.
+
+    Args:
+        title: Of the tab.
+        result: What is shown.
+    """
+
+    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
+    MORE: ClassVar[str] = ""
+    """The keys that show the whole text."""
+
+    def __init__(self, title: str, result: R) -> None:
+        super().__init__(None, title)
+        self.loaded = self.result = result
+        self.panes = (
+            Pane("head", self.make_head, stays=ALWAYS),
+            Pane("rows", partial(self.make_list, "rows"), "main", ALWAYS),
+        )
+
+    def body(self) -> Iterable[Widget]:
+        """Return the panes at their places."""
+        return ResultsPage.body(self)
+
+    def make_list(self, id: str) -> ListTable:
+        """Return the list."""
+        return ListTable(empty=hint(self.LIST_EMPTY), id=id)
+
+    def make_head(self) -> ResultHead:
+        """Return the text."""
+        return ResultHead(self.head(), keys=self.MORE)
+
+    def head(self) -> Sequence[Paragraph]:
+        """Return the paragraphs above the list."""
+        return ()
+
+    def fill(self, loaded: R) -> None:
+        """Show the rows."""
+        self.show_rows()
+
+    def show_whole(self, title: str) -> None:
+        """Show the whole text."""
+        self.app.push_screen(ParagraphsDialog(title, self.head()))
+
+
 @dataclass(frozen=True)
 class TableData:
     """Sentences about a result and its table."""
@@ -127,7 +172,7 @@ class TableData:
     """What is drawn between them."""
 
 
-class TableResult(ResultsPage[TableData]):
+class TableResult(ListResult[Any, TableData]):
     """Shows such a result.
 
     Args:
@@ -140,40 +185,40 @@ class TableResult(ResultsPage[TableData]):
     SCOPE = "result"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("result")
     HELP = "{result.copy} copies the text, {result.csv} writes the table."
-    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
+    LIST_EMPTY = "There are no rows"
+    MORE = "{result.about} whole summary"
 
     def __init__(
         self, title: str, summary: Sequence[str], rows: Table[Any], plot: Plot | None = None
     ) -> None:
-        super().__init__(None, title)
-        self.data = self.loaded = TableData(tuple(summary), rows, plot)
-        always = (*SIZES,)
-        panes = [
-            Pane("head", self._head, stays=always),
-            Pane("plot", partial(ChartView, id="plot"), stays=always),
-            Pane("rows", partial(ListTable, empty="There are no rows", id="rows"), "main", always),
-        ]
-        self.panes = [pane for pane in panes if pane.name != "plot" or plot is not None]
+        super().__init__(title, TableData(tuple(summary), rows, plot))
+        if plot is not None:
+            head, listed = self.panes
+            self.panes = (head, Pane("plot", partial(ChartView, id="plot"), stays=ALWAYS), listed)
 
     @property
     def _below(self) -> int:
         """Rows of the plot on a low screen; 0 where it has its usual height, or there is none."""
-        return _LOW_PLOT if self.data.plot is not None and self.app.size.height < _LOW else 0
+        return _LOW_PLOT if self.result.plot is not None and self.app.size.height < _LOW else 0
 
-    def _head(self) -> ResultHead:
-        styles = ["strong", *[""] * len(self.data.summary)]
-        paragraphs = [Paragraph(*pair) for pair in zip(self.data.summary, styles, strict=False)]
-        return ResultHead(paragraphs, keys="{result.about} whole summary", below=self._below)
+    def head(self) -> Sequence[Paragraph]:
+        """Return the sentences."""
+        styles = ["strong", *[""] * len(self.result.summary)]
+        return [Paragraph(*pair) for pair in zip(self.result.summary, styles, strict=False)]
 
-    @property
-    def view(self) -> ListTable:
-        """The table."""
-        return self.query_one(ListTable)
+    def make_head(self) -> ResultHead:
+        """Return the sentences, fewer where a plot needs the room."""
+        return ResultHead(self.head(), keys=self.MORE, below=self._below)
+
+    def table(self) -> Table[Any]:
+        """Return the rows."""
+        rows = self.result.rows
+        self.view.frame.show(rows.title, "{result.csv} save csv  {table.sort} sort")
+        return rows
 
     def fill(self, loaded: TableData) -> None:
-        """Show the rows."""
-        self.view.frame.show(loaded.rows.title, "{result.csv} save csv  {table.sort} sort")
-        self.view.set_table(loaded.rows)
+        """Show the rows and the plot."""
+        super().fill(loaded)
         if loaded.plot is not None:
             plot = self.query_one("#plot", ChartView)
             if self._below:
@@ -182,20 +227,19 @@ class TableResult(ResultsPage[TableData]):
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
-        paragraphs = [Paragraph(text) for text in self.data.summary]
-        self.app.push_screen(ParagraphsDialog(self.tab_title, paragraphs))
+        self.show_whole(self.tab_title)
 
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard("\n".join(self.data.summary))
+        self.app.copy_to_clipboard("\n".join(self.result.summary))
 
     @property
     def stem(self) -> str:
         """The name of the table."""
-        return self.data.rows.name
+        return self.result.rows.name
 
     def shown_csv(self) -> tuple[str, int, str]:
         """Return the table."""
-        return "", len(self.data.rows), csv_of(self.data.rows)
+        return "", len(self.result.rows), csv_of(self.result.rows)
 
 
 def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual import events
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.widget import Widget
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.report import Report, open_report
@@ -25,10 +25,8 @@ from dld_tui.core.tune.result import (
     why_parts,
 )
 from dld_tui.core.types import JSON
-from dld_tui.screens.base_pages import ListPage
-from dld_tui.screens.results.results_page import SIZES
-from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
-from dld_tui.styles import STYLES
+from dld_tui.screens.results.results_page import ALWAYS, Pane
+from dld_tui.screens.results.table import ListResult, Paragraph, ParagraphsDialog
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.shell.command_dispatch import bindings_for
@@ -42,20 +40,21 @@ RUNS = ("before", "after")
 """The timelines of the original model and of the best candidate, by their ids."""
 
 
-class TuneScreen(ListPage[Candidate]):
+class TuneScreen(ListResult[Candidate, TuneResult]):
     """One result."""
 
     SCOPE = "tuned"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
-    CSS_PATH = STYLES / "results.tcss"
     LIST_EMPTY = "Nothing was measured"
+    MORE = "{tuned.about} all that is known"
+    FIRST: ClassVar[tuple[str, str]] = ("candidates", "candidates")
     HELP = (
         "Each row is a candidate: a model with session settings, the fastest first. The axis is "
         "the speedup: at 2× a pass takes half of the original model's time, whose speedup of 1× is "
         "marked in each row. Error bars are 95 % intervals of confirmed speedups; dots without are "
         "of races. {tuned.open} opens the faster model, or copies the session settings as code, as "
         "{tuned.copy} does. {tuned.compare} compares the profiles of both, and {tuned.about} shows "
-        "all that is known of the result."
+        "all that is known of the result. {tuned.pane.2} shows the median passes of both."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
@@ -64,46 +63,38 @@ class TuneScreen(ListPage[Candidate]):
         Raises:
             InputError: The file cannot be read.
         """
-        super().__init__()
-        self.result = load_result(result) if isinstance(result, Path) else result
-        self.path = Path(self.result.report)
-        self.tab_title = f"tuned {Path(self.result.source).name}"
+        found = load_result(result) if isinstance(result, Path) else result
+        super().__init__(f"tuned {Path(found.source).name}", found)
+        self.path = Path(found.report)
         self._reports: list[Report] = []
-        self._is_reading = False
+        has_runs = len(found.reports) == len(RUNS) and all(map(os.path.isfile, found.reports))
+        self.panes = (
+            Pane("candidates", partial(self.make_list, "candidates"), "main",
+                 ("large",) if has_runs else ALWAYS),
+            Pane("head", self.make_head, "main", below=("candidates",)),
+            Pane("passes", _runs, "side", ("large",), f"#{RUNS[0]}"),
+        )[: 3 if has_runs else 2]  # fmt: skip
 
     @classmethod
     def of_job(cls, result: TuneResult, values: Mapping[str, JSON]) -> TuneScreen:
         """Return the page of what a job found."""
         return cls(result)
 
-    def body(self) -> Iterable[Widget]:
-        """Return the candidates over the reasons, and the timelines beside them."""
-        reasons = [
+    def head(self) -> Sequence[Paragraph]:
+        """Return the reasons, and what speaks against them."""
+        return [
             *_paragraphs(why_parts(self.result), ""), *_paragraphs(doubt_parts(self.result), "warn")
         ]  # fmt: skip
-        head = ResultHead(reasons, keys="{tuned.about} all that is known")
-        yield Container(
-            Container(*super().body(), head, id="candidates"),
-            Container(*(_run(name) for name in RUNS), id="runs"),
-            id="tuned",
-        )
 
-    def on_mount(self) -> None:
-        """Show the rows."""
-        winner = self.result.winner
+    def fill(self, loaded: TuneResult) -> None:
+        """Show the candidates, and the passes where their profiles are there."""
+        winner = loaded.winner
         same = "results identical" if winner is not None and winner.identical else ""
         about = same or (visible(winner.accuracy) if winner is not None else "")
-        keys = about if self.result.is_faster else "{tuned.about} details"
-        self.view.frame.show(visible(self.result.headline), keys)
-        self.show_rows(self.result.best)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Show the timelines where there is room for them."""
-        width, height = SIZES["large"]
-        has_room = self.app.size.width >= width and self.app.size.height >= height
-        self.query_one("#runs").display = bool(self._reports) and has_room
-        if has_room and len(self.result.reports) == len(RUNS) and not self._is_reading:
-            self._is_reading = True
+        keys = about if loaded.is_faster else "{tuned.about} details"
+        self.view.frame.show(visible(loaded.headline), keys)
+        self.show_rows(loaded.best)
+        if self.query("#passes"):
             self._read_runs()
 
     def on_unmount(self) -> None:
@@ -120,7 +111,6 @@ class TuneScreen(ListPage[Candidate]):
         for name, (report, timeline) in zip(RUNS, runs, strict=False):
             timeline.total_us = longest
             self.query_one(f"#{name}", PassTimeline).set_report(report, timeline)
-        self.query_one("#runs").display = bool(runs)
 
     def table(self) -> Table[Candidate]:
         """Return what was tried."""
@@ -183,8 +173,11 @@ def _paragraphs(parts: Iterable[tuple[str, str]], style: str) -> list[Paragraph]
     return [Paragraph(text, style, (f" {name:<{LABEL}}", "dim")) for name, text in parts]
 
 
-def _run(name: str) -> PassTimeline:
-    return PassTimeline(title=name.capitalize(), keys="{timeline.measure} measure", id=name)
+def _runs() -> Container:
+    keys = "{timeline.measure} measure"
+    return Container(
+        *(PassTimeline(title=name.capitalize(), keys=keys, id=name) for name in RUNS), id="passes"
+    )
 
 
 def _runs_of(paths: Iterable[str]) -> list[tuple[Report, Timeline]]:
