@@ -153,7 +153,7 @@ async def test_a_path_that_cannot_be_read_is_not_kept(
 ) -> None:
     async with opened(*pair) as (pilot, screen):
         title = screen.tab_title
-        await pilot.press("a")
+        await pilot.press("c")
         await answer(pilot, OpenPathDialog, tmp_path / "missing.json")
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
         await pilot.press("escape")
@@ -162,7 +162,7 @@ async def test_a_path_that_cannot_be_read_is_not_kept(
         await pilot.press("equals_sign")
         await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
         assert screen.tab_title == title
-        await pilot.press("a")
+        await pilot.press("c")
         await answer(pilot, OpenPathDialog, pair[0])
         await until(pilot, lambda: len(screen.subjects) == 3)
         assert screen.comparison is not None

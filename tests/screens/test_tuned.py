@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dld_tui import screens
+from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.errors import InputError
@@ -35,11 +36,14 @@ from dld_tui.core.tune.result import (
 )
 from dld_tui.screens.base_pages import ListPage, ListTable
 from dld_tui.screens.results.table import ParagraphsDialog
-from dld_tui.screens.results.tuning import TuneScreen
+from dld_tui.screens.results.tuning import RUNS, TuneScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.lists.table_view import TableView, windows
+from dld_tui.widgets.results.passes import PassTimeline
+from dld_tui.widgets.timeline.lanes import timeline_of
 from tests.support import models
-from tests.support.workspace import NARROW, opened
+from tests.support.report_files import make_report
+from tests.support.workspace import NARROW, WIDE, opened
 
 CANDIDATES = (
     Candidate("as it is", "original model", 12.0, 1.0, 36, CandidateState.IN_RACE),
@@ -241,6 +245,32 @@ async def test_enter_takes_what_was_found(tmp_path: Path, model: bool) -> None:
             await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
             await session.pilot.press("p")
             await session.until(lambda: session.app.clipboard == "python")
+
+
+@pytest.mark.parametrize(("size", "key"), [(WIDE, ""), (NARROW, "2")])
+async def test_the_passes_before_and_after_have_one_axis(
+    tmp_path: Path, size: tuple[int, int], key: str
+) -> None:
+    paths = [make_report(tmp_path / f"{run}.dldprof", 10 * (at + 1)) for at, run in enumerate(RUNS)]
+    page = TuneScreen(replace(found(tmp_path), reports=tuple(map(str, paths))))
+    async with opened(tmp_path / "model.onnx", size) as session:
+        session.app.add_page(page)
+        await session.until(lambda: page.query("#after") and len(runs_of(page)) == len(RUNS))
+        await session.pilot.press(*key)
+        await session.until(lambda: page.query_one("#passes").display)
+        assert page.query_one("#candidates").display is (size == WIDE)
+        before, after = runs_of(page)
+        assert before.timeline.total_us == after.timeline.total_us
+        for run in (before, after):
+            assert run.report is not None
+            assert run.shown_pass is not None
+            length = timeline_of(run.report, run.shown_pass).total_us / 1000
+            assert f"{fmt.milliseconds(length)} ms" in str(run.border_title)
+
+
+def runs_of(page: TuneScreen) -> list[PassTimeline]:
+    """Return the timelines whose report was read."""
+    return [run for run in page.query(PassTimeline) if run.report is not None]
 
 
 async def test_enter_says_so_where_nothing_is_faster(tmp_path: Path) -> None:

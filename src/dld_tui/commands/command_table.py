@@ -1076,6 +1076,7 @@ ROWS: tuple[Command, ...] = (
     *_PRECISION,
     *_TACTICS,
     *_TUNED,
+    *_TUNED_PANES,
     *_RESULT,
     *_GRAPH_WORKSPACE,
     *_VIEWS,

@@ -116,7 +116,7 @@ class ParagraphsDialog(Dialog[None]):
         yield view
 
 
-class ListResult(ListPage[Row], ResultsPage[R], Generic[Row, R]):
+class ListResult(ResultsPage[R], ListPage[Row], Generic[Row, R]):
     """A page of results that is a list of rows with some text.
 
     Args:
@@ -135,10 +135,6 @@ class ListResult(ListPage[Row], ResultsPage[R], Generic[Row, R]):
             Pane("head", self.make_head, stays=ALWAYS),
             Pane("rows", partial(self.make_list, "rows"), "main", ALWAYS),
         )
-
-    def body(self) -> Iterable[Widget]:
-        """Return the panes at their places."""
-        return ResultsPage.body(self)
 
     def make_list(self, id: str) -> ListTable:
         """Return the list."""

@@ -109,8 +109,7 @@ class TuneScreen(ListResult[Candidate, TuneResult]):
         self._reports = [report for report, _ in runs]
         longest = max((timeline.total_us for _, timeline in runs), default=0.0)
         for name, (report, timeline) in zip(RUNS, runs, strict=False):
-            timeline.total_us = longest
-            self.query_one(f"#{name}", PassTimeline).set_report(report, timeline)
+            self.query_one(f"#{name}", PassTimeline).set_report(report, timeline, longest)
 
     def table(self) -> Table[Candidate]:
         """Return what was tried."""

@@ -32,18 +32,27 @@ class PassTimeline(TimelineView):
         self.describe = self._describe
         self.report: Report | None = None
         self.shown_pass: int | None = None
+        self._length_us = 0.0
         self._shared = ""
         """What the names of most layers begin and end with."""
 
-    def set_report(self, report: Report, timeline: Timeline) -> None:
-        """Show the median pass of a report, whose timeline is given."""
+    def set_report(self, report: Report, timeline: Timeline, axis_us: float = 0.0) -> None:
+        """Show the median pass of a report.
+
+        Args:
+            report: The report.
+            timeline: That of the pass.
+            axis_us: Where the axis ends, if that is later than the pass.
+        """
         self.report = report
         self._shared = shared_ends(layer_names(report.layers), MOST_SHARE).gapped
-        self.show_pass(report.median_pass, timeline)
+        self.show_pass(report.median_pass, timeline, axis_us)
 
-    def show_pass(self, index: int | None, timeline: Timeline) -> None:
+    def show_pass(self, index: int | None, timeline: Timeline, axis_us: float = 0.0) -> None:
         """Draw a pass."""
         self.shown_pass = index
+        self._length_us = timeline.total_us
+        timeline.total_us = max(axis_us, timeline.total_us)
         self.set_timeline(timeline)
         self._say()
 
@@ -53,7 +62,7 @@ class PassTimeline(TimelineView):
         if self.size.height <= 2 + self.lane_rows + self.counter_count:
             line = next(iter(self._describe(1)), [])[1:]  # without the mark of the cursor
             about = "".join(text for text, _ in line)
-        self.frame.show(self._title(self.timeline), about)
+        self.frame.show(self._title(), about)
 
     def moved(self, old: tuple[int, int]) -> None:
         """Say what the cursor is on."""
@@ -65,7 +74,7 @@ class PassTimeline(TimelineView):
         super().on_resize()
         self._say()
 
-    def _title(self, timeline: Timeline) -> str:
+    def _title(self) -> str:
         report, index = self.report, self.shown_pass
         if report is None or index is None:
             return self._called
@@ -74,7 +83,7 @@ class PassTimeline(TimelineView):
         states = (one.state for one in report.passes if one.index == index)
         state = next(states, PassState.MEASURED)
         end = "" if state is PassState.MEASURED else f" · {state}"
-        length = fmt.milliseconds(timeline.total_us / 1000)
+        length = fmt.milliseconds(self._length_us / 1000)
         return (
             f"{self._called}{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{end}"
         )
