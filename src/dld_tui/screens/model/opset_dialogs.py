@@ -118,7 +118,7 @@ class AppliedDialog(ConversionDialog):
     ]
     ANSWER = None
     TITLE_TEXT = "Applied"
-    KEYS = "u undo  ^S save  Esc close"
+    KEYS = "u undo  {model.save} save  Esc close"
 
     def __init__(self, notes: Sequence[Note], title: str) -> None:
         """Show notes; `title` is that of the edit in the history."""
