@@ -481,7 +481,10 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     def _document_changed(self, change: Change) -> None:
         if self.is_attached:
+            place = self.edits.returning(change, lambda: self.view.place)
             self.show_rows()
+            if place is not None:
+                self.view.return_to(place)
 
     def table(self) -> Table[FunctionRow]:
         """Return the functions."""

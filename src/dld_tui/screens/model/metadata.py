@@ -260,7 +260,10 @@ class MetadataScreen(Page):
     def _changed(self, change: Change) -> None:
         if self.subject is not None and not is_alive(self.subject):
             self.subject = self.edits.document.main
+        place = self.edits.returning(change, lambda: self.view.place)
         self.view.set_lines(MetadataLines(self.edits.document, self.subject))
+        if place is not None:
+            self.view.return_to(place)
         self.refresh_bindings()
 
     @property
@@ -472,7 +475,10 @@ class ProfilesScreen(ListPage[RangeRow]):
             self.edits.document.on_change.remove(self._changed)
 
     def _changed(self, change: Change) -> None:
+        place = self.edits.returning(change, lambda: self.view.place)
         self.show_rows()
+        if place is not None:
+            self.view.return_to(place)
 
     @property
     def profiles(self) -> list[Profile]:

@@ -30,7 +30,7 @@ from dld_tui.screens.workspace.state import is_alive
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.lists.line_view import LineView, MarksChanged
+from dld_tui.widgets.lists.line_view import LineView, ListPlace, MarksChanged
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
 from dld_tui.widgets.parameters.edit_bar import EditBar
@@ -130,6 +130,8 @@ class InitializersScreen(Page):
         self.constants = False
         self._go_to: Hashable | None = None
         """The key of the row that the cursor goes to once it is listed."""
+        self._return: ListPlace | None = None
+        """Where cursor and marks go once the rows are listed after an undo or redo."""
 
     def body(self) -> Iterable[Widget]:
         yield InitializersPane(id="initializers")
@@ -183,6 +185,9 @@ class InitializersScreen(Page):
                     await asyncio.sleep(0)
                     deadline = monotonic() + _SLICE_S
         self.pane.show(rows, with_scope=self.all_scopes)
+        if self._return is not None:
+            self.pane.table.return_to(self._return)
+            self._return = None
         self._say()
         if self._go_to is not None and self.pane.table.go_to_key(self._go_to):
             self._go_to = None
@@ -209,6 +214,8 @@ class InitializersScreen(Page):
 
     def _document_changed(self, change: Change) -> None:
         if self.is_attached:
+            table = self.pane.table
+            self._return = self.edits.returning(change, lambda: table.place) or self._return
             self.list_again()
 
     def facts(self) -> set[str]:

@@ -189,6 +189,7 @@ class TensorScreen(Page):
         self.crumb(visible(" › ".join(self.place.scope.path)) or "main")
 
     def _document_changed(self, change: Change) -> None:
+        place = self.edits.returning(change, lambda: self.grid.place) if self.is_attached else None
         transaction = change.transaction
         if transaction is None or transaction.is_whole:
             touched = True
@@ -196,6 +197,8 @@ class TensorScreen(Page):
             touched = self.place.scope in transaction.scopes
         if touched and self.is_attached:
             self.show_tensor()
+        if place is not None and self.is_attached:
+            self.grid.return_to(place)
 
     def facts(self) -> set[str]:
         facts = super().facts()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from dld_tui.core.document import Document, Transaction
-from dld_tui.core.document.transactions import Change
+from dld_tui.core.document import Change, Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
+from dld_tui.screens.workspace.panes import Bookmark
 from dld_tui.screens.workspace.state import Cursor, is_alive
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import Work, WorkLine
@@ -22,12 +26,67 @@ MANY = 300
 """Nodes, or primitive changes, of the largest edit that is made between two key presses."""
 
 
+Place = TypeVar("Place")
+
+
+class Places(Generic[Place]):
+    """Where the cursor was around each edit of a document, as one page knows it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Places[Place]] = {}
+        """By the id of a transaction, which it holds."""
+
+    def knows(self, transaction: Transaction) -> bool:
+        """Return whether the edit was made while the page was open."""
+        return id(transaction) in self._known
+
+    def through(
+        self, document: Document, change: Change, here: Callable[[], Place]
+    ) -> Place | None:
+        """Take note of a change; return where the cursor is to go then, if that is known.
+
+        That is after an undo where it was before the edit, and after a redo where it was when the
+        edit was taken back.
+
+        Args:
+            document: The document.
+            change: What listeners are told.
+            here: Returns where the cursor is; called while the page shows the model before it.
+        """
+        transaction = change.transaction
+        if transaction is None:
+            self._known.clear()
+            return None
+        if change.kind == "edit":
+            history = document.history
+            kept = {id(one) for one in (*history.done, *history.undone)}
+            self._known = {key: places for key, places in self._known.items() if key in kept}
+            self._known[id(transaction)] = _Places(transaction, here())
+            return None
+        places = self._known.get(id(transaction))
+        if places is None:
+            return None
+        if change.kind == "undo":
+            places.after = here()
+            return places.before
+        return places.after
+
+
+@dataclass
+class _Places(Generic[Place]):
+    transaction: Transaction
+    before: Place
+    after: Place | None = None
+    """When the edit was taken back."""
+
+
 @dataclass(eq=False)
 class History(Controller):
     """Makes, undoes and redoes all edits."""
 
     navigation: Navigation
     node_list: NodeList
+    _places: Places[Bookmark] = field(default_factory=Places, init=False)
 
     def facts(self, cursor: Cursor) -> set[str]:
         history = self.document.history
@@ -75,6 +134,19 @@ class History(Controller):
         """Make the edit again that was taken back."""
         self._travel_in_time(self.document.history.undone, self.document.redo, "Done again")
 
+    @contextmanager
+    def returning(self, change: Change) -> Iterator[None]:
+        """Let the cursor of the workspace return while the panes show an undo or redo."""
+        panes = self.navigation.panes
+        place = self._places.through(self.document, change, panes.bookmark)
+        if place is None:
+            yield
+            return
+        # The cursor that a change moves is not followed: what it is on then is told here.
+        with self.page.prevent(Explorer.Selected, GraphPane.Selected):
+            yield
+            panes.return_to(place, self.navigation.show_subject)
+
     def _travel_in_time(
         self, history: Sequence[Transaction], step: Callable[[], Transaction | None], word: str
     ) -> None:
@@ -86,7 +158,8 @@ class History(Controller):
         def ended() -> None:
             self.say(f"{word}: {title}")
             touched = [node for node in transaction.nodes if is_alive(node)]
-            if len(touched) == 1 and touched[0] is not self.cursor.node:
+            is_known = self._places.knows(transaction)
+            if not is_known and len(touched) == 1 and touched[0] is not self.cursor.node:
                 self.navigation.go_to(touched[0])
             if history is self.document.history.undone:
                 self.model.redone.send(transaction)
@@ -165,6 +238,11 @@ class PageEdits:
     ) -> None:
         self.page, self.workspace, self.tasks = page, workspace, page.tasks
         self.complain = complain or self._notify
+        self._places: Places[Any] = Places()
+
+    def returning(self, change: Change, here: Callable[[], Place]) -> Place | None:
+        """Return where the cursor of the page goes with an undo or redo; see :class:`Places`."""
+        return self._places.through(self.document, change, here)
 
     @property
     def document(self) -> Document:

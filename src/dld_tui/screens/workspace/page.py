@@ -120,6 +120,7 @@ class WorkspaceScreen(Page):
 
     def _connect(self) -> None:
         """Connect listeners and handlers; their order matters."""
+        self.model.around_changes = self.history.returning
         self.model.changed.listeners = (
             self.inference.invalidate,
             self.checks.note,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,17 +14,18 @@ from textual.widget import Widget
 
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.state import Cursor
+from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel
-from dld_tui.widgets.graph.pane import GraphPane
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.graph.pane import GraphPane, GraphPlace
+from dld_tui.widgets.lists.line_view import LineView, ListPlace
+from dld_tui.widgets.parameters.pane import Parameters, ParametersPlace
 from dld_tui.widgets.shell.frame import CHOICE, Framed
 from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
     from dld_tui.widgets.parameters.edit_bar import EditBar
 
 
@@ -41,6 +42,20 @@ class Area(Container):
     def on_resize(self) -> None:
         """Post the message."""
         self.post_message(self.Resized())
+
+
+@dataclass(frozen=True)
+class Bookmark:
+    """Where the cursor and the marks were."""
+
+    root: Scope
+    """What the list of nodes showed."""
+    row: ListPlace
+    parameters: ParametersPlace
+    graph: GraphPlace | None
+    finding: Hashable
+    pane: str
+    """The name of the pane that had the keys."""
 
 
 @dataclass(eq=False)
@@ -110,6 +125,47 @@ class Panes(Controller):
             marks=self.explorer.list.marks if link is None else frozenset(),
             link=link,
         )
+
+    def bookmark(self) -> Bookmark:
+        """Return where the cursor and the marks of all panes are."""
+        return Bookmark(
+            self.listing.root, self.explorer.list.place, self.parameters.place, self.graph.place,
+            self.findings.list.key_at_cursor(), self.focused(),
+        )  # fmt: skip
+
+    def return_to(self, bookmark: Bookmark, show: Callable[[Node | Scope], None]) -> None:
+        """Put cursor and marks back where they were, as far as that is there.
+
+        Args:
+            bookmark: Where.
+            show: Shows a node or scope in the other panes.
+        """
+        from dld_tui.core.document import Node
+
+        explorer, subject = self.explorer, bookmark.parameters.subject
+        if not is_alive(bookmark.root):
+            return
+        if self.listing.root is not bookmark.root:
+            explorer.show_root(bookmark.root)
+        node = bookmark.row.key
+        if isinstance(node, Node) and is_alive(node):
+            explorer.reveal(node)
+        explorer.list.return_to(bookmark.row)
+        if subject is not None and is_alive(subject):
+            show(subject)
+            self.parameters.return_to(bookmark.parameters)
+        if bookmark.graph is not None:
+            self.graph.return_to(bookmark.graph)
+        keys = partial(self._give_keys_back, bookmark.pane, self.page.focused)
+        if bookmark.pane == layout.FINDINGS:
+            self.findings.return_to(bookmark.finding, keys)
+        else:
+            keys()
+
+    def _give_keys_back(self, name: str, focused: Widget | None) -> None:
+        """Give a pane the keys, if no other one has got them since."""
+        if self.page.focused is focused and self.focused() != name and name in self.present:
+            self.focus(name)
 
     # --- laying out -----------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -264,6 +265,10 @@ class WorkspaceModel:
         """Whether the inferred types are those of the current model."""
         self.quantized: tuple[Mapping[Node, float], str] = ({}, "")
         """How many tensors around each node a quantization would quantize, and the source."""
+        self.around_changes: Callable[[Change], AbstractContextManager[None]] = lambda change: (
+            nullcontext()
+        )
+        """In what listeners of edits are called."""
         self.changed: Signal[Change] = Signal()
         """An edit, undo or redo was made."""
         self.subject_shown: Signal[Node | Scope] = Signal()
@@ -274,7 +279,8 @@ class WorkspaceModel:
     def tell_change(self, change: Change) -> None:
         """Call the listeners of edits; the document calls this."""
         self.version += 1
-        self.changed.send(change)
+        with self.around_changes(change):
+            self.changed.send(change)
 
     @property
     def cursor(self) -> Cursor:

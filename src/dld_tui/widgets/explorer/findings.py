@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -170,6 +170,7 @@ class Findings(Framed, Vertical):
         self._is_older = False
         self._rule = ""
         self._text = ""
+        self._wanted: tuple[Hashable, Callable[[], None]] | None = None
 
     def compose(self) -> ComposeResult:
         yield FilterBar("rule, node or words")
@@ -208,6 +209,25 @@ class Findings(Framed, Vertical):
         else:
             self.list.invalidate()  # what they are about may have another name
         self.say(older=older)
+        self._look_for_wanted(is_last=not older)
+
+    def return_to(self, key: Hashable, there: Callable[[], None]) -> None:
+        """Put the cursor on a finding: now, or when the checks have found it again.
+
+        Args:
+            key: Of its row.
+            there: Called once the cursor is on it; never if the next checks do not find it.
+        """
+        self._wanted = (key, there)
+        self._look_for_wanted(is_last=False)
+
+    def _look_for_wanted(self, *, is_last: bool) -> None:
+        if self._wanted is not None:
+            key, there = self._wanted
+            if found := self.list.go_to_key(key):
+                there()
+            if found or is_last:
+                self._wanted = None
 
     @property
     def is_behind(self) -> bool:

@@ -135,6 +135,10 @@ class ExplorerList(LineView):
         """Mark the node, or every node below the branch, and move down."""
         self.explorer.mark()
 
+    def may_mark(self, key: Hashable) -> bool:
+        """Return whether a node is in the model, listed or not."""
+        return isinstance(key, Node) and key in key.scope.nodes
+
     def set_marks(self, marks: set[Hashable]) -> None:
         """Replace the marks; only nodes can be marked, and not the branches between them."""
         super().set_marks({mark for mark in marks if isinstance(mark, Node)})

@@ -191,6 +191,17 @@ class Colours:
             take(overlays)
 
 
+@dataclass(frozen=True)
+class GraphPlace:
+    """Where the cursor of a graph was; what it was on may be drawn again later."""
+
+    ends: tuple[Hashable, ...]
+    """What it was on; of a fold the first and the last that it holds."""
+    link: Link | None
+    marks: frozenset[Hashable]
+    """Marked inputs and outputs."""
+
+
 class GraphPane(Framed, Commands, Vertical):
     """The views, rows and boxes, and the model that they show; empty until :meth:`show`."""
 
@@ -260,6 +271,10 @@ class GraphPane(Framed, Commands, Vertical):
         """The vertex that a canvas, which a thread is arranging, will have the cursor on."""
         self._drawing: object = None
         """What that thread works on; another thread's drawing comes too late."""
+        self._return: GraphPlace | None = None
+        """Where the cursor goes back to when a graph is shown."""
+        self._left_from: int | Fold | None = None
+        """What it was on then: it stays where it has been moved to since."""
         self._before: GraphView | None = None
         """The view that the focus view goes back to."""
 
@@ -300,6 +315,8 @@ class GraphPane(Framed, Commands, Vertical):
             self.show_fold(fold)
         else:
             self.show_view(vertex if vertex is not None else self.first_vertex())
+        self._go_back()
+        self._return = None
 
     # --- notes ----------------------------------------------------------------------------------
 
@@ -371,6 +388,47 @@ class GraphPane(Framed, Commands, Vertical):
     def first_vertex(self) -> int:
         """Return the vertex at the top."""
         return self.model.overview.rails.order[0] if self.model and len(self.model.rows) else 0
+
+    @property
+    def place(self) -> GraphPlace | None:
+        """Where the cursor is, and what is marked besides nodes."""
+        model, item = self.model, self._at_cursor
+        if model is None or item is None:
+            return None
+        ends = (item.vertices[0], item.vertices[-1]) if isinstance(item, Fold) else (item,)
+        terminals = {mark for mark in self.list.marks if isinstance(mark, int)}
+        named = frozenset(model.subject(vertex) for vertex in terminals)
+        return GraphPlace(tuple(map(model.subject, ends)), self.link, named)
+
+    def return_to(self, place: GraphPlace) -> None:
+        """Put the cursor back, once the graph is drawn again that it was in."""
+        self._return, self._left_from = place, self._at_cursor
+        if not self.is_outdated:
+            self._go_back()
+
+    def _go_back(self) -> None:
+        place, model = self._return, self.model
+        if place is None or model is None or self._at_cursor != self._left_from:
+            return
+        vertices = [model.vertex_now(subject) for subject in place.ends]
+        if None in vertices:
+            return
+        folds = [row.fold for row in model.rows if row.fold and len(vertices) > 1]
+        ends = ((fold, [fold.vertices[0], fold.vertices[-1]]) for fold in folds)
+        fold = next((fold for fold, both in ends if both == vertices), None)
+        if fold is not None and model.view is not GraphView.FOCUS:
+            if self.fold is not fold:
+                self.show_fold(fold)
+        elif (vertex := vertices[0]) is not None and self.vertex != vertex:
+            model.overview.reveal(vertex)
+            self.show_view(vertex)
+        self.list.set_marks({
+            *(mark for mark in self.list.marks if not isinstance(mark, int)),
+            *(at for at in map(model.vertex_now, place.marks) if at is not None),
+        })  # fmt: skip
+        if place.link is not None and place.link in links_at(model.graph, self.cursor_vertex):
+            self.set_link(place.link)
+            self.post_message(self.LinkReached())
 
     def reveal(self, node: Hashable) -> None:
         """Put the cursor on a node or layer of this graph, without a message."""

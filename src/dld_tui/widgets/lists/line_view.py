@@ -49,6 +49,15 @@ class MarksChanged(Message, namespace="line_view"):
     marks: set[Hashable]
 
 
+@dataclass(frozen=True)
+class ListPlace:
+    """Where the cursor and the marks of a list were."""
+
+    key: Hashable
+    index: int
+    marks: frozenset[Hashable]
+
+
 _RIGHT = 3
 """The right mouse button."""
 _MARGIN = 2
@@ -186,6 +195,21 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if index is not None:
             self.cursor = index
         return index is not None
+
+    @property
+    def place(self) -> ListPlace:
+        """Where the cursor and the marks are."""
+        return ListPlace(self.key_at_cursor(), self.cursor, frozenset(self.marks))
+
+    def return_to(self, place: ListPlace) -> None:
+        """Put the cursor back to the key of its row, or else to the place; and the marks."""
+        if place.key is None or not self.go_to_key(place.key):
+            self.cursor = place.index
+        self.set_marks({mark for mark in place.marks if self.may_mark(mark)})
+
+    def may_mark(self, key: Hashable) -> bool:
+        """Return whether a key that was marked before an edit can be marked."""
+        return self.find_key(key) is not None
 
     def refresh_row(self, index: int) -> None:
         """Repaint one row, if it is seen."""

@@ -7,7 +7,7 @@ unfolds sections and tensors. Tensors are read on a thread, one at a time; Esc s
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
@@ -21,7 +21,7 @@ from textual.message import Message
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
-from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.line_view import LineView, ListPlace
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import compiled
 from dld_tui.widgets.parameters.descriptions import (
@@ -126,6 +126,15 @@ class ParametersList(LineView):
             self.owner.post_message(self.owner.Left())
 
 
+@dataclass(frozen=True)
+class ParametersPlace:
+    """What the pane showed, and where its cursor was."""
+
+    subject: Node | Scope | None
+    folds: Mapping[Hashable, bool]
+    row: ListPlace
+
+
 class Parameters(Framed, Vertical):
     """The pane.
 
@@ -212,6 +221,19 @@ class Parameters(Framed, Vertical):
         self._previews.clear()
         self._build(keep=True)
         self._say_title()
+
+    @property
+    def place(self) -> ParametersPlace:
+        """What is shown, and where the cursor is."""
+        return ParametersPlace(self.subject, dict(self._folds), self.list.place)
+
+    def return_to(self, place: ParametersPlace) -> None:
+        """Unfold what was unfolded of the subject that is shown, and put the cursor back."""
+        if place.subject is self.subject:
+            if self._folds != place.folds:
+                self._folds = dict(place.folds)
+                self._build(keep=True)
+            self.list.return_to(place.row)
 
     def width_changed(self) -> None:
         """Wrap the texts for the new width."""

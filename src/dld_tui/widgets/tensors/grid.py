@@ -371,6 +371,16 @@ _LEAST, _MOST = 4, 26
 """Cells of a column, without the gap."""
 
 
+@dataclass(frozen=True)
+class GridPlace:
+    """Where the cursor of a grid was."""
+
+    view: GridLayout
+    row: int
+    column: int
+    corner: tuple[int, int] | None
+
+
 class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """The grid: a cursor, a marked range, headings that do not scroll.
 
@@ -464,6 +474,18 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.row, self.column = row, column
         self.corner = None
         self._remake()
+
+    @property
+    def place(self) -> GridPlace:
+        """The view, and where the cursor and the other corner of the marked range are in it."""
+        return GridPlace(self.view, self.row, self.column, self.corner)
+
+    def return_to(self, place: GridPlace) -> None:
+        """Put cursor and range back, if the tensor has the shape of then."""
+        if place.view.shape == self.view.shape and place != self.place:
+            self.set_layout(place.view.wrapped_for(self._fitting), place.row, place.column)
+            self.corner = place.corner
+            self.refresh()
 
     def set_numbers(self, numbers: NumberFormat) -> None:
         """Show elements in another way."""

@@ -1,0 +1,145 @@
+"""After undo, cursor and marks are where they were before the edit; after redo, where they were
+when it was taken back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from dld_tui.core.errors import DldError
+from dld_tui.screens.tensors.initializers import InitializersScreen
+from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from tests.core.document.edits.properties import PROPERTIES
+from tests.support import models
+from tests.support.drawn_models import drawn_model
+from tests.support.workspace import Session, opened
+
+WIDE = (180, 50)
+
+
+def place(session: Session) -> dict[str, Any]:
+    """Return what a user sees of cursor and marks, by the public state of the panes."""
+    screen = session.screen
+    cursor = screen.model.cursor
+    return {
+        "pane": screen.panes.focused(), "root": screen.model.listing.root,
+        "row": screen.explorer.list.key_at_cursor(), "marks": set(screen.explorer.list.marks),
+        "subject": screen.parameters.subject, "parameter": screen.parameters.list.key_at_cursor(),
+        "node": cursor.node, "link": cursor.link, "terminal": cursor.terminal,
+        "graph": screen.graph.subject_at_cursor, "drawn marks": set(screen.graph.list.marks),
+        "finding": cursor.finding,
+    }  # fmt: skip
+
+
+async def check(session: Session, edit: Callable[[], Awaitable[None]]) -> None:
+    """Make an edit, take it back, make it again and take it back."""
+    document = session.screen.document
+    before, count = place(session), len(document.history.done)
+    await edit()
+    await session.until(lambda: len(document.history.done) == count + 1)
+    for _ in range(2):
+        await session.press("ctrl+z")
+        await session.until(lambda: len(document.history.done) == count)
+        await session.until(lambda: not session.screen.findings.is_behind)
+        after = place(session)
+        assert {key: value for key, value in after.items() if value != before[key]} == {}
+        await session.press("ctrl+y")
+        await session.until(lambda: len(document.history.done) == count + 1)
+    await session.press("ctrl+z")
+    await session.until(lambda: len(document.history.done) == count)
+
+
+def pressing(session: Session, *keys: str) -> Callable[[], Awaitable[None]]:
+    async def press() -> None:
+        await session.press(*keys)
+
+    return press
+
+
+async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    async with opened(path, WIDE) as session:
+        for name in ("inner", "pre", "choose", "shadow"):
+            await session.go(name)
+            for _ in range(2):
+                await check(session, pressing(session, "d", "d"))
+        await session.go("inner")
+        await session.press("space", "k", "space")
+        await check(session, pressing(session, "d", "d"))
+        await session.press("escape", "2")
+        for keys in ((), ("j",), ("j", "v"), ("space",), ("semicolon",), ("semicolon",), ("v",)):
+            await session.press(*keys)
+            if session.screen.model.cursor.node is not None:
+                await check(session, pressing(session, "d", "d"))
+
+
+async def test_drawn_edits(tmp_path: Path) -> None:
+    dice = random.Random(41)
+    drawn = drawn_model(41_007)
+    path = tmp_path / "drawn.onnx"
+    onnx.save(drawn, path)
+    properties = [one for one in PROPERTIES if one.edit != "fold_nodes"]
+    made = 0
+    async with opened(path, WIDE) as session:
+        document = session.screen.document
+        while made < 10:
+            for _ in range(dice.randint(1, 4)):
+                await session.press(dice.choice(_WAYS))
+            prop = dice.choice(properties)
+            arguments = prop.draw(document, dice, dice.choice([1, 2, 5]))
+            if arguments is None:
+                continue
+
+            async def edit(name: str = prop.edit, arguments: Any = arguments) -> None:
+                document.apply(name, **arguments)
+
+            try:
+                tried = document.apply(prop.edit, **arguments)
+            except DldError:
+                continue
+            if not tried.primitives:
+                continue
+            document.undo()
+            await session.settle()
+            await check(session, edit)
+            made += 1
+
+
+_WAYS = ("1", "2", "3", "j", "j", "k", "space", "down", "v", "end", "home", "pagedown", "o")
+
+
+async def test_findings_terminals_initializers_and_cells(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
+        document, app = session.screen.document, session.app
+        await session.until(lambda: session.screen.findings.findings)
+        await session.press("4")
+        await check(session, pressing(session, "f"))
+        await session.go("second")
+        await session.row("w")
+        await check(session, pressing(session, "d", "d"))
+        await session.row("second")
+        await check(session, pressing(session, "r", "x", "enter"))
+        await session.press("escape", "i")
+        page = app.screen
+        assert isinstance(page, InitializersScreen)
+        await session.until(lambda: len(page.pane.table.lines) == 2)
+        await session.press("space", "end")
+        listed = page.pane.table.place
+        await session.press("d")
+        await session.until(lambda: len(page.pane.table.lines) == 1 or "Delete" in session.text)
+        await session.press("d")
+        await session.until(lambda: document.history.done)
+        await session.press("u")
+        await session.until(lambda: page.pane.table.place == listed)
+        await session.press("escape", "home", "enter")
+        editor = app.screen
+        assert isinstance(editor, TensorScreen)
+        await session.press("right")
+        cell = editor.grid.place
+        await session.press("e", "9", "enter", "left", "u")
+        await session.until(lambda: not document.history.done)
+        assert editor.grid.place == cell
