@@ -200,13 +200,13 @@ async def setting_a_default_and_reverting_it(session: Session) -> None:
 
 async def deleting_an_unused_node_needs_no_question(session: Session) -> None:
     scope = session.screen.document.main
+    conv = await session.go("conv")
     session.screen.document.apply("delete_nodes", scope=[], nodes=["mode"])
-    await session.go("conv")
     await session.press("d")
     assert "conv" not in {node.name for node in scope.nodes}
     await session.press("u", "u")
     assert [node.name for node in scope.nodes] == ["conv", "value", "mode", "out"]
-    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node is conv
 
 
 async def deleting_a_used_node_asks_and_reconnects(session: Session) -> None:
