@@ -156,16 +156,17 @@ class Panes(Controller):
             self.parameters.return_to(bookmark.parameters)
         if bookmark.graph is not None:
             self.graph.return_to(bookmark.graph)
-        keys = partial(self._give_keys_back, bookmark.pane, self.page.focused)
+        focused = self.page.focused
+
+        def keys() -> None:  # unless another pane has got them since
+            name = bookmark.pane
+            if self.page.focused is focused and self.focused() != name and name in self.present:
+                self.focus(name)
+
         if bookmark.pane == layout.FINDINGS:
             self.findings.return_to(bookmark.finding, keys)
         else:
             keys()
-
-    def _give_keys_back(self, name: str, focused: Widget | None) -> None:
-        """Give a pane the keys, if no other one has got them since."""
-        if self.page.focused is focused and self.focused() != name and name in self.present:
-            self.focus(name)
 
     # --- laying out -----------------------------------------------------------------------------
 
