@@ -90,6 +90,24 @@ async def test_a_plugin_is_made_by_keyboard(chain: Path) -> None:
         await session.type("7")
         await session.press("enter")
         assert node.integer("boxes", 0) == 7
+        await session.press("ctrl+p", *"add attribute")
+        await session.press("enter")
+        await session.type("table")
+        await session.press("tab", *["right"] * 8)
+        await session.press("tab")
+        await session.type("float32 [9]; 4 = 1.5")
+        await session.press("enter")
+        sparse = node.attribute("table")
+        assert sparse is not None
+        assert (sparse.kind, list(sparse.value.dims)) == ("sparse_tensor", [9])
+        await session.row("table")
+        assert any("sparse float32[9], 1 element" in row for row in session.details), (
+            session.details
+        )
+        await session.press("e")
+        await session.until(lambda: "4 = 1.5" in session.text)
+        await session.press("escape", "backslash")
+        assert node.attribute("table") is None
         await session.press("a")
         await session.type("trt.Another")
         await session.press("enter")

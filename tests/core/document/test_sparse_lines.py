@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document.edits.initializers import read_sparse_lines
+from dld_tui.core.document.edits.sparse import read_sparse_lines
 from dld_tui.core.errors import DldError
 
 

@@ -1,12 +1,14 @@
-"""The texts and types that attributes of operators may have, which their schemas do not tell."""
+"""The texts that attributes of operators may have, and what their whole numbers mean."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number, dtype_of
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.node import Attribute
     from dld_tui.core.operators.schema import OperatorSchema
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -104,36 +106,102 @@ def _is_in(version: int | None, first: int, last: int | None) -> bool:
 _OUTPUT_TYPES = frozenset({"to", "dtype", "output_datatype", "output_dtype"})
 _INNER_TYPES = frozenset({"stash_type", "softmax_precision", "precision"})
 _INNER = ("float32", "float16", "bfloat16", "float64")
+_SWIGLU = ("not fused", "interleaved", "not interleaved")
+_ORDERS = ("COL", "ROW", "COL32", "COL4_4R2_8C", "COL32_2R_4R4")
+_INTEGER_WORDS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("MaxPool", "storage_order"): ("row major", "column major"),
+    ("MatMulNBits", "accuracy_level"): ("unset", "float32", "float16", "bfloat16", "int8"),
+    ("MatMulBnb4", "quant_type"): ("FP4", "NF4"),
+    ("GroupNorm", "activation"): ("None", "SiLU"),
+    ("SkipGroupNorm", "activation"): ("None", "SiLU"),
+    ("MoE", "swiglu_fusion"): _SWIGLU,
+    ("QMoE", "swiglu_fusion"): _SWIGLU,
+    **{("QuantizeWithOrder", name): _ORDERS for name in ("order_input", "order_output")},
+}
+"""What whole numbers from 0 on mean, in the words of the schemas' texts."""
 
 
-def type_words(attribute: str, schema: OperatorSchema | None) -> tuple[str, ...]:
-    """Return the element types that a whole number in an attribute can mean; none if no type.
+def _type_words(attribute: str, schema: OperatorSchema) -> tuple[str, ...]:
+    """Return the element types that an attribute can mean; none where it means no type."""
+    if attribute in _INNER_TYPES:
+        return _INNER
+    if attribute not in _OUTPUT_TYPES:
+        return ()
+    names = [name for formal in schema.outputs[:1] for name in formal.types]
+    words = [dtype_of(name.removeprefix("seq(").removesuffix("))") + ")"
+                      if name.startswith("seq(") else name) for name in names]  # fmt: skip
+    return tuple(word for word in dict.fromkeys(words) if word is not None)
+
+
+def integer_words(attribute: str, schema: OperatorSchema | None) -> dict[str, int]:
+    """Return what whole numbers in an attribute mean, by their words; none if they are counts.
 
     Args:
         attribute: The attribute, of kind ``int``.
         schema: Its operator, which tells the types of outputs; None where it is not known.
     """
-    if schema is None:
-        return ()
-    if attribute in _INNER_TYPES and not schema.domain:
-        return _INNER
-    if attribute not in _OUTPUT_TYPES:
-        return ()
-    formals = schema.outputs[:1]
-    words = [dtype_of(name) for formal in formals for name in formal.types]
-    return tuple(word for word in words if word is not None)
+    if schema is None or (known := schema.attribute(attribute)) is None or known.kind != "int":
+        return {}
+    types = _type_words(attribute, schema)
+    if types:
+        numbers = {word: dtype_number(word) for word in types}
+        return {word: number for word, number in numbers.items() if number is not None}
+    words = _INTEGER_WORDS.get((schema.name, attribute), ())
+    return {word: number for number, word in enumerate(words)}
 
 
-def type_word(attribute: str, number: int, schema: OperatorSchema | None) -> str | None:
-    """Return the element type that a whole number in an attribute means, such as ``float32``."""
-    name = dtype_name(number)
-    return name if number and type_words(attribute, schema) and dtype_number(name) else None
+def integer_word(attribute: str, number: int, schema: OperatorSchema | None) -> str | None:
+    """Return what a whole number in an attribute means, such as ``float32``; None of a count."""
+    words = integer_words(attribute, schema)
+    if not words or schema is None:
+        return None
+    if _type_words(attribute, schema):
+        name = dtype_name(number)
+        return name if number and dtype_number(name) else None
+    return next((word for word, meant in words.items() if meant == number), None)
 
 
-def type_numbers(attribute: str, text: str, schema: OperatorSchema | None) -> str:
-    """Return what was typed as a number where it is the name of a type, else as it is."""
-    number = dtype_number(text.strip()) if type_words(attribute, schema) else None
+def integer_text(attribute: str, text: str, schema: OperatorSchema | None) -> str:
+    """Return what was typed as a number where it is a word for one, else as it is."""
+    words = integer_words(attribute, schema)
+    if not words or schema is None:
+        return text
+    plain = text.strip().strip("'\"")
+    number = next((n for word, n in words.items() if word.lower() == plain.lower()), None)
+    if number is None and _type_words(attribute, schema):
+        number = dtype_number(plain)
     return text if number is None else str(number)
+
+
+class Coded(int):
+    """A whole number of an attribute that stands for a word, which it equals, too."""
+
+    word: str
+    _text: Callable[[str], str]
+
+    @classmethod
+    def of(cls, attribute: str, number: int, schema: OperatorSchema | None) -> int:
+        """Return a number with its word; the plain number where it has none."""
+        word = integer_word(attribute, number, schema)
+        if word is None:
+            return number
+        coded = cls(number)
+        coded.word = word
+        coded._text = lambda text: integer_text(attribute, text, schema)
+        return coded
+
+    def means(self, text: str) -> bool:
+        """Return whether a text is a word for this number."""
+        return self._text(text) == str(int(self))
+
+
+def attribute_word(attribute: Attribute) -> str | None:
+    """Return what the whole number of a node's attribute means; None of all other values."""
+    from dld_tui.core.operators.matching import schema_of
+
+    if attribute.kind != "int" or attribute.reference is not None:
+        return None
+    return integer_word(attribute.name, attribute.value, schema_of(attribute.node))
 
 
 def is_default_word(attribute: str, text: str) -> bool:

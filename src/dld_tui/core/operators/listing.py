@@ -24,6 +24,7 @@ from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.operators.attribute_words import integer_word
 from dld_tui.core.operators.categories import CATEGORIES, category_of
 from dld_tui.core.operators.registry import (
     history_of,
@@ -438,7 +439,7 @@ def operator_page(schema: OperatorSchema, width: int) -> list[Line]:
         lines.append(("text", visible(line)))
     lines += _formals("Inputs", schema.inputs, width)
     lines += _formals("Outputs", schema.outputs, width)
-    lines += _attributes(schema.attributes, width)
+    lines += _attributes(schema.attributes, schema, width)
     lines += _constraints(schema, width)
     return lines + _history(schema, width)
 
@@ -468,21 +469,26 @@ def _formals(title: str, formals: Sequence[Formal], width: int) -> list[Line]:
     return lines
 
 
-def _attributes(attributes: Sequence[AttributeSchema], width: int) -> list[Line]:
+def _attributes(
+    attributes: Sequence[AttributeSchema], schema: OperatorSchema, width: int
+) -> list[Line]:
     if not attributes:
         return []
     lines = _section("Attributes")
     for item in attributes:
-        note = ", required" if item.required else _default(item)
+        note = ", required" if item.required else _default(item, schema)
         lines.append(("term", f"{_INDENT}{visible(item.name)}  {item.kind}{note}"))
         lines += _paragraphs(item.description, width)
     return lines
 
 
-def _default(item: AttributeSchema) -> str:
-    if item.default is None:
+def _default(item: AttributeSchema, schema: OperatorSchema) -> str:
+    default = item.default
+    if default is None:
         return ""
-    return f", default {clip(visible(format_literal(item.default, item.kind)), _DEFAULT_CELLS)}"
+    word = integer_word(item.name, default, schema) if isinstance(default, int) else None
+    text = word or format_literal(default, item.kind)
+    return f", default {clip(visible(text), _DEFAULT_CELLS)}"
 
 
 def _constraints(schema: OperatorSchema, width: int) -> list[Line]:

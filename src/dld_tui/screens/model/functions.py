@@ -265,7 +265,9 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
 
 _KEPT = {"keep those it has": "known", "keep all": "all", "remove": "none"}
 """Which attributes stay, by the words of the dialog."""
-_KINDS = {"as typed": "", **{kind: kind for kind in SETTABLE_KINDS}}
+_KINDS = {
+    "as typed": "", **{kind: kind for kind in (*SETTABLE_KINDS, "sparse_tensor", "type_proto")}
+}  # fmt: skip
 """Kinds by the words of the dialog; empty: that of the operator, or of the value by its look."""
 
 
@@ -287,7 +289,12 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
         [
             FieldSpec("name"),
             FieldSpec("kind", choices=tuple(_KINDS)),
-            FieldSpec("value", "", 'such as 1, [1, 2], "text" or float32 [1, 2]'),
+            FieldSpec(
+                "value",
+                "",
+                'such as 1, [1, 2], "text", float32 [1, 2]; '
+                "float32 [9]; 4 = 1.5 for a sparse tensor, float32[N, 3] for a type",
+            ),
         ],
         accept,
     )

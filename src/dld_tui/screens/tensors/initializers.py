@@ -417,10 +417,8 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
-        from dld_tui.core.document.edits.initializers import read_sparse_lines, sparse_lines
-        from dld_tui.widgets.dialogs.dialogs import (
-            TextDialog,  # lazy: a text area takes long to load
-        )
+        from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
         record = row.scope.named("sparse_initializer").first(row.name)
         if record is None:
@@ -431,9 +429,8 @@ class InitializersScreen(Page):
             self.edits.complain(error)
             return
 
-        note = "Type and dimensions, then an element a line: indices = value."
         title = f"Sparse initializer {row.name}"
-        dialog = TextDialog(title, text, check=read_sparse_lines, note=note)
+        dialog = TextDialog(title, text, check=read_sparse_lines, note=SPARSE_NOTE)
         typed = await self.tasks.ask(dialog)
         if typed is None or typed == text:
             return

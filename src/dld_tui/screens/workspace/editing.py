@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option
@@ -16,10 +17,11 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.screens.workspace.state import Target
+from dld_tui.screens.workspace.state import Target, is_alive
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
+    from dld_tui.core.document.node import Attribute
 
 
 @dataclass(eq=False)
@@ -153,8 +155,8 @@ class Editing(Controller):
         from dld_tui.core.document.literals import LISTS, format_literal
         from dld_tui.core.operators.attribute_words import (
             attribute_words,
-            type_word,
-            type_words,
+            integer_word,
+            integer_words,
         )
         from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
@@ -177,7 +179,10 @@ class Editing(Controller):
         elif known is not None and known.default is not None:
             value = format_literal(known.default, kind)
             if isinstance(known.default, int):
-                value = type_word(name, known.default, schema) or value
+                value = integer_word(name, known.default, schema) or value
+        if kind == "sparse_tensor" and present is not None and present.reference is None:
+            self._edit_sparse(node, present)
+            return
         if kind not in _EDITABLE:
             self.say(f"Attributes of kind {kind} cannot be edited as text", 4)
             return
@@ -190,7 +195,7 @@ class Editing(Controller):
             )
 
         version = versions_by_domain(node.scope).get(node.domain)
-        words = type_words(name, schema) if kind == "int" else ()
+        words = tuple(integer_words(name, schema)) if kind == "int" else ()
         if kind == "string":
             texts = attribute_words(node.op_type, node.domain, name, version)
             words = tuple(format_literal(word.encode(), kind) for word in texts)
@@ -198,6 +203,27 @@ class Editing(Controller):
         list_kind = kind if kind in LISTS else ""
         bar = EditBar(label, value, accept, placeholder=hint, choices=words, list_kind=list_kind)
         self.panes.mount_bar(bar)
+
+    def _edit_sparse(self, node: Node, attribute: Attribute) -> None:
+        """Edit type, dimensions and elements of a sparse tensor as text."""
+        from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
+
+        try:
+            text = sparse_lines(self.document, attribute.value)
+        except DldError as error:
+            self.complain(error)
+            return
+
+        def typed(answer: str | None) -> None:
+            if answer is not None and answer != text and is_alive(node):
+                self.history.try_edit(
+                    "set_attribute", scope=list(node.scope.path), node=node.ref,
+                    attribute=attribute.name, kind="sparse_tensor", value=read_sparse_lines(answer),
+                )  # fmt: skip
+
+        title = f"Sparse tensor {visible(attribute.name)}"
+        self.ask(TextDialog(title, text, check=read_sparse_lines, note=SPARSE_NOTE), typed)
 
     def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
@@ -323,7 +349,9 @@ _KINDS: dict[str, tuple[str, ...]] = {
 """What is renamed, by the words of the dialog."""
 _MOST_COUNTED = 999
 """Uses of deleted nodes that are counted."""
-_EDITABLE = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})
+_EDITABLE = frozenset({
+    "int", "float", "string", "ints", "floats", "strings", "tensor", "sparse_tensor", "type_proto",
+})  # fmt: skip
 
 
 def name_editor(name: str) -> tuple[str, Callable[[str], str]]:

@@ -383,6 +383,10 @@ _OTHER_ROWS = 8
 _MOST_ROWS = 30
 
 
+SPARSE_NOTE = "Type and dimensions, then an element a line: indices = value."
+"""What to say of the text of a sparse tensor."""
+
+
 class TextDialog(Dialog[str]):
     """Gives the text as it was left, or None.
 

@@ -19,6 +19,7 @@ from dld_tui.core.document.literals import LiteralError, format_literal
 from dld_tui.core.document.node import Attribute
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators.attribute_words import integer_word
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.parts.extraction import Extraction
     from dld_tui.core.document.rewrite.query import Completion
-    from dld_tui.core.operators.schema import OperatorSchema
+    from dld_tui.core.operators.schema import AttributeSchema, OperatorSchema
 
 
 MIXED = "(mixed)"
@@ -141,7 +142,7 @@ def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
     schema = node_schema(nodes[0])
     for known in schema.attributes if schema is not None else ():
         if known.kind in SETTABLE_KINDS:
-            default = _default_text(known.default, known.kind)
+            default = _default_text(known, schema)
             shared[known.name] = SharedAttribute(
                 known.name, known.kind, default=default, schema=schema
             )
@@ -165,11 +166,14 @@ def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
     return list(shared.values())
 
 
-def _default_text(default: object, kind: str) -> str:
+def _default_text(item: AttributeSchema, schema: OperatorSchema | None) -> str:
+    default = item.default
     if default is None:
         return ""
+    if isinstance(default, int) and (word := integer_word(item.name, default, schema)):
+        return word
     try:
-        return format_literal(default, kind)
+        return format_literal(default, item.kind)
     except (LiteralError, TypeError):
         return ""
 

@@ -19,8 +19,8 @@ from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.attribute_words import (
     attribute_words,
-    type_word,
-    type_words,
+    integer_word,
+    integer_words,
 )
 from dld_tui.core.operators.listing import (
     Grouping,
@@ -280,14 +280,14 @@ class WiringDialog(Dialog[Wiring]):
         present = self.wiring.attributes.get(name)
         text = present.text if present is not None else _default_text(item)
         if present is None and isinstance(item.default, int):
-            text = type_word(name, item.default, schema) or text
+            text = integer_word(name, item.default, schema) or text
         title = f"{visible(name)} ({item.kind})"
         operator = self.wiring.operator
         version = versions_by_domain(self.wiring.scope).get(operator.domain)
         words = attribute_words(operator.name, operator.domain, name, version)
         choices = {
             "string": [format_literal(word.encode(), "string") for word in words],
-            "int": type_words(name, schema),
+            "int": tuple(integer_words(name, schema)),
         }
         self._ask(
             title,

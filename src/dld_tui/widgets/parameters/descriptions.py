@@ -539,7 +539,7 @@ class NodeRows:
         return list(self.schema.attributes) if self.schema is not None else []
 
     def _defaults(self) -> Iterator[ParameterRow]:
-        from dld_tui.core.operators.attribute_words import type_word
+        from dld_tui.core.operators.attribute_words import integer_word
         from dld_tui.widgets.parameters.edit_bar import literal_text
 
         left_out = [
@@ -556,7 +556,7 @@ class NodeRows:
         for item in left_out:
             word = None
             if item.kind == "int" and isinstance(item.default, int):
-                word = type_word(item.name, item.default, self.schema)
+                word = integer_word(item.name, item.default, self.schema)
             text = word or literal_text(item.default, item.kind)
             yield ParameterRow(
                 ("attribute", item.name),

@@ -205,23 +205,15 @@ def attribute_text(attribute: Attribute) -> str:
         return f"@{visible(attribute.reference)} of the function"
     blob = attribute.blob
     if blob is None:
-        word = _type_word(attribute)
+        from dld_tui.core.operators.attribute_words import attribute_word
+
+        word = attribute_word(attribute)
         return word or literal_text(attribute.value, attribute.kind)
     try:
         head = format_literal(blob.read(0, _MAX_BYTES), "string")
     except DldError as error:
         return visible(error.message)
     return f"{head[:-1]}… {blob.length:,} bytes'"
-
-
-def _type_word(attribute: Attribute) -> str | None:
-    """Return the element type that a whole number means; None where it means a number."""
-    from dld_tui.core.operators.attribute_words import type_word
-    from dld_tui.core.operators.matching import schema_of
-
-    if attribute.kind != "int":
-        return None
-    return type_word(attribute.name, attribute.value, schema_of(attribute.node))
 
 
 def literal_text(value: Any, kind: str) -> str:
@@ -256,6 +248,10 @@ def _cut(value: Any) -> Any:
 
 
 def _message_text(value: Any, kind: str) -> str:
+    if kind == "sparse_tensor":
+        elements = fmt.plural(Tensor(value.values, None).element_count, "element")
+        dtype = dtype_name(value.values.data_type)
+        return f"sparse {dtype}{visible(fmt.shape(tuple(value.dims)))}, {elements}"
     if kind == "type_proto":
         value_type = value_type_of(value)
         return visible(value_type.text) if value_type is not None else fmt.UNKNOWN
@@ -266,11 +262,16 @@ def _message_text(value: Any, kind: str) -> str:
 
 def editable_text(attribute: Attribute) -> str | None:
     """Return the literal to edit, or None when the value has none or it is too long."""
+    from dld_tui.core.operators.attribute_words import attribute_word
+
     value = attribute.value
-    if (word := _type_word(attribute)) is not None:
+    if (word := attribute_word(attribute)) is not None:
         return word
     if isinstance(value, Tensor):
         return _tensor_literal(value)
+    if attribute.kind == "type_proto":
+        known = value_type_of(value)
+        return known.text if known is not None else ""
     blob = attribute.blob
     if blob is not None:
         if blob.length > MAX_EDITABLE // 2:
@@ -319,10 +320,16 @@ def edit_value(
     Raises:
         LiteralError: The text is no literal of this kind.
     """
-    from dld_tui.core.operators.attribute_words import type_numbers
+    from dld_tui.core.operators.attribute_words import integer_text
 
+    if kind == "type_proto":
+        return text.strip()
+    if kind == "sparse_tensor":
+        from dld_tui.core.document.edits.sparse import read_sparse_lines
+
+        return read_sparse_lines(text.replace(";", "\n"))
     if kind == "int":
-        text = type_numbers(name, text, schema)
+        text = integer_text(name, text, schema)
     return _json_value(parse_literal(text, kind, dtype=dtype))
 
 

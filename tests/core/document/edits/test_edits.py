@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.document import Change, Document
+from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of
 
@@ -276,3 +278,36 @@ def test_any_sequence_undoes_and_redoes_to_the_same_bytes(
         document.redo()
         assert bytes_of(document) == state
     document.close()
+
+
+def test_sparse_tensors_are_attributes_of_any_operator() -> None:
+    document = Document(models.parse(models.CHAIN))
+    before = bytes_of(document)
+    about: dict[str, JSON] = {"scope": [], "node": "third", "attribute": "weights"}
+    first: JSON = {
+        "dtype": "float32",
+        "dims": [3, 4],
+        "indices": [[2, 1], [0, 3]],
+        "values": [5, 6],
+    }
+    document.apply("set_attribute", **about, kind="sparse_tensor", value=first)
+    third = document.main.find("third")
+    assert third is not None
+    attribute = third.attribute("weights")
+    assert attribute is not None
+    assert sparse_lines(document, attribute.value) == "float32 [3, 4]\n0, 3 = 6.0\n2, 1 = 5.0"
+    onnx.checker.check_sparse_tensor(attribute.value)
+    changed = read_sparse_lines("int64 [9]\n4 = 1")
+    document.apply("set_attribute", **about, kind="sparse_tensors", value=[changed, first])
+    attribute = third.attribute("weights")
+    assert attribute is not None
+    assert [list(one.dims) for one in attribute.value] == [[9], [3, 4]]
+    document.apply("remove_attribute", **about)
+    assert bytes_of(document) == before
+    cases: list[tuple[JSON, str]] = [
+        ({**read_sparse_lines("int64 [9]\n4 = 1"), "indices": [[9]]}, "index 9 is not below 9"),
+        ({"dtype": "float32"}, "is not a value of kind sparse_tensor"),
+    ]
+    for wrong, why in cases:
+        with pytest.raises(EditError, match=why):
+            document.apply("set_attribute", **about, kind="sparse_tensor", value=wrong)

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.initializers import read_sparse_lines, sparse_lines
+from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON

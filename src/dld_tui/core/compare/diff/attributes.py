@@ -22,6 +22,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import has_external
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators.attribute_words import attribute_word
 from dld_tui.core.text import clip
 
 _SHOWN_ELEMENTS = 16
@@ -251,6 +252,8 @@ def attribute_text(attribute: Attribute, limit: int = _LONG) -> str:
     """Return the value of an attribute on one line, cut after `limit` cells. Untrusted text."""
     if attribute.reference is not None:
         return f"@{attribute.reference}"
+    if (word := attribute_word(attribute)) is not None:
+        return word
     value, kind = attribute.value, attribute.kind
     children = attribute.node.children.get(attribute.name)
     if children is not None:

@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, subject
+from dld_tui.core.document.edits.sparse import sparse_value
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.types.value_types import dtype_number, parse_type, type_proto_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.operators.attribute_words import integer_text
+from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.operators.schema import OperatorSchema
 
 _SCALARS: dict[str, Any] = {"int": int, "float": (int, float), "string": str}
 _LISTS: dict[str, Any] = {"ints": int, "floats": (int, float), "strings": str}
 SETTABLE_KINDS = (*_SCALARS, *_LISTS, "tensor")
 """Kinds of attribute that can be typed."""
-_OTHERS = ("tensors", "type_proto", "type_protos")
+_OTHERS = ("tensors", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos")
 """Further ones that :func:`set_attribute` takes."""
 
 
@@ -46,9 +50,12 @@ def set_attribute(
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute's name.
-        kind: One of :data:`SETTABLE_KINDS`, ``tensors``, ``type_proto`` or ``type_protos``.
-        value: A number, a string (bytes that are not UTF-8 as surrogates), a list of those, for
-            a tensor ``{"dtype": "float32", "dims": [2], "raw": BASE64}``, for a type a text such as
+        kind: One of :data:`SETTABLE_KINDS`, ``tensors``, ``sparse_tensor``, ``sparse_tensors``,
+            ``type_proto`` or ``type_protos``.
+        value: A number (of a type such as ``to`` of Cast also its name, ``float16``), a string
+            (bytes that are not UTF-8 as surrogates), a list of those, for a tensor
+            ``{"dtype": "float32", "dims": [2], "raw": BASE64}``, for a sparse one ``{"dtype",
+            "dims", "indices", "values"}`` as ``set_sparse`` takes them, for a type a text such as
             ``float32[N, 3]``.
     """
     target = node_at(document, scope, node)
@@ -60,7 +67,7 @@ def set_attribute(
             new.ClearField(field)
     else:
         set_text(new, "name", attribute)
-    _set_value(new, kind, value)
+    _set_value(new, kind, value, schema_of(target))
     if old is not None and old.SerializeToString() == new.SerializeToString():
         return "set nothing"
     transaction.do(SetAttribute(target, position, old, new))
@@ -93,7 +100,9 @@ def find_attribute(node: Node, name: str) -> tuple[int, onnx.AttributeProto | No
     return len(node.proto.attribute), None
 
 
-def attribute_proto(name: str, kind: str, value: JSON) -> onnx.AttributeProto:
+def attribute_proto(
+    name: str, kind: str, value: JSON, schema: OperatorSchema | None = None
+) -> onnx.AttributeProto:
     """Return the message of a new attribute; see :func:`set_attribute`.
 
     Raises:
@@ -101,13 +110,18 @@ def attribute_proto(name: str, kind: str, value: JSON) -> onnx.AttributeProto:
     """
     proto = onnx.AttributeProto()
     set_text(proto, "name", name)
-    _set_value(proto, kind, value)
+    _set_value(proto, kind, value, schema)
     return proto
 
 
-def _set_value(proto: onnx.AttributeProto, kind: str, value: JSON) -> None:
+def _set_value(
+    proto: onnx.AttributeProto, kind: str, value: JSON, schema: OperatorSchema | None
+) -> None:
     number = _number_of(kind)
     field = VALUE_FIELDS[number]
+    if kind == "int" and isinstance(value, str):
+        text = integer_text(text_of(proto.name), value, schema)
+        value = int(text) if text.isdecimal() else value
     try:
         if kind in _SCALARS:
             if isinstance(value, bool) or not isinstance(value, _SCALARS[kind]):
@@ -124,8 +138,12 @@ def _set_value(proto: onnx.AttributeProto, kind: str, value: JSON) -> None:
             proto.t.CopyFrom(_tensor(value))
         elif kind == "type_proto":
             proto.tp.CopyFrom(_type(value))
+        elif kind == "sparse_tensor":
+            proto.sparse_tensor.CopyFrom(sparse_value(value))
         elif not isinstance(value, list):
             raise TypeError
+        elif kind == "sparse_tensors":
+            proto.sparse_tensors.extend(map(sparse_value, value))
         elif kind == "tensors":
             proto.tensors.extend(map(_tensor, value))
         else:
@@ -215,14 +233,21 @@ def set_on_node(
         )
 
 
-def add_attributes(proto: onnx.NodeProto, attributes: Mapping[str, JSON]) -> None:
+def add_attributes(
+    proto: onnx.NodeProto, attributes: Mapping[str, JSON], schema: OperatorSchema | None = None
+) -> None:
     """Add attributes, ``{NAME: {"kind", "value"}}``, to the message of a new node.
+
+    Args:
+        proto: The message.
+        attributes: What to add.
+        schema: The operator, where it is known.
 
     Raises:
         EditError: As of :func:`set_on_node`.
     """
     for name, about in attributes.items():
-        proto.attribute.append(attribute_proto(name, *_kind_and_value(name, about)))
+        proto.attribute.append(attribute_proto(name, *_kind_and_value(name, about), schema))
 
 
 def _kind_and_value(name: str, about: JSON) -> tuple[str, JSON]:

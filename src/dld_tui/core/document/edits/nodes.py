@@ -102,7 +102,8 @@ def add_node(
     if len(set(output_names)) != len(output_names):
         raise EditError("two outputs have the same name")
     proto = new_proto(home, op_type, domain, name, inputs, output_names)
-    add_attributes(proto, attributes or {})
+    schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))
+    add_attributes(proto, attributes or {}, schema)
     place = place_after(home, inputs) if index is None else index
     if not 0 <= place <= len(home.nodes):
         raise EditError(f"there is no place {place} among {len(home.nodes)} nodes")

@@ -45,6 +45,7 @@ from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.operators.attribute_words import integer_text
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 from dld_tui.core.text import quoted
@@ -774,7 +775,7 @@ class _Plan:
                 proto.attribute.remove(old)
             kind, ready = _typed(name, value, schema)
             try:
-                proto.attribute.append(attribute_proto(name, kind, ready))
+                proto.attribute.append(attribute_proto(name, kind, ready, schema))
             except EditError as error:
                 raise RewriteRefusal(f"{name}: {error.message}") from None
         return more
@@ -1041,6 +1042,9 @@ def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, J
         value = value.tolist()
     if isinstance(value, bool):
         value = int(value)
+    if isinstance(value, str) and known is not None and known.kind == "int":
+        text = integer_text(name, value, schema)
+        value = int(text) if text.isdecimal() else value
     items = value if isinstance(value, list) else [value]
     if known is not None:
         kind = known.kind

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.operators.attribute_words import Coded
 from dld_tui.core.text import clip, visible
 
 MOST_ELEMENTS = 1 << 26
@@ -793,6 +794,10 @@ def equal(value: Any, wanted: Any) -> Any:
         return not value or _of_all(list(map(equal, value, wanted)))
     if isinstance(value, str) and isinstance(wanted, str):
         return value == wanted
+    if isinstance(value, Coded) and isinstance(wanted, str):
+        return value.means(wanted)
+    if isinstance(wanted, Coded) and isinstance(value, str):
+        return wanted.means(value)
     if is_number(value) and is_number(wanted):
         return bool(value == wanted) or _same_float32(value, wanted)
     if isinstance(value, str) and is_number(wanted):

@@ -43,6 +43,7 @@ from dld_tui.core.document.traversal import captures, inputs_and_outputs, places
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.operators.attribute_words import attribute_word
 from dld_tui.core.text import shortened
 
 MOST_STEPS = 10_000
@@ -576,6 +577,8 @@ def _attributes(node: Node) -> str:
 def _attribute(attribute: Attribute) -> str:
     if attribute.kind not in _PLAIN or attribute.reference or not attribute.name.isidentifier():
         return ""
+    if (word := attribute_word(attribute)) is not None:
+        return f"{attribute.name} = '{word}'"
     value = attribute.value
     if isinstance(value, list) and len(value) > _MOST_VALUES:
         return ""

@@ -29,6 +29,7 @@ from dld_tui.core.document.rewrite.expression import (
 )
 from dld_tui.core.document.rewrite.views import NODE_FIELDS, VALUE_FIELDS, NodeView, schema_of
 from dld_tui.core.errors import UsageError
+from dld_tui.core.operators.attribute_words import Coded
 from dld_tui.core.text import visible
 from dld_tui.core.types import plain_domain
 
@@ -122,6 +123,8 @@ def shown_value(value: Any) -> Any:
     value = plain(value)
     if value is UNKNOWN or truth(value) is UNKNOWN:
         return None
+    if isinstance(value, Coded):
+        return value.word
     if hasattr(value, "tolist"):
         return value.tolist() if value.size <= 16 else f"{value.dtype}{list(value.shape)}"
     if isinstance(value, (list, tuple)):

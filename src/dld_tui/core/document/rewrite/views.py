@@ -26,6 +26,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_of
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.operators.attribute_words import Coded
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.shapes import size as sizes
@@ -47,13 +48,14 @@ def schema_of(node: Node) -> OperatorSchema | None:
 
 def attribute_value(node: Node, name: str) -> Any:
     """Return the plain value of a node's attribute, its operator's default, or None."""
-    attribute = node.attribute(name)
+    attribute, schema = node.attribute(name), schema_of(node)
     if attribute is not None:
         value = UNKNOWN if attribute.reference else plain_value(attribute.value)
-        return _type_number(value) if name == "to" and isinstance(value, str) else value
-    schema = schema_of(node)
-    known = schema.attribute(name) if schema is not None else None
-    return None if known is None else plain_value(known.default)
+        value = _type_number(value) if name == "to" and isinstance(value, str) else value
+    else:
+        known = schema.attribute(name) if schema is not None else None
+        value = None if known is None else plain_value(known.default)
+    return Coded.of(name, value, schema) if type(value) is int else value
 
 
 def _type_number(name: str) -> Any:
