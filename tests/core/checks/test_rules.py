@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,8 @@ from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
 from dld_tui.core.child import RefusedError
 from dld_tui.core.document import Document
-from dld_tui.core.errors import InputError
+from dld_tui.core.document.types.inference import infer_types, store_types
+from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
@@ -218,6 +220,30 @@ def test_a_repair_makes_its_finding_go_away_and_is_one_step(
     document.undo()
     after = bytes_of(document)
     assert after == before
+
+
+def _known_as(finding: Finding) -> tuple[object, ...]:
+    return (finding.rule, finding.scope, finding.node, finding.value, finding.message)
+
+
+@pytest.mark.parametrize(("text", "rule", "message", "change"), ALL)
+def test_a_fix_is_promised_where_it_does_away_with_the_finding_and_nowhere_else(
+    tmp_path: Path, text: str, rule: str, message: str, change: Change
+) -> None:
+    document = opened(tmp_path, changed(text, change))
+    with contextlib.suppress(DldError, RefusedError, KeyError):
+        parsed = onnx.ModelProto.FromString(bytes_of(document))
+        store_types(document, infer_types(parsed, None)[0])
+    found = check(document)
+    for finding in found:
+        assert finding.is_fixable == (finding.fix is not None), finding.message
+        steps = repair_steps([finding])
+        assert bool(steps) == (finding.is_fixable and finding.repair is not None)
+        if steps:
+            document.apply("repair", steps=steps)
+            left = {_known_as(other) for other in check(document)}
+            assert _known_as(finding) not in left, finding.message
+            document.undo()
 
 
 def test_rules_with_repairs_are_those_that_are_documented_so(tmp_path: Path) -> None:

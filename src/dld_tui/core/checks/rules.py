@@ -217,7 +217,9 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
             )
         if key not in used:
             text = f"Function {_title(scope)} is never called"
-            yield make_finding("unused-function", text, scope, repair=Repair("delete_function"))
+            is_one = sum(root.scope.path == scope.path for root in found_roots) == 1
+            repair = Repair("delete_function") if is_one else None
+            yield make_finding("unused-function", text, scope, repair=repair)
 
 
 def _reached(calls: Counter[Key], functions: dict[Key, list[Root]]) -> set[Key]:
@@ -635,7 +637,8 @@ def _check_value_types(
             value = value_type_of(record.type)
             dims = value.dims if value is not None and not value.container else None
             if list_name != "value_info":
-                _check_declared(findings, state, name, list_name, record, kind is None)
+                repair = _TAKE_INFERRED if len(records[list_name]) == 1 else None
+                _check_declared(findings, state, name, list_name, record, kind is None, repair)
             _check_dims(findings, state, name, dims, record)
             declared.append((_SOURCES[list_name], kind or "", dims))
     for proto in records.get("initializer", ()):
@@ -665,7 +668,13 @@ def _forget(name: str) -> Repair:
 
 
 def _check_declared(
-    findings: list[Finding], state: ScopeState, name: str, list_name: str, record: Any, bare: bool
+    findings: list[Finding],
+    state: ScopeState,
+    name: str,
+    list_name: str,
+    record: Any,
+    bare: bool,
+    repair: Repair | None,
 ) -> None:
     """Tell of inputs and outputs of the main graph that onnx's checker refuses."""
     if state.scope.kind != "graph":
@@ -681,7 +690,7 @@ def _check_declared(
     )
     findings.append(
         make_finding(
-            "missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level
+            "missing-type", text, state.scope, value=name, repair=repair, level=level
         )
     )
 
