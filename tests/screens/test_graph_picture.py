@@ -7,7 +7,8 @@ from pathlib import Path
 
 from textual.widgets import Input
 
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, OpenPathDialog
+from dld_tui.core.graph.pictures import style
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, FieldsDialog, OpenPathDialog
 from dld_tui.widgets.graph.state import GraphView
 from tests.support.workspace import NARROW, Session, opened
 
@@ -20,6 +21,11 @@ async def save_as(session: Session, path: Path | None = None) -> None:
     await session.press("enter")
 
 
+async def drawn(session: Session, *keys: str) -> None:
+    await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
+    await session.press(*keys, "enter")
+
+
 def written(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_size)
 
@@ -27,9 +33,12 @@ def written(path: Path) -> bool:
 async def test_svg_beside_the_model(chain: Path) -> None:
     async with opened(chain, NARROW) as session:
         await save_as(session)
+        await drawn(session, *"none", "tab", "right", "tab", "right", "shift+tab", "shift+tab")
         target = chain.with_suffix(".svg")
         await session.until(lambda: written(target))
         text = target.read_text(encoding="utf-8")
+        assert "url(#grid)" in text
+        assert f'fill="{style.SCHEMES["light"].background}"' not in text
         assert ">Sigmoid</text>" in text
         assert "f32[N,4]" in text
 
@@ -65,6 +74,7 @@ async def test_what_is_there_is_kept_unless_told_otherwise(chain: Path) -> None:
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
         await session.press("o")
+        await drawn(session)
         await session.until(lambda: target.read_bytes().startswith(b"\x89PNG"))
 
 
@@ -78,4 +88,5 @@ async def test_a_format_that_there_is_not(chain: Path) -> None:
 async def test_a_place_that_cannot_be_written(chain: Path) -> None:
     async with opened(chain) as session:
         await save_as(session, chain.parent / "nowhere" / "a.svg")
+        await drawn(session)
         await session.until(lambda: isinstance(session.app.screen, ErrorDialog))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +36,15 @@ _SLOW = 1_500
 """Number of nodes from which on a message announces the layout."""
 _TOO_MANY = 20_000
 """Number of nodes from which on the picture is folded without measuring it."""
-_COLOUR = re.compile("#[0-9a-fA-F]{6}")
 
 
 def _background(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    if value is not None and value != "none" and not _COLOUR.fullmatch(value):
-        raise click.BadParameter("use a colour such as '#ffffff', or none")
-    return value
+    from dld_tui.core.graph.pictures.style import read_background
+
+    try:
+        return None if value is None else read_background(value)
+    except UsageError as error:
+        raise click.BadParameter(error.message) from None
 
 
 @click.command("draw")

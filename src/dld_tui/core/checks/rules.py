@@ -689,9 +689,7 @@ def _check_declared(
         f"The graph {list_name} {name_of(name)} has no {difference}, which onnx's checker refuses"
     )
     findings.append(
-        make_finding(
-            "missing-type", text, state.scope, value=name, repair=repair, level=level
-        )
+        make_finding("missing-type", text, state.scope, value=name, repair=repair, level=level)
     )
 
 

@@ -19,12 +19,14 @@ from dld_tui.core.graph.pictures.drawing import (
 )
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec, OpenPathDialog
 from dld_tui.widgets.dialogs.overwrite import may_write
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.progress import Work
+
+_GRID = ("no", "yes")
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,29 @@ class PictureWriter:
                 continue
             answer = await may_write(self.page.tasks, [path])
             if answer.allowed:
-                self._write(path, kind, overwrite=bool(answer.replaces))
+                look = style.Look() if kind == "text" else await self._ask_look()
+                if look is not None:
+                    self._write(path, kind, look, overwrite=bool(answer.replaces))
             if not answer.wants_other:
                 return
+
+    async def _ask_look(self) -> style.Look | None:
+        """Ask for colours, background and grid; None if the dialog was closed."""
+        looks: list[style.Look] = []
+
+        def accept(texts: list[str]) -> None:
+            background, scheme, grid = texts
+            paper = style.read_background(background) if background.strip() else None
+            looks.append(style.Look(style.SCHEMES[scheme], paper, grid == _GRID[1]))
+
+        dark = self.page.app.current_theme.dark
+        fields = [
+            FieldSpec("background", "", "that of the colours; none, or such as #ffffff"),
+            FieldSpec("colours", "dark" if dark else "light", choices=tuple(style.SCHEMES)),
+            FieldSpec("grid", _GRID[self.pane.canvas.grid], choices=_GRID),
+        ]
+        await self.page.tasks.ask(FieldsDialog("Picture", "", fields, accept))
+        return looks[0] if looks else None
 
     def _warn(self, text: str) -> None:
         self.page.notify(visible(text), severity="warning", timeout=8, markup=False)
@@ -72,9 +94,7 @@ class PictureWriter:
         path = self.document.path
         return str(path.with_suffix(".svg") if path is not None else Path.cwd() / "graph.svg")
 
-    def _write(self, path: Path, kind: str, *, overwrite: bool) -> None:
-        dark = self.page.app.current_theme.dark
-        look = style.Look(style.SCHEMES["dark" if dark else "light"])
+    def _write(self, path: Path, kind: str, look: style.Look, *, overwrite: bool) -> None:
         remarks: list[str] = []
         try:
             content = shown_in(self.pane, self.page.tab_title, as_rows=kind == "text")

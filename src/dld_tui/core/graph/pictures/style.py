@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.categories import COLOUR_CLASSES
 
 CELL = 8
@@ -136,6 +138,21 @@ SCHEMES: Mapping[str, Scheme] = {
     )
 }  # fmt: skip
 """All schemes; the first is the default."""
+
+
+_COLOUR = re.compile("#[0-9a-fA-F]{6}")
+
+
+def read_background(text: str) -> str:
+    """Return a colour, or ``none``.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    plain = text.strip()
+    if plain != "none" and not _COLOUR.fullmatch(plain):
+        raise UsageError("use a colour such as '#ffffff', or none")
+    return plain
 
 
 @dataclass(frozen=True)
