@@ -462,3 +462,36 @@ def _generated(folder: Path, count: int) -> ExplorerModel:
     path = folder / "generated.onnx"
     path.write_bytes(proto.SerializeToString())
     return ExplorerModel(Document.open(path))
+
+
+DEEP = """
+<ir_version: 10, opset_import: ["" : 18]>
+deep (float[N, 3, 8, 8] x, int64[2] at) => (float[N, 4, 8, 8] y)
+<float[4, 3, 3, 3] w, float[1] tenth = {0.1}>
+{
+    [conv] c = Conv <pads = [1, 1, 1, 1], auto_pad = "NOTSET"> (x, w)
+    [cast] i = Cast <to = 10> (c)
+    [soft] s = Softmax <axis = 2> (c)
+    [two] two = Constant <value = float {2.0}> ()
+    [scale] t = Mul (s, tenth)
+    [double] y = Mul (t, two)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[n,3,8,8]", ["conv"]), ("nx3x8x8", ["conv"]), ("4x3x3x3", ["conv"]),
+        ("f32[4,3", ["conv"]), ("axis=2", ["soft"]), ("=float16", ["cast"]),
+        ("to=float16", ["cast"]), ("pads=[1,1,1,1]", ["conv"]), ("=0.1", ["scale"]),
+        ("=2", ["soft", "double"]), ("auto_pad=notset", ["conv"]), ("mul =2.0", ["double"]),
+        ("7x7", []), ("axis=3", []), ("soft", ["soft"]),
+    ],
+)  # fmt: skip
+def test_a_search_finds_shapes_and_values(text: str, names: list[str]) -> None:
+    document = Document(models.parse(DEEP))
+    listing = ExplorerModel(document)
+    listing.set_text(text)
+    found = [node.name for node in document.main.nodes if listing.passes(node)]
+    assert found == names

@@ -190,7 +190,7 @@ class Explorer(Framed, Vertical):
         self.list = ExplorerList(self)
 
     def compose(self) -> ComposeResult:
-        yield FilterBar("type or name")
+        yield FilterBar("type, name, shape 3x224x224, value axis=1 or =0.5")
         yield self.list
 
     def on_mount(self) -> None:

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
+_SIZES = re.compile(r"[\w?]+(x[\w?]+)+")
+
+
+def is_deep(word: str) -> bool:
+    """Return whether a word of a search, in lower case, can be a shape or a value."""
+    return "[" in word or "=" in word or ("x" in word and bool(_SIZES.fullmatch(word)))
+
+
 _DIGITS = re.compile(r"\d+")
 _NUMBER_WIDTH = 9
 _MAX_SORTED = 512
@@ -138,12 +146,21 @@ class Entry:
         return (self.op_type.lower(), self.sort_name)
 
     def holds(self, words: Sequence[str]) -> bool:
-        """Return whether every word is in its type or name; the words are in lower case."""
+        """Return whether it has every word; the words are in lower case.
+
+        They are in its type or name, or a shape or value (:mod:`.deep_words`).
+        """
         # Not all(): this runs for every node of a search, and a generator costs three times more.
-        for word in words:  # noqa: SIM110
-            if word not in self.haystack:
+        for word in words:
+            if word not in self.haystack and not (is_deep(word) and self.holds_deep(word)):
                 return False
         return True
+
+    def holds_deep(self, word: str) -> bool:
+        """Return whether a word is a shape or value of the node."""
+        from dld_tui.widgets.explorer.deep_words import holds_deep
+
+        return holds_deep(self.node, word)
 
 
 class _Operator:
@@ -691,6 +708,9 @@ class ExplorerModel:
             self.hidden_constants += len(entries) - len(kept)
             entries = kept
         for word in self.text.lower().split():
+            if is_deep(word):
+                entries = [e for e in entries if e.holds([word]) or e.node in self._kept]
+                continue
             entries = [e for e in entries if word in e.haystack or e.node in self._kept]
         if self.condition is not None:
             known = self._verdicts.get
