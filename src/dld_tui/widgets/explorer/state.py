@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _SIZES = re.compile(r"[\w?]+(x[\w?]+)+")
 
 
+_MOST_DEEP = 5_000
+"""Nodes whose shapes and values are looked at between two keys."""
+
+
 def is_deep(word: str) -> bool:
     """Return whether a word of a search, in lower case, can be a shape or a value."""
     return "[" in word or "=" in word or ("x" in word and bool(_SIZES.fullmatch(word)))
@@ -708,7 +712,7 @@ class ExplorerModel:
             self.hidden_constants += len(entries) - len(kept)
             entries = kept
         for word in self.text.lower().split():
-            if is_deep(word):
+            if is_deep(word) and len(entries) <= _MOST_DEEP:
                 entries = [e for e in entries if e.holds([word]) or e.node in self._kept]
                 continue
             entries = [e for e in entries if word in e.haystack or e.node in self._kept]
