@@ -126,7 +126,7 @@ def test_a_new_length_of_the_context_is_a_figure_of_its_own(
         assert gain.factor == pytest.approx(2.0 / 1.6)
         [first, *_] = next_steps(report)
         assert "measured 500 → 625 tokens/s, 1.25×" in first.basis
-        assert "costs no 65.000 ms any more" in first.basis
+        assert "no longer costs 65.0 ms" in first.basis
         assert trial_command(report, first).endswith("--shared-buffer on --prompt 8 --decode 6"
                                                      " --batch 1")  # fmt: skip
         activity, values = request_of(report, first, path)

@@ -102,7 +102,7 @@ def test_the_story_compares_prompts_and_batches() -> None:
     uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
     assert next(iter(generation_story([uneven]))) == (
         "12.000 ms to the first token, 250 tokens/s"
-        " (prompt 8, batch 1: 1.000 ms a token, some longer)."
+        " (prompt 8, batch 1: 4.000 ms a token, some 13.000)."
     )
     said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
     assert said == [

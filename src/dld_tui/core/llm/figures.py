@@ -84,8 +84,8 @@ class GenerationFigures:
 
     @property
     def token_ms(self) -> float:
-        """The median of the steps."""
-        return median(self.step_ms) if self.step_ms else 0.0
+        """What a token takes: the inverse of the rate, of all steps and the time between them."""
+        return self.decode_ms / self.tokens if self.tokens else 0.0
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -116,7 +116,13 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
     Column("prompt", "prompt", lambda row: row.prompt, COUNT, help="Tokens of each sequence."),
     Column("first_token_ms", "first token", lambda row: row.first_token_ms, MS),
     Column("prefill_tokens_per_s", "prefill tokens/s", lambda row: row.prefill_tokens_per_s, RATIO),
-    Column("token_ms", "a token", lambda row: row.token_ms, MS, help="Median over the steps."),
+    Column(
+        "token_ms",
+        "a token",
+        lambda row: row.token_ms,
+        MS,
+        help="Of all steps, with the time between them.",
+    ),
     Column("tokens_per_s", "tokens/s", lambda row: row.tokens_per_s, RATIO),
     Column(
         "energy_per_token_j",
@@ -174,7 +180,7 @@ def generation_of(report: Report) -> list[GenerationFigures]:
 def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
     """Return the figures by phase, with speeds; None without figures.
 
-    The context is that of the middle step, as its time is the median.
+    The context is that of the middle step.
     """
     if not figures:
         return None
@@ -197,7 +203,7 @@ def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
 
 
 _UNEVEN = 0.8
-"""The part of the rate that the median would give, below which the difference is explained."""
+"""The part of the time of a token that half of the steps take, below which it is explained."""
 
 
 def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
@@ -205,10 +211,9 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     if not figures:
         return
     first = figures[0]
-    speed = first.tokens_per_s or 0.0
     uneven = ""
-    if first.token_ms and speed * first.token_ms < _UNEVEN * 1000 * first.batch:
-        uneven = ", some longer"  # the time is a median, and the rate of all tokens
+    if first.step_ms and median(first.step_ms) < _UNEVEN * first.token_ms:
+        uneven = f", some {fmt.milliseconds(max(first.step_ms))}"
     yield (
         f"{first.headline} (prompt {first.prompt:,}, batch {first.batch:,}:"
         f" {fmt.milliseconds(first.token_ms)} ms a token{uneven})."
@@ -251,8 +256,8 @@ class SharingGain:
         rates = (self.plain.tokens_per_s or 0.0, self.shared.tokens_per_s or 0.0)
         parts = [f"measured {rates[0]:,.3g} → {rates[1]:,.3g} tokens/s, {self.factor:.2f}×"]
         if self.plain.new_shape_ms is not None and self.shared.new_shape_ms is None:
-            cost = fmt.milliseconds(self.plain.new_shape_ms)
-            parts.append(f"and each new length of the context costs no {cost} ms any more")
+            cost = fmt.three_digits(self.plain.new_shape_ms)
+            parts.append(f"and each new length of the context no longer costs {cost} ms")
         return " ".join(parts)
 
 

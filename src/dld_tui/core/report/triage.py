@@ -188,8 +188,8 @@ def precision_lines(report: Report) -> list[str]:
     top = sorted(gaining, key=lambda layer: -(layer.cost_ms or 0.0))[:_NAMED_LAYERS]
     return [
         f"{fmt.plural(len(gaining), 'layer')} of MatMul or Conv in fp32"
-        f" {'takes' if len(gaining) == 1 else 'take'} {share:.0f} % of the time and would gain from"
-        " fp16 or bf16:"
+        f" {'takes' if len(gaining) == 1 else 'take'} {share:.0f} % of the time; in fp16 or bf16"
+        f" {'its kernels are' if len(gaining) == 1 else 'their kernels are'} shorter:"
         f" {', '.join(_named(top))}"
         f"{' and others' if len(gaining) > _NAMED_LAYERS else ''}."
     ]
