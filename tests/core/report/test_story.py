@@ -75,7 +75,7 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     assert step.changes == ("int8-dynamic",)  # the run was on the CPU
     # Gemm and MatMul are 7 of 10 ms: without them 3 are left.
     assert step.line == (
-        "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33× end to end,"
+        "int8: 70 % of the time is MatMul with weights in fp32; speedup at most 3.33× end to end,"
         f" measured {MEASURED['int8-dynamic'].text}"
     )
 

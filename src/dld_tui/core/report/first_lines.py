@@ -177,7 +177,16 @@ def _time(report: Report) -> str:
         parts.append(f"others {fmt.percent(rest)} %")
     kind = costs_text(report.layers) if has_gpu_times(report.layers) else report.wording.rows
     text = f"{'   '.join(parts)}   of {fmt.three_digits(figures.cost_ms)} ms in {kind}"
+    if _are_slowed(report):
+        text += " with profiling on"
     return ", ".join(filter(None, (text, beside_layers(report))))
+
+
+def _are_slowed(report: Report) -> bool:
+    """Return whether times of layers are no part of the latency, whose passes were faster."""
+    latency = report.latency
+    is_alone = latency is not None and latency.source is LatencySource.LOOP
+    return is_alone and not report.is_undistorted and not has_gpu_times(report.layers)
 
 
 def costly_types(report: Report, most: int) -> tuple[list[Group], float | None]:

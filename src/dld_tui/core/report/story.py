@@ -373,7 +373,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     if _is_launched_only(report):
         return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
-    products = "MatMul and Conv" if on_gpu else "MatMul"
+    products = "MatMul and Conv" if on_gpu else "MatMul with weights"
     share, full = _share(
         report,
         lambda layer: (
