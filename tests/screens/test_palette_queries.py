@@ -96,6 +96,21 @@ FIRST = {
     "graph": "pane.2",
     "errors": "pane.4",
     "maximse": "view.maximise",
+    "merge models": "convert.convert_merge",
+    "concatenate models": "convert.convert_merge",
+    "normalize": "convert.convert_prepend",
+    "softmax": "convert.convert_append",
+    "topk": "convert.convert_append",
+    "int64 to int32": "convert.convert_io",
+    "nhwc": "convert.convert_io",
+    "cut off": "edit.delete",
+    "rename by pattern": "edit.rename_many",
+    "constants to initializers": "convert.convert_clean",
+    "weights off inputs": "convert.convert_clean",
+    "plugin": "function.plugin",
+    "tensorrt plugin": "function.plugin",
+    "fold nodes": "convert.convert_fold",
+    "extract": "edit.extract",
 }
 
 
