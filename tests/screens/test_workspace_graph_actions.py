@@ -224,3 +224,25 @@ async def test_a_box_is_moved_kept_and_arranged_again(
         assert position_of(node) == (4, 0)
         assert canvas.drawing is not None
         assert canvas.drawing.layout.boxes == moved.layout.boxes
+
+
+CONSTANTS = """
+<ir_version: 8, opset_import: ["" : 17]>
+table (float[2] x) => (float[2] y) <float[2] t = {1, 2}> {
+  [half] h = Neg(t)
+  [plus] y = Add(x, h)
+}
+"""
+
+
+async def test_a_search_says_that_constants_are_not_shown(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, CONSTANTS)) as session:
+        await to_graph(session, "plus")
+        for shown, last in ((False, "Not found: half. C shows constants, too"), (True, "")):
+            session.app.clear_notifications()
+            await session.press("slash")
+            await session.type("half")
+            await session.press("enter")
+            said = [notice.message for notice in session.app._notifications]
+            assert said[-1:] == ([last] if last else []), shown
+            await session.press("C")

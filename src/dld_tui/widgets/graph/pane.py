@@ -253,6 +253,8 @@ class GraphPane(Framed, Commands, Vertical):
         self.notes: GraphNotes | None = None
         self.list = GraphList(self)
         self.canvas = GraphCanvas(id="graph-canvas")
+        for finder in (self.list.finder, self.canvas.finder):
+            finder.ask_missing = self._hidden_constants
         self.zoom = 1
         self.zoom_is_chosen = False
         """Whether the zoom is what was asked for, not what fits."""
@@ -688,6 +690,12 @@ class GraphPane(Framed, Commands, Vertical):
             self.canvas.move_to(self.box_of(vertex))
         else:
             self.list.cursor = model.overview.place(vertex)
+
+    def _hidden_constants(self) -> str:
+        model = self.model
+        if model is None or model.count == model.total or model.view is GraphView.FOCUS:
+            return ""
+        return hint("{view.constants} shows constants, too")
 
     def _say_title(self) -> None:
         model = self.model

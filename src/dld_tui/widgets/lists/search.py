@@ -34,6 +34,8 @@ class LineSearch:
         self.pattern = ""
         self.open_filter: Callable[[], None] | None = None
         """What asking does where a pane filters the rows, instead of searching them."""
+        self.ask_missing: Callable[[], str] = str
+        """Says what the view does not show, where nothing was found. Fit for a terminal."""
 
     @property
     def has_keys(self) -> bool:
@@ -85,7 +87,8 @@ class LineSearch:
         if index is not None:
             self.view.cursor = index
         else:
-            self.view.notify(f"Not found: {self.pattern[:60]}", timeout=3, markup=False)
+            text = ". ".join(filter(None, (f"Not found: {self.pattern[:60]}", self.ask_missing())))
+            self.view.notify(text, timeout=3, markup=False)
 
     def ask(self) -> None:
         """Ask what to search for, in a line below the view, or open the pane's filter."""
