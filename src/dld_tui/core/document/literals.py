@@ -127,6 +127,17 @@ def scan_list(scanner: Scanner, element: Callable[[Scanner], T]) -> list[T]:
     return values
 
 
+def scan_bare_list(scanner: Scanner, element: Callable[[Scanner], T]) -> list[T]:
+    """Read ``a, b, c`` or ``a b c``, up to the end."""
+    if not scanner.peek():
+        raise scanner.error("a list is expected, such as [1, 2]; [] is the empty one")
+    values: list[T] = []
+    while scanner.peek():
+        values.append(scan_one(scanner, element))
+        scanner.take(",")
+    return values
+
+
 def scan_integer(scanner: Scanner) -> int:
     """Read an integer of any size, or a truth word."""
     word = scanner.word("a whole number")
@@ -606,7 +617,13 @@ def parse_literal(text: str, kind: str, *, dtype: str | None = None) -> LiteralV
     if kind not in _ELEMENTS:
         raise LiteralError(f"an attribute of kind {visible(kind)!r} cannot be typed as text")
     element = _ELEMENTS[kind]
-    value = scan_list(scanner, element) if kind.endswith("s") else scan_one(scanner, element)
+    value: LiteralValue
+    if not kind.endswith("s"):
+        value = scan_one(scanner, element)
+    elif scanner.peek() == "[":
+        value = scan_list(scanner, element)
+    else:
+        value = scan_bare_list(scanner, element)
     scanner.end()
     return value
 
