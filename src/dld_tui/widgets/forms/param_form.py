@@ -33,9 +33,11 @@ from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.tasks import on_thread
 
-_LABEL = 20
-"""Cells of a label."""
+_LABEL = 21
+"""Cells of a label, with the mark of the focused one before it and a blank behind it."""
 _HELP_ROWS = 3
+_WIDE, _HELP_COLUMNS = 100, 38
+"""Columns from which the help is beside the fields, and its own."""
 _MANY_ROWS = 30
 """Settings of a form that is made page by page."""
 
@@ -77,7 +79,17 @@ class FieldRow(Horizontal):
 
     def _show_label(self) -> None:
         style = "faint" if self.why_not else "dim"
-        self.label.set_rows([[(fit(self.setting.param.label, _LABEL - 1), style)]])
+        mark = glyphs.current().cursor if self.has_focus_within else " "
+        label = fit(self.setting.param.label, _LABEL - 2)
+        self.label.set_rows([[(mark, "accent"), (label, style)]])
+
+    def on_descendant_focus(self) -> None:
+        """Mark the row."""
+        self._show_label()
+
+    def on_descendant_blur(self) -> None:
+        """Mark it no longer."""
+        self._show_label()
 
     @property
     def text(self) -> str:
@@ -125,7 +137,12 @@ class FieldRow(Horizontal):
 
     def show_problem(self, problem: str | None) -> None:
         """Show what is wrong, or the unit."""
-        note: list[Piece] = [(f" {self.remark or self.setting.param.unit}", "dim")]
+        said = self.remark or self.setting.param.unit
+        is_default = not (self.setting.required or self.suggested or self.remark) and (
+            self.text in ("", _text(self.setting, {}))
+        )
+        texts = filter(None, (said, "default" if is_default else ""))
+        note: list[Piece] = [(f" {'  '.join(texts)}", "dim")]
         if self.why_not:
             note = [(f" {self.why_not}", "dim")]
         elif problem:
@@ -386,12 +403,15 @@ class ParamForm(Vertical):
         self.screen.focus_next()
 
     def _show_help(self) -> None:
-        lines = wrap(self._help, max(20, self.size.width))[:_HELP_ROWS]
-        lines += [""] * (_HELP_ROWS - len(lines))
+        is_wide = self.size.width >= _WIDE
+        self.set_class(is_wide, "-wide")
+        rows = self.size.height if is_wide else _HELP_ROWS
+        lines = wrap(self._help, _HELP_COLUMNS if is_wide else max(20, self.size.width))[:rows]
+        lines += [""] * (rows - len(lines))
         self.query_one("#field-help", Rows).set_rows([[(line, "dim")] for line in lines])
 
     def on_resize(self) -> None:
-        """Break the help line again."""
+        """Break the help again, and put it where there is room."""
         self._show_help()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
