@@ -379,7 +379,9 @@ def part(subject: Subject, result: Path, words: list[str]) -> tuple[str, str]:
     feeds: dict[str, Any] = {name: subject.feeds.get(name, values.get(name)) for name in inputs}
     if any(not isinstance(one, np.ndarray) for one in feeds.values()):
         return judged(result, None, [])
-    return judged(result, feeds, [values[name] for name in outputs])
+    # What float16 rounds depends on which casts ONNX Runtime leaves out around a kernel.
+    halves = any(one.dtype == np.float16 for one in feeds.values())
+    return judged(result, feeds, [values[name] for name in outputs], 40 if halves else None)
 
 
 def main() -> None:

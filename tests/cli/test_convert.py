@@ -75,6 +75,23 @@ def test_a_part_that_could_not_be_converted_is_status_one(dld: Dld, tmp_path: Pa
     assert "not converted: function acme:Dead" in outcome.out
 
 
+def test_constants_that_take_too_much_are_not_folded(dld: Dld, tmp_path: Path) -> None:
+    """Simplifiers do the rest, and do not begin with what no machine has room for."""
+    pytest.importorskip("onnxruntime")
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[4] x) => (float[4] y) <int64[2] s = {900000, 900000}> {
+            a = ConstantOfShape(s) [large] b = MatMul(a, a) c = ReduceMax<keepdims = 0>(b)
+            i = Identity(x) y = Add(i, c)
+        }"""
+    path, out = models.write(tmp_path, text), tmp_path / "out.onnx"
+    outcome = dld("convert", "sanitize", path, "-o", out, "--by", "rules", "--json")
+    assert outcome.status == 0, outcome
+    notes = outcome.json["notes"]
+    assert any("constants are not folded: node >a (ConstantOf" in note for note in notes), notes
+    kinds = [node.op_type for node in onnx.load(out).graph.node]
+    assert kinds == ["ConstantOfShape", "MatMul", "ReduceMax", "Add"]
+
+
 def test_a_function_that_stands_in_the_way_is_named(dld: Dld, tmp_path: Path) -> None:
     text = OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]')
     path, out = models.write(tmp_path, text), tmp_path / "o.onnx"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -145,6 +145,7 @@ def run(request: Request) -> Iterator[Event]:
         Verifier,
         same_arithmetic,
     )
+    from dld_tui.backends.onnxruntime.limits import folding_excess
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import SanitizedModel
     from dld_tui.core.document.types.inference import left_out
@@ -164,6 +165,9 @@ def run(request: Request) -> Iterator[Event]:
             notes.append(Note(NoteKind.INFO, text))
         elif why := (yield from verifier.prepare()):
             notes.append(Note(NoteKind.UNVERIFIED, f"not verified: {why}"))
+        if request.fold and request.time_limit is None and (much := folding_excess(document)):
+            notes.append(Note(NoteKind.INFO, f"constants are not folded: {much}"))
+            request = replace(request, fold=False)
         search = _Search(request, document, verifier, stack, is_runnable=not why)
         endless = left_out(document)
         if not endless:

@@ -328,6 +328,20 @@ def excess_of(document: Document) -> Excess | None:
     return trials.known[document]
 
 
+def folding_excess(document: Document) -> str:
+    """Return at which node the constants of a model go beyond the limits of trials, and why.
+
+    Empty if they do not: they can be folded.
+    """
+    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+
+    if excess_of(document) is None:
+        return ""
+    trials = _trials[-1]
+    excess = Forecast(document, trials.shapes).beyond(trials.limits, TYPICAL, loading=True)
+    return "" if excess is None else f"{_place(None, excess.node)}: {excess.text}"
+
+
 def _place(path: Path | str | None, node: Node | None) -> str | None:
     parts = [path, None if node is None else f"node {_node_text(node)}"]
     return ": ".join(str(part) for part in parts if part is not None) or None

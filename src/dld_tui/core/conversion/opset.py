@@ -298,7 +298,9 @@ class _LocalValues(Values):
 
     def is_used(self, name: str) -> bool:
         scope = self.scope
-        return scope is None or name in scope.outputs or bool(scope.users(name))
+        if scope is None or name in self.made:  # something reads what a step makes
+            return True
+        return name in scope.outputs or bool(scope.users(name))
 
     def new(self, like: str) -> str:
         return self._names.new(like)

@@ -85,8 +85,10 @@ def training_down(step: Step) -> None:
 
 
 def mask_up(step: Step) -> None:
-    """Cast the mask, which was a number."""
-    if step.output(1):
+    """Cast the mask, which was a number; drop one that nothing reads."""
+    if step.output(1) and not step.values.is_used(step.output(1)):
+        del step.node.output[1:]
+    elif step.output(1):
         number = dtype_number(step.need_dtype())
         step.finish(1, "Cast", to=number)
 
