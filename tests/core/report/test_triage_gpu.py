@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dld_tui.core.report.first_lines import text_lines
 from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.story import next_steps, step_command
 from dld_tui.core.report.triage import notes_of, triage
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 
@@ -131,3 +133,23 @@ def test_a_gpu_that_is_lost_leaves_its_note(tmp_path: Path) -> None:
     text = text_of(make_gpu_report(tmp_path / "g.dldprof", finish=False))
     assert "Partial" in text
     assert "Note: the GPU is lost" in text
+
+
+def test_launches_alone_say_nothing_of_what_layers_cost(tmp_path: Path) -> None:
+    with gpu_writer(tmp_path / "r") as made:
+        made.add_layer(Layer("a", "Conv", provider=CUDA))
+        made.add_layer(Layer("b", "Relu", provider=CUDA))
+        for number in range(8):
+            start, length = 1e6 * number, 1000.0 if number else 90_000.0
+            made.add_pass(number, start, length)
+            made.add_samples(number, [(0, start, 300.0, 300.0, 1), (1, start + 300, 99.0, 99.0, 1)])
+    with Report.open(tmp_path / "r") as report:
+        lines = text_lines(report)
+        [step] = next_steps(report)
+        command = step_command(report, step)
+        text = "\n".join([*lines, *triage(report)])
+    assert not any(line.startswith(("Slowest", "Time", "Limit")) for line in lines)
+    assert "between the layers" not in text
+    assert "as the first pass took 90.0 ms, like a warm-up" in text
+    assert "when the machine is idle" not in text
+    assert command == "dld profile onnxruntime MODEL --provider CUDA"

@@ -20,8 +20,14 @@ from dld_tui.core.report.measured_facts import activations_peak, busy_text, repo
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
-from dld_tui.core.report.story import Step, next_steps, step_command, types_of
-from dld_tui.core.report.triage import fallback_lines, left_line
+from dld_tui.core.report.story import (
+    Step,
+    is_launched_only,
+    next_steps,
+    step_command,
+    types_of,
+)
+from dld_tui.core.report.triage import fallback_lines, left_line, slow_first_ms
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 
@@ -53,7 +59,7 @@ def first_lines(report: Report) -> list[Line]:
     steps = [step for step in next_steps(report) if step.changes or step.settings]
     told = {
         "Time": _time(report),
-        "Slowest": _slowest(report.layers),
+        "Slowest": "" if is_launched_only(report) else _slowest(report.layers),
         "Limit": roofline_text(report.layers),
         "Try": _advice(report, steps),
         "Memory": _memory(report),
@@ -141,6 +147,11 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
     noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
     busy = busy_text(report.environment)
     spread = f": ±{latency.cov_percent:.0f} %" if latency is not None and noisy else ""
+    first_ms = slow_first_ms(report, latency) if latency is not None and noisy else None
+    if first_ms is not None:
+        took = fmt.three_digits(first_ms)
+        parts.append(f"Latency varies{spread}, as the first pass took {took} ms, like a warm-up.")
+        noisy, spread = False, ""
     if busy:
         parts.append(f"{busy[0].upper()}{busy[1:]}{spread}.")
     elif noisy:

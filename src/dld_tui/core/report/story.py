@@ -108,10 +108,10 @@ def _places(report: Report) -> list[str]:
 
 def types_of(report: Report) -> Sequence[Group]:
     """Return the operators of a report by their time, the most first; none without times."""
-    return () if _is_launched_only(report) else report.groups("type")
+    return () if is_launched_only(report) else report.groups("type")
 
 
-def _is_launched_only(report: Report) -> bool:
+def is_launched_only(report: Report) -> bool:
     """Return whether only launches were timed: these say little of what the layers cost."""
     return not has_gpu_times(report.layers) and any(map(is_launched, report.layers))
 
@@ -283,15 +283,19 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
         values = {name: report.settings[name] for name in _OF_DECODERS if name in report.settings}
         return "profile_llm", {**values, "model": str(model), **step.settings}
     is_engine = program_of(report.backend) is Program.TENSORRT
+    short = report.execution_provider.removesuffix("ExecutionProvider")
+    provider = report.settings.get("provider") or short or "CPU"
     if is_engine and step.changes:
         return "convert_fp16", {"model": str(model)}
     if not step.changes:
         values = {name: value for name, value in report.settings.items() if name != "output"}
-        activity = "profile_tensorrt" if is_engine else "profile_onnxruntime"
-        return activity, {**values, "model": str(model), **step.settings}
+        if is_engine:
+            return "profile_tensorrt", {**values, "model": str(model), **step.settings}
+        return "profile_onnxruntime", {
+            "provider": provider, **values, "model": str(model), **step.settings,
+        }  # fmt: skip
     known = report.settings
-    provider = known.get("provider") or report.execution_provider.removesuffix("ExecutionProvider")
-    values = {"model": str(model), "only": [*step.changes], "provider": provider or "CPU"}
+    values = {"model": str(model), "only": [*step.changes], "provider": provider}
     values |= {name: known[name] for name in ("shape", "inputs", "device_id") if known.get(name)}
     return "tune", values
 
@@ -370,7 +374,7 @@ def _gpu_steps(report: Report) -> list[Step]:
 def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     """Return what helps the layers that take most."""
     steps: list[Step] = []
-    if _is_launched_only(report):
+    if is_launched_only(report):
         return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
     products = "MatMul and Conv" if on_gpu else "MatMul with weights"

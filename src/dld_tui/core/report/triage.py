@@ -334,12 +334,20 @@ def _trust_lines(report: Report) -> list[str]:
     return lines + _profiling_lines(report, latency)
 
 
-def _variation_cause(report: Report, latency: LatencySummary) -> str:
+def slow_first_ms(report: Report, latency: LatencySummary) -> float | None:
+    """Return what the first pass took if it alone makes the latency vary, as a warm-up does."""
     passes = [pass_.duration_us / 1000 for pass_ in report.counted_passes]
     values = report.latencies if latency.source is LatencySource.LOOP else passes
     rest = summarise(values[1:])
     if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
-        return f"the first pass took {fmt.milliseconds(values[0])} ms, as a warm-up does"
+        return values[0]
+    return None
+
+
+def _variation_cause(report: Report, latency: LatencySummary) -> str:
+    first_ms = slow_first_ms(report, latency)
+    if first_ms is not None:
+        return f"the first pass took {fmt.milliseconds(first_ms)} ms, as a warm-up does"
     return "clocks are not locked or the machine is busy"
 
 
@@ -447,7 +455,8 @@ def coverage_lines(report: Report) -> list[str]:
         return []
     if report.facts.get(LAYERS_ONLY):
         return [f"Layers sum to {fmt.milliseconds(total)} ms."]
-    rows = "Launches" if any(map(is_launched, report.layers)) else report.wording.rows.capitalize()
+    launched = any(map(is_launched, report.layers))
+    rows = "Launches" if launched else report.wording.rows.capitalize()
     covered, rest = figures.covered_percent, figures.between_percent
     if whole is None or covered is None or rest is None:
         return []
@@ -456,7 +465,7 @@ def coverage_lines(report: Report) -> list[str]:
         f" ({fmt.percent(covered)} % of an undisturbed {report.wording.whole}"
         f"{'' if report.has_phases else ' of the profiled run'})"
     )
-    if rest > _UNEXPLAINED_PERCENT and report.is_undistorted:
+    if rest > _UNEXPLAINED_PERCENT and report.is_undistorted and not launched:
         line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
     if covered > 100 - rest + _PARALLEL_PERCENT:
         line += "; layers ran in parallel"

@@ -342,6 +342,8 @@ def activations_text(summary: PlanSummary) -> str:
     return f"at least {fmt.size(summary.activations_bytes)}"
 
 
+_SLOWED = 1.1
+"""Layers that take more times as long as passes without profiling have times of their own."""
 NAMES = 13
 """Characters of the names in the summary, with the blanks behind them."""
 
@@ -364,6 +366,9 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
     if summary.total_ms is not None:
         passes = "1 pass" if plan.passes == 1 else f"{plan.passes or 0:,} passes"
         over = f", mean of {passes}" if plan.passes else ""
+        compute = plan.timing and plan.timing.compute
+        if compute and summary.total_ms > _SLOWED * compute.median:
+            over += ", with profiling on"  # which GPU compute, below, is not
         yield f"layer sum    {fmt.milliseconds(summary.total_ms)} ms{over}"
     yield from _timing(plan)
     if not plan.names_only and plan.layers:
