@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, input_specs
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.drawn_models import drawn_model
 from tests.support.runtime import session_of
 
 FIRST = """
@@ -199,13 +201,26 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_split_and_merged_models(tmp_path: Path, real_models: Path, name: str) -> None:
-    path = real_models / "onnx" / f"{name}.onnx"
+    _require_equal_when_split(real_models / "onnx" / f"{name}.onnx", 2, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_models_split_in_three_and_merged(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "drawn.onnx"
+    onnx.save(drawn_model(seed), path)
+    _require_equal_when_split(path, 3, tmp_path)
+
+
+def _require_equal_when_split(path: Path, count: int, folder: Path) -> None:
+    """Split a model into parts, merge them again, and run both."""
     with contextlib.closing(Document.open(path)) as document:
         infer(document, path)
-        middle = len(document.main.nodes) // 2
         nodes = document.main.nodes
-        halves = [_part(document, part, tmp_path / f"{number}.onnx")
-                  for number, part in enumerate((nodes[:middle], nodes[middle:]))]  # fmt: skip
+        ends = [len(nodes) * number // count for number in range(count + 1)]
+        parts = [
+            _part(document, nodes[first:last], folder / f"{first}.onnx")
+            for first, last in pairwise(ends)
+        ]
         session = session_of(onnx.load(path))
 
         def feed(values: Any) -> list[Any]:
@@ -217,15 +232,22 @@ def test_split_and_merged_models(tmp_path: Path, real_models: Path, name: str) -
         guess, expected = first_that_runs(
             candidate_guesses(input_specs(document), document), 0, feed
         )
-    with contextlib.closing(Document.open(halves[0])) as first:
-        second = onnx.load(halves[1])
+    with contextlib.closing(Document.open(parts[0])) as first:
         known = {*first.main.outputs, *first.main.inputs}
-        links: dict[str, JSON] = {i.name: i.name for i in second.graph.input if i.name in known}
-        first.apply("merge_models", models=[{"file": str(halves[1])}], links=links)
-        save(first, tmp_path / "merged.onnx")
-    again = session_of(onnx.load(tmp_path / "merged.onnx"))
-    names = [output.name for output in session.get_outputs()]
-    found = again.run(names, guess.values(0))
+        links: dict[str, JSON] = {}
+        for part in parts[1:]:
+            graph = onnx.load(part).graph
+            links |= {info.name: info.name for info in graph.input if info.name in known}
+            known |= {info.name for info in (*graph.input, *graph.output)}
+        names = [output.name for output in session.get_outputs()]
+        keep: dict[str, JSON] = {name: name for name in names if name in links}
+        models_given: list[JSON] = [{"file": str(part)} for part in parts[1:]]
+        first.apply("merge_models", models=models_given, links=links, keep=keep)
+        save(first, folder / "merged.onnx")
+    again = session_of(onnx.load(folder / "merged.onnx"))
+    used = {one.name for one in again.get_inputs()}
+    fed = {name: value for name, value in dict(guess.values(0)).items() if name in used}
+    found = again.run(names, fed)
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
