@@ -21,7 +21,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support import models
 from tests.support.tui import until
-from tests.support.workspace import NARROW, WIDE, Session
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 OTHER = models.CHAIN.replace("[first]", "[begin]").replace("[second]", "[sum]")
 OTHER = OTHER.replace(
@@ -268,3 +268,28 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
         await session.until(lambda: session.screen.beside.pane)
         assert session.app.screen is session.screen
         assert session.pane.other.page.path == small
+
+
+async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES), WIDE) as session:
+        await session.go("pre")
+        await session.press("vertical_line")
+        assert session.screen.beside.pane is None
+        await session.go("choose")
+        await session.press("vertical_line")
+        assert isinstance(session.app.screen, ChoiceDialog)
+        await session.press("2")
+        await session.until(lambda: session.screen.beside.pane)
+        pane = session.screen.beside.pane
+        assert pane is not None
+        await session.until(lambda: pane.explorer.list.has_focus)
+        assert pane.explorer.model.root.path == ("choose:else_branch",)
+        assert session.screen.model.listing.root is session.screen.document.main
+        await session.press("end")
+        assert pane.explorer.node is not None
+        assert pane.explorer.node.op_type == "Mul"
+        await session.press("X")
+        await session.until(
+            lambda: session.screen.model.listing.root.path == ("choose:else_branch",)
+        )
+        assert session.screen.beside.pane is None

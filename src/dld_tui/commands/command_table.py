@@ -128,7 +128,7 @@ _WORKSPACE = table(
     ("view.shrink", "panes.shrink", "less_than_sign", "", "smaller pane",
      "Make the pane smaller."),
     ("view.beside", "beside.show", "vertical_line", "", "beside",
-     "Show another open model beside this one, or focus it."),
+     "Show another open model, or a subgraph of the node, beside this model, or focus it."),
     ("view.save_layout", "panes.save_layout", "", "", "save layout",
      "Save the layout of the panes under a name."),
     ("view.choose_layout", "panes.choose_layout", "", "", "choose layout",

@@ -6,7 +6,7 @@ each of the two goes to the node that a comparison says belongs together with th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
@@ -19,6 +19,7 @@ from textual.containers import Container, Vertical
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope
+from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -78,7 +79,8 @@ class BesidePane(Commands, Vertical):
 
     Args:
         beside: The controller of the model that has the tab.
-        other: The controller of the open model that is shown beside it.
+        other: The controller of the open model that is shown beside it; the same where it is a
+            subgraph or function of that.
         model: The nodes of that.
     """
 
@@ -107,8 +109,13 @@ class BesidePane(Commands, Vertical):
         self.parameters.summary = self.other.panes.parameters.summary
         self._say_title()
         self.show_if_it_fits()
-        self.go_to(self.other.panes.explorer.node)
+        self.go_to(None if self.is_part else self.other.panes.explorer.node)
         self.explorer.list.focus()
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a subgraph or function of the model that has the tab is shown."""
+        return self.other is self.beside
 
     def on_unmount(self) -> None:
         """Follow them no longer."""
@@ -130,7 +137,8 @@ class BesidePane(Commands, Vertical):
     def _say_title(self) -> None:
         shown = self.query_one(BesideTitle)
         coupled = "" if self.pairs is None else f" {glyphs.current().dot} coupled"
-        shown.title = visible(self.document.title) + coupled
+        what = self.explorer.model.root.title if self.is_part else self.document.title
+        shown.title = visible(what) + coupled
         shown.refresh()
 
     def go_to(self, node: Node | None) -> None:
@@ -151,6 +159,9 @@ class BesidePane(Commands, Vertical):
     def _document_changed(self, change: Change) -> None:
         model = self.explorer.model
         if not is_alive(model.root):
+            if self.is_part:
+                self.action_close()
+                return
             model.set_root(self.document.main)
         self.explorer.apply_change(change)
         self.forget_pairs(change)
@@ -172,6 +183,9 @@ class BesidePane(Commands, Vertical):
         from dld_tui.core.compare.diff.compare import diff_documents
         from dld_tui.core.compare.diff.model_diff import node_pairs
 
+        if self.is_part:
+            self.notify("This is a part of the model: there is nothing to match", timeout=3)
+            return
         if self.pairs is not None:
             self.pairs = None
             self._say_title()
@@ -255,7 +269,11 @@ class BesidePane(Commands, Vertical):
     def action_main(self) -> None:
         """Show this model in its own tab, at the same node, with the present one beside it."""
         node, other = self.explorer.node, self.other
+        root = self.explorer.model.root
         self.action_close()
+        if self.is_part:
+            self.beside.navigation.open_scope(root)
+            return
         host(self).show_page(other.page)
         if node is not None and is_alive(node):
             other.navigation.go_to(node)
@@ -347,7 +365,7 @@ class _OpenModel(Protocol):
 
 @dataclass(eq=False)
 class Beside(Controller):
-    """Shows another open model beside this one."""
+    """Shows another open model, or a subgraph or function of this one, beside it."""
 
     panes: Panes
     navigation: Navigation
@@ -383,16 +401,21 @@ class Beside(Controller):
             return
         if not self._has_room():
             return
+        node = self.cursor.node
+        function = function_of(node) if node is not None else None
+        parts = [*node.subgraphs(), *([function] if function else [])] if node is not None else []
         others = [
             page for page in host(self.page).pages
             if isinstance(page, type(self.page)) and page.edited_document and page is not self.page
         ]  # fmt: skip
-        if not others:
-            self.say("No other model is open in a tab")
-        elif len(others) == 1:
-            self.show_page(others[0])
+        shows = [(visible(part.title), partial(self.show_part, part)) for part in parts]
+        shows += [(visible(page.tab_title), partial(self.show_page, page)) for page in others]
+        if not shows:
+            self.say("No other model is open in a tab, and the node has no subgraph")
+        elif len(shows) == 1:
+            shows[0][1]()
         else:
-            self._ask(others)
+            self._ask(shows)
 
     def show_opened(self, page: Page) -> None:
         """Show an open model beside this one, in the place of another that is there."""
@@ -409,22 +432,27 @@ class Beside(Controller):
         self.say(f"{need}; this terminal has {width} x {height}", 5, warning=True)
         return False
 
-    def _ask(self, others: Sequence[Page]) -> None:
-        shown = others[:_MOST_CHOICES]
-        options = [
-            (str(number), visible(page.tab_title), partial(self.show_page, page))
-            for number, page in enumerate(shown, 1)
-        ]
-        more = f" (the first {len(shown)} of {len(others)})" if len(others) > len(shown) else ""
-        self.ask_which("Beside", f"Which open model?{more}", options)
+    def _ask(self, shows: Sequence[tuple[str, Callable[[], None]]]) -> None:
+        shown = shows[:_MOST_CHOICES]
+        options = [(str(number), title, show) for number, (title, show) in enumerate(shown, 1)]
+        more = f" (the first {len(shown)} of {len(shows)})" if len(shows) > len(shown) else ""
+        self.ask_which("Beside", f"Which open model, subgraph or function?{more}", options)
+
+    def show_part(self, scope: Scope) -> None:
+        """Show a subgraph or function of this model beside it."""
+        self._mount(self, scope.title, scope)
 
     def show_page(self, page: Page) -> None:
         """Show an open model; its nodes are listed on a thread."""
-        other = cast("_OpenModel", page).beside
+        self._mount(cast("_OpenModel", page).beside, page.tab_title, None)
+
+    def _mount(self, other: Beside, title: str, root: Scope | None) -> None:
         models: list[ExplorerModel] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             model = ExplorerModel(other.document)
+            if root is not None:
+                model.set_root(root)
             model.index()
             models.append(model)
 
@@ -434,4 +462,4 @@ class Beside(Controller):
                 self.page.query_one(Split).mount(self.pane)
                 self.page.facts_changed()
 
-        self.work.run(f"Listing {visible(page.tab_title)}", task, ended)
+        self.work.run(f"Listing {visible(title)}", task, ended)
