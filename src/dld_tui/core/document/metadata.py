@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from dld_tui.core.document.types.value_types import Dims
 
 POSITION_KEY = "dld.position"
-"""The entry of ``metadata_props``: ``x,y`` in cells from where it would be arranged."""
+"""The entry of ``metadata_props``: ``x,y``, cells and rows of boxes from where it would be."""
 MOST = 9_999
 """Cells that a node can be moved."""
 _PATTERN = re.compile(r"(-?[0-9]{1,4}),(-?[0-9]{1,4})")
 
 
 def position_of(node: Node) -> tuple[int, int] | None:
-    """Return how many cells a node was moved to the right and down; None when it was not."""
+    """Return by how many cells a node was moved to the right, and rows down; None if it was not."""
     for entry in reversed(node.metadata_entries):
         if entry.key == POSITION_KEY:
             match = _PATTERN.fullmatch(text_of(entry.value))

@@ -19,6 +19,7 @@ from dld_tui.core.graph.edge_routes import Gap, Wire, route
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.placement import (
     Layers,
+    dropped,
     linked_targets,
     make_layers,
     place_items,
@@ -82,6 +83,7 @@ def lay_out(
     *,
     order: Sequence[int] | None = None,
     shifts: Mapping[int, int] | None = None,
+    drops: Mapping[int, int] | None = None,
 ) -> Layout:
     """Return a drawing of a graph: deterministic, in ranks from top to bottom.
 
@@ -90,13 +92,23 @@ def lay_out(
         size: Tells the cells that a vertex needs; one where many lines meet gets more.
         order: An order of the vertices, if one is known.
         shifts: Cells by which vertices are moved to the right, negative ones to the left.
+        drops: Ranks by which they are moved down, negative ones up.
     """
     with collector_paused():
-        return _laid_out(graph, size, demand_order(graph) if order is None else order, shifts or {})
+        order = demand_order(graph) if order is None else order
+        return _laid_out(graph, size, order, shifts or {}, drops or {})
 
 
-def _laid_out(graph: Graph, size: Size, order: Sequence[int], shifts: Mapping[int, int]) -> Layout:
+def _laid_out(
+    graph: Graph,
+    size: Size,
+    order: Sequence[int],
+    shifts: Mapping[int, int],
+    drops: Mapping[int, int],
+) -> Layout:
     rank = ranks_of(graph, order)
+    if drops:
+        rank = dropped(graph, order, rank, drops)
     targets = linked_targets(graph, rank)
     stubs = _stubs(graph, targets)
     layers = make_layers(graph, rank, targets, order)

@@ -47,6 +47,33 @@ def ranks_of(graph: Graph, order: Sequence[int]) -> list[int]:
     return rank
 
 
+def dropped(
+    graph: Graph, order: Sequence[int], rank: Sequence[int], drops: Mapping[int, int]
+) -> list[int]:
+    """Return ranks with vertices moved down or up; what they feed goes down with them.
+
+    A vertex stays below all it takes tensors from. Ranks that no vertex is in and no line passes
+    are left out.
+
+    Args:
+        graph: The graph.
+        order: As for :func:`ranks_of`.
+        rank: What that returned.
+        drops: Ranks to move down by, negative ones to move up by, by vertex.
+    """
+    row = {vertex: at for at, vertex in enumerate(order)}
+    moved = [0] * len(graph)
+    for vertex in order:
+        above = [moved[source] + 1 for source in graph.sources[vertex] if row[source] < row[vertex]]
+        moved[vertex] = max([0, rank[vertex] + drops.get(vertex, 0), *above])
+    used = set(moved)
+    for net in graph.nets:
+        last = max([moved[target] for target in net.targets], default=-1)
+        used.update(range(moved[net.source], last))
+    places = {number: at for at, number in enumerate(sorted(used))}
+    return [places[number] for number in moved]
+
+
 def _longer(graph: Graph, rank: Sequence[int], vertex: int, lowest: int) -> int:
     """Return how many lines get longer when a vertex moves down to a rank."""
     lines = 0

@@ -278,6 +278,7 @@ class Graphs(Controller):
         node = event.node
         x, y = position_of(node) or (0, 0)
         x = max(-MOST, min(x + event.cells, MOST))
+        y = max(-MOST, min(y + event.rows, MOST))
         place: list[JSON] | None = [x, y] if x or y else None
         positions: JSON = {node.ref: place}
         self.history.try_edit("set_positions", scope=list(node.scope.path), positions=positions)

@@ -103,6 +103,7 @@ def draw(
     says: Says,
     cuts: Sequence[tuple[int, int]] = (),
     shifts: Mapping[int, int] | None = None,
+    drops: Mapping[int, int] | None = None,
 ) -> Drawing:
     """Lay out a graph at a zoom level.
 
@@ -112,6 +113,7 @@ def draw(
         says: What boxes say.
         cuts: How many links of each vertex are not drawn, above and below.
         shifts: Cells by which vertices were moved to the right.
+        drops: Ranks by which they were moved down.
     """
     styles = [says.style(vertex) for vertex in range(len(graph))]
     texts: list[list[list[Piece]]] = [[] for _ in range(len(graph))]
@@ -128,7 +130,7 @@ def draw(
         width = max(map(_cells, rows))
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
-    layout = lay_out(graph, size, shifts=shifts)
+    layout = lay_out(graph, size, shifts=shifts, drops=drops)
     port = says.port if zoom == ZOOMS - 1 else None
     return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout), port=port)
 
@@ -389,7 +391,7 @@ class Boxes:
             cuts: How many links of each box are not drawn, above and below.
         """
         says = Says(self.style, self.type, self.note, self.work, self.weight, self.port)
-        drawing = draw(graph, zoom, says, cuts, self.shifts())
+        drawing = draw(graph, zoom, says, cuts, self.moves(0), self.moves(1))
         if self.overlay.name != Overlay.name:  # colours say something else
             drawing.lines = {}
         return drawing
@@ -434,14 +436,14 @@ class Boxes:
         vertex = self._vertex(at)
         return ("", "") if vertex is None else self.model.badge(vertex)
 
-    def shifts(self) -> dict[int, int]:
-        """Return how far boxes were moved to the right, on the canvas."""
+    def moves(self, way: int) -> dict[int, int]:
+        """Return how far boxes were moved to the right (0) or down (1), on the canvas."""
         if self.model.view is not GraphView.CANVAS:
             return {}
-        shifts = {}
+        moves = {}
         for at in range(len(self.boxes)):
             vertex = self._vertex(at)
-            cells = 0 if vertex is None else self.model.shift(vertex)
-            if cells:
-                shifts[at] = cells
-        return shifts
+            steps = 0 if vertex is None else self.model.shift(vertex)[way]
+            if steps:
+                moves[at] = steps
+        return moves

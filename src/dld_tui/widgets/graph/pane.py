@@ -229,10 +229,11 @@ class GraphPane(Framed, Commands, Vertical):
 
     @dataclass
     class MoveAsked(Message):
-        """The box of a node is to be so many cells further right."""
+        """The box of a node is to be so many cells further right, and rows further down."""
 
         node: Node
         cells: int
+        rows: int
 
     @dataclass
     class ArrangeAsked(Message):
@@ -854,6 +855,8 @@ class GraphPane(Framed, Commands, Vertical):
                 or bool(self.list.marks)
                 or (self.model is not None and self.model.view is GraphView.FOCUS)
             )
+        if action == "move_box" and " " in str(parameters[0]) and self.node is None:
+            return False  # up and down move an input or output in its list
         return super().check_action(action, parameters)
 
     def action_next_view(self) -> None:
@@ -986,15 +989,16 @@ class GraphPane(Framed, Commands, Vertical):
             self.show_view(vertex)
             self.say_selected(self.subject_at_cursor)
 
-    def action_move_box(self, cells: str) -> None:
+    def action_move_box(self, steps: str) -> None:
         node = self.node
+        cells, _, rows = steps.partition(" ")
         if self.model is None or self.model.view is not GraphView.CANVAS or node is None:
             self.notify(
                 hint("Nodes can be moved on the canvas only; {graph.view} switches to it"),
                 timeout=3,
             )
         else:
-            self.post_message(self.MoveAsked(node, int(cells)))
+            self.post_message(self.MoveAsked(node, int(cells), int(rows or 0)))
 
     def action_arrange(self) -> None:
         if isinstance(self.model, GraphModel):

@@ -193,9 +193,9 @@ class ViewedGraph:
         """Return the precision that a vertex computes in; None when it is not known."""
         raise NotImplementedError
 
-    def shift(self, vertex: int) -> int:
-        """Return the cells by which a box was moved to the right on the canvas."""
-        return 0
+    def shift(self, vertex: int) -> tuple[int, int]:
+        """Return the cells and ranks by which a box was moved to the right and down."""
+        return 0, 0
 
     def levels(self, findings: Iterable[Any]) -> Iterable[tuple[str, int]]:
         """Return (level, vertex) of findings; those of nothing that is drawn are left out."""
@@ -580,11 +580,11 @@ class GraphModel(ViewedGraph):
             return None
         return visible(short_dtype(known)), precision_style(known.dtype)
 
-    def shift(self, vertex: int) -> int:
-        """Return the cells by which a box was moved to the right on the canvas."""
+    def shift(self, vertex: int) -> tuple[int, int]:
+        """Return the cells and ranks by which a box was moved to the right and down."""
         node = self.node_at(vertex)
         place = position_of(node) if node is not None else None
-        return place[0] if place is not None else 0
+        return place if place is not None else (0, 0)
 
     def levels(self, findings: Iterable[Finding]) -> Iterator[tuple[str, int]]:
         """Yield (level, vertex); a finding in a body is one of the node that has it."""

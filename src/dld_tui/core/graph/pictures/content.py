@@ -53,6 +53,8 @@ class Content:
     """The vertex that the others are drawn around."""
     shifts: dict[int, int] = field(default_factory=dict)
     """Cells by which vertices were moved to the right."""
+    drops: dict[int, int] = field(default_factory=dict)
+    """Ranks by which they were moved down."""
 
     colours: dict[int, str] = field(default_factory=dict)
     """Colour classes of vertices that say something else than the kind of work."""
@@ -112,7 +114,10 @@ def whole_content(drawn: ScopeGraph, title: str = "") -> Content:
     for vertex, subject in enumerate(drawn.subjects):
         place = position_of(subject) if isinstance(subject, Node) else None
         if place is not None:
-            content.shifts[vertex] = place[0]
+            moves = zip((content.shifts, content.drops), place, strict=True)
+            for known, steps in moves:
+                if steps:
+                    known[vertex] = steps
     return content
 
 

@@ -78,7 +78,7 @@ def canvas_text(content: Content) -> tuple[list[str], int]:
         labels[vertex] = cells.encoded(text)
         return len(labels[vertex]) + 4, 3
 
-    layout = lay_out(graph, size, shifts=content.shifts)
+    layout = lay_out(graph, size, shifts=content.shifts, drops=content.drops)
     if layout.width * layout.height > MOST_CELLS:
         raise UsageError(
             f"a text of {layout.width:,} x {layout.height:,} cells is too large",

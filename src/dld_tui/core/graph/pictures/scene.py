@@ -117,7 +117,7 @@ class _Builder:
         graph = content.graph
         self._rows: list[list[tuple[str, str]]] = [[] for _ in range(len(graph))]
         """(text, role) of each vertex."""
-        self.layout: Layout = lay_out(graph, self._size, shifts=content.shifts)
+        self.layout: Layout = lay_out(graph, self._size, shifts=content.shifts, drops=content.drops)
         self.scene.crossings = self.layout.crossings
         top = self._add_heading()
         self._links = self._placed_links()
