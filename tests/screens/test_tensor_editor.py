@@ -18,6 +18,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.shell import key_queue
 from dld_tui.widgets.tensors.grid import CellEditor, exact_text
 from tests.support import decoders
@@ -346,3 +347,24 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
                 assert f"[1, 1] = {text} " in session.text
                 assert not session.screen.document.dirty
         assert page.grid.view.shape == (64, 2, 16)
+
+
+async def test_dimensions_are_changed(tmp_path: Path) -> None:
+    async with editor(tmp_path, "w") as (session, page):
+        for text, expected in (("2, 2", [[1, 2], [3, 4]]), ("3x2", [[1, 2], [3, 4], [0, 0]]),
+                               ("1 1", [[1]])):  # fmt: skip
+            page.action_dims()
+            await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+            await session.press("ctrl+u", "ctrl+k")
+            await session.type(text)
+            await session.press("enter")
+            await session.until(lambda: session.app.screen is page and not page.tasks.is_working)
+            assert page.tensor.read().reshape(page.tensor.shape).tolist() == expected
+        page.action_dims()
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        await session.press("ctrl+u", "ctrl+k")
+        await session.type("5")
+        await session.press("enter")
+        assert "5 elements; the tensor has 1" in session.text
+        await session.press("escape", "u", "u", "u")
+        await session.until(lambda: page.tensor.shape == (4,))

@@ -433,6 +433,8 @@ _TENSOR = table(
      "Switch a low-bit weight between levels, scales, zero points and dequantized values."),
     ("tensor.convert", "convert", "T", "", "convert type",
      "Convert the element type; preview the loss."),
+    ("tensor.dims", "dims", "", "stored", "dimensions",
+     "Change the dimensions: other ones for the same elements, or larger or smaller ones."),
     ("tensor.data_file", "data_file", "E", "external", "data file",
      "Change the path, offset and length of external data."),
     ("tensor.import", "import_npy", "I", "", "import .npy",

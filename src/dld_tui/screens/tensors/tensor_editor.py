@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -320,6 +321,40 @@ class TensorScreen(Page):
         example = ", ".join("0" for _ in shape)
         dialog = PromptDialog("Go to index", about, check=check, placeholder=example)
         self.app.push_screen(dialog, chosen)
+
+    def action_dims(self) -> None:
+        shape = self.tensor.shape
+
+        def dims_of(text: str) -> list[int] | str:
+            words = text.strip().strip("[]").replace("x", " ").replace(",", " ").split()
+            if not all(word.isdecimal() for word in words):
+                return "dimensions are whole numbers, such as 64, 3, 3, 3"
+            dims = [int(word) for word in words]
+            if len(dims) != len(shape) and math.prod(dims) != math.prod(shape):
+                return f"{math.prod(dims):,} elements; the tensor has {math.prod(shape):,}"
+            return dims
+
+        def check(text: str) -> str | None:
+            dims = dims_of(text)
+            return dims if isinstance(dims, str) else None
+
+        def chosen(text: str | None) -> None:
+            dims = dims_of(text) if text is not None else ""
+            if isinstance(dims, str):
+                return
+            step = partial(
+                self.edits.document.apply, "replace_tensor", scope=self.place.path,
+                tensor=self.place.address, dtype=self.tensor.dtype, dims=list[JSON](dims),
+                resize=math.prod(dims) != math.prod(shape),
+            )  # fmt: skip
+            self.edits.edit_on_thread("Changing the dimensions", [step])
+
+        about = (
+            "As many elements stay in their order. Otherwise elements are cut off at the end of an"
+            " axis, or zeros are added there."
+        )
+        value = ", ".join(map(str, shape))
+        self.app.push_screen(PromptDialog("Dimensions", about, value, check=check), chosen)
 
     # --- how it looks ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": N
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -39,10 +40,11 @@ from dld_tui.core.tensors.elements import (
     encode_elements,
     from_json,
     numpy_type,
+    payload_bytes,
     raw_payload,
     require_dims,
 )
-from dld_tui.core.tensors.generate import referenced_payload, string_elements
+from dld_tui.core.tensors.generate import referenced_payload, require_room, string_elements
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -319,6 +321,7 @@ def replace_tensor(
     dtype: str,
     dims: Sequence[int],
     payload: JSON = None,
+    resize: bool = False,
 ) -> str:
     """Give a tensor another type, shape and values.
 
@@ -328,11 +331,14 @@ def replace_tensor(
         dims: The dimensions.
         payload: A reference to the values, or ``{"values": [...]}`` in row order; null keeps the
             values, and then only the dimensions may change.
+        resize: Without a payload, cut elements off at the end of each axis, and fill with zeros.
     """
     target = target_at(document, scope, tensor)
     old = target.tensor
     dtype = element_type(dtype)
     shape = require_dims(dims)
+    if payload is None and resize and dtype == old.dtype and len(shape) == len(old.shape):
+        return _resize(document, transaction, target, shape)
     if payload is None:
         return _reshape(transaction, target, dtype, shape)
     proto = without_values(old.proto, dtype, shape)
@@ -346,6 +352,27 @@ def replace_tensor(
         return "replace nothing"
     target.replace(transaction, proto)
     return f"replace {target.title}"
+
+
+def _resize(
+    document: Document, transaction: Transaction, target: Target, dims: tuple[int, ...]
+) -> str:
+    old = target.tensor
+    if dims == old.shape:
+        return "resize nothing"
+    if old.dtype == "string":
+        raise EditError(f"{target.title} holds strings, which cannot be resized")
+    require_readable(target)
+    require_room(document, payload_bytes(old.dtype, math.prod(dims)) or 0)
+    values = np.zeros(dims, numpy_type(old.dtype))
+    kept = tuple(slice(min(pair)) for pair in zip(dims, old.shape, strict=True))
+    values[kept] = old.read().reshape(old.shape)[kept]
+    proto = without_values(old.proto, dims=dims)
+    put_payload(
+        document, proto, encode_elements(values, old.dtype), location=location_of(old.proto)
+    )
+    target.replace(transaction, proto)
+    return f"resize {target.title} to {list(dims)}"
 
 
 def _reshape(transaction: Transaction, target: Target, dtype: str, dims: tuple[int, ...]) -> str:
