@@ -274,7 +274,7 @@ async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES), WIDE) as session:
         await session.go("pre")
         await session.press("vertical_line")
-        assert session.screen.beside.pane is None
+        assert not session.screen.query(BesidePane)
         await session.go("choose")
         await session.press("vertical_line")
         assert isinstance(session.app.screen, ChoiceDialog)
@@ -292,4 +292,4 @@ async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
         await session.until(
             lambda: session.screen.model.listing.root.path == ("choose:else_branch",)
         )
-        assert session.screen.beside.pane is None
+        assert not session.screen.query(BesidePane)
