@@ -11,7 +11,8 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
+from dld_tui.core.conversion.accuracy_criteria import FP16
+from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps, redeclare
 from dld_tui.core.conversion.result import range_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -202,6 +203,23 @@ def test_bodies_are_converted_and_the_model_stays_valid(tmp_path: Path) -> None:
         y = run(model, {"choice": np.array(True), "x": x})
         assert y.dtype == np.float16
         assert np.array_equal(y, np.zeros((2, 4)))
+
+
+def test_a_value_of_a_body_does_not_change_the_type_of_an_outer_one_of_its_name() -> None:
+    document = Document(
+        models.parse("""<ir_version: 8, opset_import: ["" : 18]>
+        g (bool c, float[2] x) => (double[2] y) <float[2] v> {
+            v = If (c) <
+                then_branch = t () => (float[2] o) <float[2] v> { v = Exp(x) o = Neg(v) },
+                else_branch = e () => (float[2] p) { p = Neg(x) }
+            >
+            y = Cast <to = 11> (v)
+        }""")
+    )
+    main, body = document.main, document.main.children()[0]
+    redeclare(document, {(body, "v")}, FP16)
+    types = [scope.records["value_info"][0].type.tensor_type.elem_type for scope in (main, body)]
+    assert types == [FLOAT, HALF]
 
 
 def test_a_large_weight_is_converted_in_parts_and_can_be_stopped(tmp_path: Path) -> None:

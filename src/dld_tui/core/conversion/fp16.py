@@ -9,7 +9,7 @@ weights out of range become the largest number of the type, and none becomes zer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -271,15 +271,16 @@ def _place_constant(
 _FLOAT = onnx.TensorProto.FLOAT
 
 
-def redeclare(document: Document, renamed: Mapping[str, str], narrow: NarrowType) -> None:
+def redeclare(
+    document: Document, halved: Collection[tuple[Scope, str]], narrow: NarrowType
+) -> None:
     """Update ``value_info``: drop values that no longer exist, and set the types of narrow ones.
 
     Args:
         document: The document; its records are changed in place.
-        renamed: The new names of values, with their old ones, which are narrow now.
+        halved: The values that are narrow now, with their scopes: others may have their names.
         narrow: The type.
     """
-    halved = set(renamed.values())
     half = element_type(narrow)
     for scope in document.main.walk():
         for record in scope.records["input"]:
@@ -291,7 +292,7 @@ def redeclare(document: Document, renamed: Mapping[str, str], narrow: NarrowType
             if scope.definition(name) is None:
                 changed = True
                 continue
-            if name in halved or _is_half(scope, name, half):
+            if (scope, name) in halved or _is_half(scope, name, half):
                 record.type.tensor_type.elem_type = half
             kept.append(record)
         if changed:
@@ -505,11 +506,17 @@ def fp16_steps(
         result.nodes = len(chosen)
         plan = plan_casts(copy, dict.fromkeys(chosen, options.narrow.precision))
         renamed = _old_names(plan)
+        halved = {
+            (link.node.scope, renamed[name])
+            for link in plan.relinks
+            for name in link.outputs
+            if name in renamed
+        }
         stored = stored_casts(plan)
         _settle(plan, renamed, stored)
         transaction = Transaction(f"to_{options.narrow.precision}", {})
         carry_out(plan, transaction)
-        redeclare(copy, renamed, options.narrow)
+        redeclare(copy, halved, options.narrow)
         if not chosen:
             result.notes.append(
                 f"no node can compute in {options.narrow.dtype}: nothing was converted"
@@ -519,7 +526,7 @@ def fp16_steps(
         yield from convert_weights(
             copy, transaction, stored, options.narrow, result.losses, cancelled
         )
-        redeclare(copy, {}, options.narrow)
+        redeclare(copy, (), options.narrow)
         join_casts(copy, transaction, borders)
         result.weights = len(stored)
         result.casts = _casts(copy) - before
