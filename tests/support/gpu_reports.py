@@ -30,16 +30,16 @@ _COUNTERS = (
 )
 
 
-def gpu_writer(path: Path) -> ReportWriter:
-    """Start a report of a CUDA run."""
+def gpu_writer(path: Path, provider: str = "CUDA") -> ReportWriter:
+    """Start a report of a run on a GPU."""
     return ReportWriter.create(
         path,
         network="resnet.onnx",
         backend="ONNX Runtime 1.31.1",
-        execution_provider="CUDA",
+        execution_provider=provider,
         device="NVIDIA H200",
         model={},
-        settings={"iterations": 20, "provider": "CUDA"},
+        settings={"iterations": 20, "provider": provider},
         environment={
             "python": "3.11",
             "gpu": "NVIDIA H200",

@@ -137,9 +137,9 @@ def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) ->
     assert next_steps(open_report(tmp_path / "r.dldprof")) == []  # as other threads would be
 
 
-def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> None:
-    """The GPU works 0.3 of 1 ms: without launches, a pass takes what is left of these."""
-    with gpu_writer(tmp_path / "g.dldprof") as made:
+def waiting(path: Path, provider: str = "CUDA") -> Path:
+    """Write a report of a GPU that works 0.3 of 1 ms, a third of that in a Conv."""
+    with gpu_writer(path, provider) as made:
         made.add_latencies([1.0] * 80 + [1.5] * 20)
         for name, kind in (("c", "Conv"), ("r", "Relu")):
             made.add_layer(Layer(name, kind, provider=CUDA, precision="float32"))
@@ -152,7 +152,17 @@ def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> No
         made.add_gpu_events(0, kernels)
         made.add_pass(1, 10_000.0, 1000.0, PassState.KERNELS_ALONE)
         made.add_gpu_events(1, kernels)
-    with open_report(tmp_path / "g.dldprof") as report:
+    return path
+
+
+def test_what_a_provider_has_not_is_not_advised(tmp_path: Path) -> None:
+    with open_report(waiting(tmp_path / "g.dldprof", "Tensorrt")) as report:
+        assert [step.text for step in next_steps(report)] == ["Measure again"]
+
+
+def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> None:
+    """Without launches, a pass takes what is left of the GPU's work."""
+    with open_report(waiting(tmp_path / "g.dldprof")) as report:
         _, graph, fp16 = next_steps(report)
     assert graph.changes == ("cuda-graph",)
     assert graph.most == pytest.approx(1.5 / 0.3)  # of a slow pass, which waits most

@@ -32,7 +32,14 @@ from dld_tui.core.report.statistics import (
 )
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.text import clip, visible
-from dld_tui.core.tune.changes import FP16_HELD_UP, MEASURED, RULES_OF, Gains, measured_gains
+from dld_tui.core.tune.changes import (
+    CHANGES,
+    FP16_HELD_UP,
+    MEASURED,
+    RULES_OF,
+    Gains,
+    measured_gains,
+)
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -283,8 +290,7 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
         values = {name: report.settings[name] for name in _OF_DECODERS if name in report.settings}
         return "profile_llm", {**values, "model": str(model), **step.settings}
     is_engine = program_of(report.backend) is Program.TENSORRT
-    short = report.execution_provider.removesuffix("ExecutionProvider")
-    provider = report.settings.get("provider") or short or "CPU"
+    provider = report.settings.get("provider") or _provider(report)
     if is_engine and step.changes:
         return "convert_fp16", {"model": str(model)}
     if not step.changes:
@@ -322,8 +328,20 @@ def next_steps(report: Report) -> list[Step]:
         return [*steps, *_engine_steps(report)]
     on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
     changes = [*(_gpu_steps(report) if on_gpu else []), *_layer_steps(report, on_gpu)]
-    worth = [step for step in changes if step.is_worth_trying]
+    worth = [step for step in changes if step.is_worth_trying and _can_try(step, report)]
     return [*steps, *sorted(worth, key=lambda step: (not step.first, -step.expected_percent))]
+
+
+def _provider(report: Report) -> str:
+    """Return the short name of the execution provider that comes first."""
+    return report.execution_provider.removesuffix("ExecutionProvider") or "CPU"
+
+
+def _can_try(step: Step, report: Report) -> bool:
+    """Return whether all changes of a step are there for the execution provider."""
+    provider = _provider(report)
+    changes = (change for change in CHANGES if change.id in step.changes)
+    return all(not one.providers or provider in one.providers for one in changes)
 
 
 _STRONGLY_TYPED = 11
