@@ -17,7 +17,7 @@ from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.pages import TextPage
 from tests.support.report_files import make_report
-from tests.support.workspace import SIZES, Session, opened
+from tests.support.workspace import NARROW, SIZES, Session, opened
 
 # --- the cursor on a link ------------------------------------------------------------------------
 
@@ -122,6 +122,28 @@ async def test_the_menu_key_offers_what_the_explorer_does(
         await session.press("full_stop")
         await session.until(lambda: isinstance(session.app.screen, ContextMenu))
         assert "Neg /stem" in session.text
+
+
+async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> None:
+    async with opened(chain, NARROW, pane="") as session:
+        main = session.screen.document.main
+        assert session.screen.graph.has_focus_within
+        await session.press("g")
+        assert session.screen.model.cursor.place == ("boundary", "input x")
+        await session.press("r", "ctrl+u", *"rays", "enter")
+        assert main.inputs[0] == "rays"
+        await session.press("e", "ctrl+u")
+        await session.type("f32[7,N]")
+        await session.press("enter")
+        known = main.value_type("rays")
+        assert known is not None
+        assert known.dims == (7, "N")
+        await session.press("right_square_bracket")
+        assert session.screen.graph.node in [use.node for use in main.users("rays")]
+        await session.press("g", "d")
+        assert main.inputs == ()
+        await session.press("u")
+        assert main.inputs == ("rays",)
 
 
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:

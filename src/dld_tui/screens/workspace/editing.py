@@ -59,9 +59,9 @@ class Editing(Controller):
 
         row = self.cursor.row
         subject = self.cursor.subject
-        link = self.cursor.link
-        if link is not None:
-            self._rename_value(link.scope, link.value)
+        pointed = self.cursor.pointed
+        if pointed is not None:
+            self._rename_value(pointed.scope, pointed.value)
         elif row is not None and row.name_of == "value" and subject is not None:
             scope = subject.scope if isinstance(subject, Node) else subject
             self._rename_value(scope, row.copied)

@@ -195,8 +195,8 @@ class Navigation(Controller):
         """Go to the node that makes an input; asks which when there are several."""
         cursor = self.cursor
         names = cursor.node.inputs if cursor.node is not None else ()
-        if cursor.link is not None:
-            names = (cursor.link.value,)
+        if cursor.pointed is not None:
+            names = (cursor.pointed.value,)
         if cursor.scope is None:
             return
         definitions = [cursor.scope.resolve(name) for name in names if name]
@@ -209,9 +209,11 @@ class Navigation(Controller):
         if cursor.link is not None:
             self._go_one_of("Destination", [node] if node is not None else [])
             return
-        if node is None:
+        scope = cursor.scope
+        if scope is None:
             return
-        uses = [use.node for name in node.outputs if name for use in node.scope.users(name)]
+        names = node.outputs if node is not None else (cursor.value,)
+        uses = [use.node for name in names if name for use in scope.users(name)]
         self._go_one_of("Destination", uses)
 
     def _go_one_of(self, title: str, nodes: Sequence[Node]) -> None:

@@ -124,6 +124,7 @@ class Panes(Controller):
             finding=self.findings.current if in_findings else None,
             marks=self.explorer.list.marks if link is None else frozenset(),
             link=link,
+            boundary=self.graph.boundary if in_graph else None,
         )
 
     def bookmark(self) -> Bookmark:

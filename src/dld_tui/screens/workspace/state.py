@@ -55,15 +55,22 @@ class Cursor:
     marks: Set[Hashable] = frozenset()
     link: Terminal | None = None
     """What the link leads to that the cursor of the graph is on."""
+    boundary: Terminal | None = None
+    """The input or output of the graph that the cursor of the graph is on."""
 
     @cached_property
     def terminal(self) -> Terminal | None:
         """The input or output under the cursor of the parameters pane, or of a link."""
         from dld_tui.widgets.parameters.descriptions import terminal_at
 
-        if self.link is not None:
-            return self.link
+        if self.pointed is not None:
+            return self.pointed
         return terminal_at(self.subject, self.row) if self.in_parameters else None
+
+    @property
+    def pointed(self) -> Terminal | None:
+        """What the cursor of the graph is on, or its link leads to, where that is no node."""
+        return self.link or self.boundary
 
     @property
     def value(self) -> str:
@@ -71,8 +78,8 @@ class Cursor:
 
         Untrusted text.
         """
-        if self.link is not None:
-            return self.link.value
+        if self.pointed is not None:
+            return self.pointed.value
         if not self.in_parameters:
             return next(filter(None, self.node.outputs), "") if self.node is not None else ""
         return self.row.copied if self.row is not None and self.row.name_of == "value" else ""
@@ -82,8 +89,8 @@ class Cursor:
         """The scope of :attr:`value`."""
         from dld_tui.core.document import Node
 
-        if self.link is not None:
-            return self.link.scope
+        if self.pointed is not None:
+            return self.pointed.scope
         subject = self.subject if self.in_parameters else self.node
         return subject.scope if isinstance(subject, Node) else subject
 
@@ -125,6 +132,8 @@ class Cursor:
         row, terminal = self.row, self.terminal
         if self.link is not None:
             return Target.LINK
+        if self.boundary is not None:
+            return Target.TERMINAL
         if not self.in_parameters:
             return Target.NODE
         if row is None:
@@ -153,7 +162,7 @@ class Cursor:
             cursor=bool(place),
             finding=place == "finding",
             marks=bool(self.marks),
-            node=node is not None or is_named or self.link is not None,
+            node=node is not None or is_named or self.pointed is not None,
             nodes=(
                 node is not None
                 or bool(self.marks)
@@ -181,6 +190,8 @@ class Cursor:
             taker = self.link.node
             of = f" of {_node_title(taker)}" if taker is not None else ""
             return ("boundary" if taker is None else "input"), f"link to {self.link.label}{of}"
+        if self.boundary is not None:
+            return "boundary", self.boundary.label
         if self.in_parameters:
             return self._parameters_place()
         if self.in_findings:

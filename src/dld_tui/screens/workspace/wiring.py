@@ -18,7 +18,6 @@ from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import by_scope
-from dld_tui.widgets.parameters.descriptions import ParameterLines
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
@@ -435,30 +434,19 @@ class Wiring(Controller):
         if terminal is None or terminal.node is not None:
             return
         scope, side = terminal.scope, terminal.side
-        lines = self.panes.parameters.list.lines
-        rows = lines.rows if isinstance(lines, ParameterLines) else ()
-        names = [row.copied for row in rows if self._is_beside(row.key)]
+        # Inputs that have an initializer are listed apart: the neighbour of the same list counts.
+        order = scope.inputs if side == "input" else scope.outputs
+        known = scope.named("initializer") if side == "input" else ()
+        names = [name for name in order if (name in known) == (terminal.value in known)]
         at = names.index(terminal.value)
         if not 0 <= at + int(step) < len(names):
             return
-        # Inputs that have an initializer are listed apart: the neighbour that is seen counts.
-        order = scope.inputs if side == "input" else scope.outputs
         to = order.index(names[at + int(step)])
-        if self.history.try_edit(
+        moved = self.history.try_edit(
             "move_terminal", scope=list(scope.path), side=side, name=terminal.value, to=to
-        ):
-            self.panes.parameters.list.cursor += int(step)
-
-    def _is_beside(self, key: object) -> bool:
-        """Return whether a row is in the same section as the one under the cursor."""
-        row = self.cursor.row
-        mine = row.key if row is not None else None
-        return (
-            isinstance(key, tuple)
-            and isinstance(mine, tuple)
-            and len(key) == len(mine)
-            and key[0] == mine[0]
         )
+        if moved and self.cursor.in_parameters:
+            self.panes.parameters.list.cursor += int(step)
 
     # --- types ----------------------------------------------------------------------------------
 

@@ -790,6 +790,13 @@ class GraphPane(Framed, Commands, Vertical):
             return None
         return self.model.terminal(self.link)
 
+    @property
+    def boundary(self) -> Terminal | None:
+        """The input or output of the graph that the cursor is on."""
+        if self.link is not None or self.vertex is None or not isinstance(self.model, GraphModel):
+            return None
+        return self.model.boundary(self.vertex)
+
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Say which nodes are marked now."""
         from dld_tui.core.document import Node

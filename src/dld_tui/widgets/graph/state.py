@@ -560,6 +560,14 @@ class GraphModel(ViewedGraph):
             return None
         return Terminal(self.scope, "input", value, taker, taker.inputs.index(value))
 
+    def boundary(self, vertex: int) -> Terminal | None:
+        """Return the input or output of the graph that a vertex stands for."""
+        side = {Kind.INPUT: "input", Kind.OUTPUT: "output"}.get(self.graph.kinds[vertex])
+        subject = self.drawn.subjects[vertex]
+        if side is None or not isinstance(subject, str):
+            return None
+        return Terminal(self.scope, side, subject)
+
     def badge(self, vertex: int) -> Piece:
         """Return the precision that a layer is set to, at most four cells; empty without one."""
         node = self.node_at(vertex)
