@@ -141,9 +141,9 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
         await session.press("right_square_bracket")
         assert session.screen.graph.node in [use.node for use in main.users("rays")]
         await session.press("g", "d")
-        assert main.inputs == ()
+        assert not main.inputs
         await session.press("u")
-        assert main.inputs == ("rays",)
+        assert [*main.inputs] == ["rays"]
 
 
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
