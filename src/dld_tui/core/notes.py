@@ -16,6 +16,8 @@ class NoteKind(TextEnum):
     WARNING = "warning"
     ERROR = "error"
     ADVICE = "advice"
+    GOOD = "good"
+    """It is as one wishes."""
     UNCHANGED = "unchanged"
     """There was nothing to do."""
     UNTRIED = "untried"
@@ -35,6 +37,13 @@ class Note:
     """May contain untrusted text."""
     action: str = ""
     """What to do about it, as a command or an imperative sentence; empty if nothing is known."""
+
+
+@dataclass(frozen=True)
+class Claim(Note):
+    """A note with what it shows in two or three words, such as ``half the size``."""
+
+    claim: str = ""
 
 
 def plain_notes(lines: Iterable[str]) -> list[Note]:

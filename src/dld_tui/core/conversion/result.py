@@ -445,9 +445,16 @@ def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
     ]
     if before.external_bytes or after.external_bytes:
         lines.append(_sizes("  external", before.external_bytes, after.external_bytes))
+    return lines + count_lines(before, after)
+
+
+def count_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
+    """Return lines on weights by type, functions, and operators whose count changed."""
     types = before.weights_by_type, after.weights_by_type
-    for dtype in dict.fromkeys([*types[0], *types[1]]):
-        lines.append(_sizes(f"  {dtype}", types[0].get(dtype, 0), types[1].get(dtype, 0)))
+    lines = [
+        _sizes(f"  {dtype}", types[0].get(dtype, 0), types[1].get(dtype, 0))
+        for dtype in dict.fromkeys([*types[0], *types[1]])
+    ]
     if before.functions or after.functions:
         lines.append(_line("functions", before.functions, after.functions))
     return lines + _operators(before, after)
@@ -480,7 +487,7 @@ def _sizes(label: str, before: int, after: int) -> str:
 
 
 _LISTED_OUTPUTS = 12
-_NOISY = 10 ** (-10 / 20)
+NOISY = 10 ** (-10 / 20)
 """The noise of 10 dB, above which values are not called close."""
 
 
@@ -490,7 +497,7 @@ def values_lines(values: ComparedValues | NotCompared) -> list[str]:
         return [f"values were not compared: {visible(values.skipped)}"]
     lines = list(_near(values) if values.is_good else _wrong(values))
     lines += [f"compared with {visible(line)}" for line in values.guess]
-    return lines + _repaired(values.repaired)
+    return lines + repaired_lines(values.repaired)
 
 
 def _wrong(values: ComparedValues) -> Iterator[str]:
@@ -503,27 +510,38 @@ def _wrong(values: ComparedValues) -> Iterator[str]:
         yield f"  {visible(values.advice)}"
 
 
-def _near(values: ComparedValues) -> Iterator[str]:
-    if not values.outputs:
-        return
-    name, worst = max(values.outputs.items(), key=lambda item: item[1].noise)
-    fed = "random inputs" if values.inputs == "random" else "the inputs"
+def worst_output(values: ComparedValues) -> tuple[str, OutputError] | None:
+    """Return the output with the most noise, and its error; None where none was compared."""
+    return max(values.outputs.items(), key=lambda item: item[1].noise, default=None)
+
+
+def outside_text(values: ComparedValues) -> str:
+    """Return how many elements are outside of the tolerance; empty if none is."""
     outside = sum(error.outside or 0 for error in values.outputs.values())
     tolerance = f" ({values.tolerance})" if values.tolerance else ""
-    agreement = f"all outputs are within the tolerance{tolerance} on {fed}"
-    if outside:
-        agreement = (
-            f"{fmt.plural(outside, 'element')} of outputs {'is' if outside == 1 else 'are'} outside"
-            f" of the tolerance{tolerance} on {fed}"
-        )
-    if worst.noise > _NOISY:  # small values may be below the tolerance of an element
+    verb = "is" if outside == 1 else "are"
+    text = f"{fmt.plural(outside, 'element')} of outputs {verb} outside of the tolerance"
+    return f"{text}{tolerance}" if outside else ""
+
+
+def _near(values: ComparedValues) -> Iterator[str]:
+    found = worst_output(values)
+    if found is None:
+        return
+    name, worst = found
+    fed = "random inputs" if values.inputs == "random" else "the inputs"
+    tolerance = f" ({values.tolerance})" if values.tolerance else ""
+    outside = outside_text(values)
+    agreement = f"{outside or f'all outputs are within the tolerance{tolerance}'} on {fed}"
+    if worst.noise > NOISY:  # small values may be below the tolerance of an element
         agreement += f", with noise of {worst.noise:.0%}"
     elif outside:
         agreement += ", with little noise on the whole"
     yield f"{agreement}; largest error: {_output(name, worst)}"
 
 
-def _repaired(nodes: Sequence[FailingNode]) -> list[str]:
+def repaired_lines(nodes: Sequence[FailingNode]) -> list[str]:
+    """Return lines on nodes that kept their type. Fit for a terminal."""
     if not nodes:
         return []
     lines = [f"{fmt.plural(len(nodes), 'node')} kept in the old type for accuracy:"]
@@ -583,26 +601,37 @@ _LISTED_LINES = 5
 
 def report_notes(result: ConversionResult) -> list[Note]:
     """Return what a conversion did, the most important first. Fit for a terminal."""
-    notes = conversion_notes(result) if isinstance(result, ConvertedOpset) else []
     lines = [f"NOT VALID: {visible(result.unsound)}"] if result.unsound else []
+    made = made_notes(result)
+    if isinstance(result, VerifiedResult):
+        lines += values_lines(result.values)
+        lines += _latency_lines(result.latency_ms)
+    lines += summary_lines(result.before, result.after)
+    return [*made, *plain_notes([*lines, *noted_lines(result)])]
+
+
+def made_notes(result: ConversionResult) -> list[Note]:
+    """Return notes on what a conversion of its kind did. Fit for a terminal."""
+    notes = conversion_notes(result) if isinstance(result, ConvertedOpset) else []
+    lines: list[str] = []
     if isinstance(result, MergedModel):
         lines += _link_lines(result)
     if isinstance(result, CleanedModel):
         lines += [f"{name}: {fmt.plural(count, 'place')}" for name, count in result.passes.items()]
     if isinstance(result, ChangedTerminals):
         lines += [_short(line, 160) for line in result.changed]
-    if isinstance(result, VerifiedResult):
-        lines += values_lines(result.values)
-        lines += _latency_lines(result.latency_ms)
-    lines += summary_lines(result.before, result.after)
-    if isinstance(result, ResizedModel):
-        lines += _dimension_lines(result)
+    return [*notes, *plain_notes(lines)]
+
+
+def noted_lines(result: ConversionResult) -> list[str]:
+    """Return lines on dimensions, nodes and weights that need a look. Fit for a terminal."""
+    lines = [*_dimension_lines(result)] if isinstance(result, ResizedModel) else []
     lines += note_lines(result.notes)
     if isinstance(result, HalfModel):
         lines += _half_lines(result)
     elif isinstance(result, PrecisionModel):
         lines += loss_lines(result.losses)
-    return [*notes, *plain_notes(lines)]
+    return lines
 
 
 def preview_lines(result: Preview) -> list[str]:

@@ -11,18 +11,19 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import OpsetImport, opset_imports
-from dld_tui.core.notes import Note, NoteKind
+from dld_tui.core.notes import Claim, Note, NoteKind
 from dld_tui.core.operators.listing import domain_title
 from dld_tui.core.operators.registry import (
     importable_version,
     known_domains,
     known_versions,
 )
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.home.new_model import runtimes_text
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
+from dld_tui.widgets.shell import glyphs
 
 _OTHER_ROWS = 10
 """Rows of the screen that a list leaves to the rest of a dialog."""
@@ -64,6 +65,10 @@ class VersionDialog(Dialog[int]):
         self.dismiss(int(str(event.key)))
 
 
+class Certificate(LineView):
+    """The text of a conversion: it is only read."""
+
+
 class ConversionDialog(Dialog[bool]):
     """The report of a conversion; Enter gives True: open the result."""
 
@@ -73,6 +78,7 @@ class ConversionDialog(Dialog[bool]):
     """What Enter gives."""
     TITLE_TEXT = "Converted"
     KEYS = "Enter open the result  Esc close"
+    WIDTH = 96
 
     def __init__(self, notes: Sequence[Note], name: str) -> None:
         """Show notes; `name` is the file's, untrusted text."""
@@ -82,16 +88,32 @@ class ConversionDialog(Dialog[bool]):
 
     def body(self) -> Iterable[Widget]:
         rows: list[list[Piece]] = []
+        shown = glyphs.current()
+        marks = {NoteKind.GOOD: (shown.good, "good"), NoteKind.WARNING: (shown.warning, "warn")}
+        claims = [note for note in self.notes if isinstance(note, Claim)]
+        room = max((cell_width(note.claim) for note in claims), default=0)
         for number, note in enumerate(self.notes):
             warns = note.kind is NoteKind.WARNING
-            style = "strong" if number == 0 else "warn" if warns else ""
-            rows += [[(row, style)] for row in wrap(note.text, self.text_width - 1)]
-        view = LineView(ListSource(rows), gutter=False)
+            style = "strong" if number == 0 else "warn" if warns else "dim" if claims else ""
+            if isinstance(note, Claim):
+                mark, tone = marks.get(note.kind, (shown.info, "dim"))
+                head: list[Piece] = [(f"{mark} ", tone), (f"{note.claim:<{room}}  ", "strong")]
+                for row in wrap(note.text, self.text_width - room - 5):
+                    rows.append([*head, (row, "")])
+                    head = [(" " * (room + 4), "")]
+            else:
+                rows += [[(row, style)] for row in wrap(note.text, self.text_width - 1)]
+        view = Certificate(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
         ending = self.end()
         if ending:
             yield Rows([[], ending])
+
+    def on_mount(self) -> None:
+        """Make the box as wide as its text."""
+        super().on_mount()
+        self.query_one(DialogBox).styles.width = self.WIDTH + 4
 
     def end(self) -> list[Piece]:
         """Return the row below the lines."""

@@ -430,15 +430,15 @@ def _modification(activity: str) -> Modification:
 
 def result_notes(result: ConversionResult | Preview) -> list[Note]:
     """Return what a conversion did, or would do. Fit for a terminal."""
+    from dld_tui.core.conversion.certificate import certificate
     from dld_tui.core.conversion.result import (
         ConversionResult,
         PrecisionModel,
         preview_lines,
-        report_notes,
     )
 
     if not isinstance(result, ConversionResult):
         return plain_notes(preview_lines(result) or ["nothing is lost"])
     lines = result.lines if isinstance(result, PrecisionModel) else []
     remarks = map(visible, result.remarks)
-    return [*plain_notes(lines), *report_notes(result), *plain_notes(remarks)]
+    return [*certificate(result), *plain_notes([*lines, *remarks])]
