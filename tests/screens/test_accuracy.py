@@ -15,9 +15,9 @@ from dld_tui.core.codec import decode
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.activity.form import ActivityScreen
-from dld_tui.screens.base_pages import ListTable
 from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
+from dld_tui.widgets.lists.table_view import ListTable
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.cli.test_tactics import FOUND

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.screens.results.table import ParagraphsDialog, TableResult
+from dld_tui.screens.results.table import TableResult
+from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 

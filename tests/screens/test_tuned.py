@@ -34,11 +34,13 @@ from dld_tui.core.tune.result import (
     result_parts,
     tune_bars,
 )
-from dld_tui.screens.base_pages import ListPage, ListTable
-from dld_tui.screens.results.table import ParagraphsDialog
+from dld_tui.screens.base_pages import ListPage
+from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
+from dld_tui.screens.results.table import TableResult
 from dld_tui.screens.results.tuning import RUNS, TuneScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.lists.table_view import TableView, windows
+from dld_tui.widgets.lists.table_view import ListTable, TableView, windows
+from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.timeline.lanes import timeline_of
 from tests.support import models
@@ -286,13 +288,23 @@ async def test_enter_says_so_where_nothing_is_faster(tmp_path: Path) -> None:
         assert session.app.screen is page
 
 
+RESULTS: tuple[type[Any], ...] = (
+    AccuracyScreen,
+    PrecisionScreen,
+    TacticsScreen,
+    TableResult,
+    TuneScreen,
+)
+"""Pages of results that are lists."""
+
+
 def test_no_list_takes_a_key_from_its_page() -> None:
     """A key of a page that its list has too would do what the list does, and be told otherwise."""
     for module in pkgutil.walk_packages(screens.__path__, "dld_tui.screens."):
         importlib.import_module(module.name)
     taken = {
         f"{page.__name__} {key}"
-        for page in below(ListPage)
+        for page in (*below(ListPage), *RESULTS)
         for key in keys_of(page) & keys_of(ListTable)
     }
     # Enter activates the row under the cursor, which these pages answer as their command does.

@@ -16,17 +16,13 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource
-from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.lists.table_view import ListTable
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page, host
 
 LABEL = 18
 """Cells of the names in the pane below a list."""
-
-
-class ListTable(TableView):
-    """The rows of a list page."""
 
 
 class AboutRow(LineView):

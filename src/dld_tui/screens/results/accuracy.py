@@ -47,7 +47,8 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.results.pages import ResultModel, ask_where, model_of
-from dld_tui.screens.results.table import ListResult, Paragraph, ResultHead
+from dld_tui.screens.results.results_page import ResultsPage
+from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import NodeErrors, host
 
@@ -70,7 +71,7 @@ class Filter(Enum):
         return self is Filter.ALL or row.is_output
 
 
-class AccuracyScreen(ListResult[Row, AccuracyReport]):
+class AccuracyScreen(ResultsPage[AccuracyReport]):
     """One comparison.
 
     Args:
@@ -96,7 +97,7 @@ class AccuracyScreen(ListResult[Row, AccuracyReport]):
             path = Path(result.other.model)  # an engine has no nodes to go to
         other = Path(result.other.model).name
         is_state = other.startswith(path.name)  # as edited, say
-        super().__init__(f"accuracy of {other if is_state else path.name}", result)
+        super().__init__(None, f"accuracy of {other if is_state else path.name}", result)
         self.subject = ResultModel(self, "accuracy", path)
         self.filter = Filter.ALL
         self.by_order = False
@@ -136,7 +137,7 @@ class AccuracyScreen(ListResult[Row, AccuracyReport]):
             head.set_paragraphs(self.head())
 
     def action_remarks(self) -> None:
-        self.show_whole("Notes")
+        self.show_text("Notes")
 
     def table(self) -> Table[Row]:
         """Return the tensors that pass the filter, in the order that was chosen."""
@@ -212,7 +213,7 @@ class AccuracyScreen(ListResult[Row, AccuracyReport]):
 # --- what a precision search found: the nodes that must stay in fp32 -----------------------------
 
 
-class PrecisionScreen(ListResult[KeptNode, PrecisionResult]):
+class PrecisionScreen(ResultsPage[PrecisionResult]):
     """One result.
 
     Args:
@@ -232,7 +233,7 @@ class PrecisionScreen(ListResult[KeptNode, PrecisionResult]):
     )
 
     def __init__(self, result: PrecisionResult, model: Path) -> None:
-        super().__init__(f"{result.precision} of {model.name}", result)
+        super().__init__(None, f"{result.precision} of {model.name}", result)
         self.subject = ResultModel(self, "search_precision", model)
 
     @classmethod
@@ -359,7 +360,7 @@ class PrecisionScreen(ListResult[KeptNode, PrecisionResult]):
 # --- what a search for wrong tactics found: the layers, their tactics, and how to avoid these ----
 
 
-class TacticsScreen(ListResult[BadTactic, TacticReport]):
+class TacticsScreen(ResultsPage[TacticReport]):
     """One result.
 
     Args:
@@ -378,7 +379,7 @@ class TacticsScreen(ListResult[BadTactic, TacticReport]):
     )
 
     def __init__(self, result: TacticReport, model: Path) -> None:
-        super().__init__(f"tactics of {model.name}", result)
+        super().__init__(None, f"tactics of {model.name}", result)
         self.subject = ResultModel(self, "isolate_tactic", model)
 
     @classmethod
@@ -410,7 +411,7 @@ class TacticsScreen(ListResult[BadTactic, TacticReport]):
         return lines + [Paragraph(remark, "dim") for remark in data.remarks]
 
     def action_remarks(self) -> None:
-        self.show_whole("Notes")
+        self.show_text("Notes")
 
     def facts(self) -> set[str]:
         return super().facts() | ({"avoids"} if self.command else set())

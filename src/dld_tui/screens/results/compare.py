@@ -104,7 +104,6 @@ class CompareScreen(ResultsPage[Compared]):
     SCOPE = "compare"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("compare")
     HELP = CompareTable.HELP
-    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
     EXPORT: ClassVar[tuple[str, str]] = ("Export the comparison", "One self-contained HTML page.")
     panes: Sequence[Pane] = (
         Pane("about", partial(CompareAbout, gutter=False, id="about"), stays=ALWAYS),

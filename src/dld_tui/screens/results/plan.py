@@ -214,6 +214,7 @@ class PlanScreen(ResultsPage[Loaded]):
         Pane("details", partial(PlanDetails, id="details"), "side",
              below=("layers", "findings", "graph", "tables")),
     )  # fmt: skip
+    FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
     EXPORT: ClassVar[tuple[str, str]] = ("Export the engine as a page", "")
     _turn = "graph"
     path: Path

@@ -117,6 +117,7 @@ class ReportScreen(ResultsPage[Loaded]):
         Pane("charts", partial(ChartPane, id="charts"), "side", focus="#type-chart"),
         Pane("environment", partial(EnvironmentView, id="environment"), "side"),
     )  # fmt: skip
+    FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
     EXPORT: ClassVar[tuple[str, str]] = (
         "Export the report",
         "The file name's ending chooses the format: "

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from textual import events
+from textual import events, on
 from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.palette import open_menu
@@ -26,6 +27,8 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.table_view import ListTable
+from dld_tui.widgets.results.paragraphs import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
@@ -95,22 +98,33 @@ class ResultsPage(Page, Generic[R]):
     CSS_PATH = STYLES / "results.tcss"
     AUTO_FOCUS: ClassVar[str | None] = ""
     panes: Sequence[Pane] = ()
-    """In the order of their keys."""
-    FIRST: ClassVar[tuple[str, str]] = ("summary", "layers")
+    """In the order of their keys. By default the rows of :meth:`table` below :meth:`head`."""
+    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
     """The pane that has the focus first, and that on a large screen."""
     EXPORT: ClassVar[tuple[str, str]] = ("", "")
     """What an export is called, and what is said about its file name."""
+    LIST_EMPTY: ClassVar[str] = ""
+    """What is shown without rows."""
+    MORE: ClassVar[str] = ""
+    """The key that shows the whole text of :meth:`head`."""
+    ROW_FACT: ClassVar[str] = ""
+    """The fact that holds while a row is under the cursor."""
     _turn = ""
     """Of the panes that take turns on a large screen, the one that was seen last."""
     _awaited_layer: int | None = None
     _arranged: tuple[set[str], str] | None = None
 
-    def __init__(self, path: Path | None, title: str = "") -> None:
+    def __init__(self, path: Path | None, title: str = "", loaded: R | None = None) -> None:
         super().__init__()
         self.path = path
         self.tab_title = path.name if path is not None else title
-        self.loaded: R | None = None
+        self.loaded = loaded
         """What was read; None until then."""
+        if not self.panes:
+            self.panes = (
+                Pane("head", self.make_head, stays=ALWAYS),
+                Pane("rows", partial(self.make_list, "rows"), "main", ALWAYS),
+            )
         self.pane = self.FIRST[0]
         self.maximised = False
 
@@ -141,9 +155,9 @@ class ResultsPage(Page, Generic[R]):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def fill(self, loaded: R) -> None:
         """Show what was read, or what was read again."""
+        self.show_rows()
 
     def on_mount(self) -> None:
         """Read the file."""
@@ -363,7 +377,75 @@ class ResultsPage(Page, Generic[R]):
     async def show_node(self, link: NodeLink) -> None:
         """Show an ONNX node in the model."""
 
-    # --- the table ------------------------------------------------------------------------------
+    # --- a list of rows with some text ----------------------------------------------------------
+
+    @property
+    def result(self) -> R:
+        """What is shown; only where that was known from the beginning."""
+        assert self.loaded is not None
+        return self.loaded
+
+    def make_list(self, id: str) -> ListTable:
+        """Return the list."""
+        return ListTable(empty=hint(self.LIST_EMPTY), id=id)
+
+    def make_head(self) -> ResultHead:
+        """Return the text."""
+        return ResultHead(self.head(), keys=self.MORE)
+
+    def head(self) -> Sequence[Paragraph]:
+        """Return the text of the result."""
+        return ()
+
+    def show_text(self, title: str, paragraphs: Sequence[Paragraph] | None = None) -> None:
+        """Show the whole text, or another."""
+        text = self.head() if paragraphs is None else paragraphs
+        self.app.push_screen(ParagraphsDialog(title, text))
+
+    def table(self) -> Table[Any]:
+        """Return the rows."""
+        raise NotImplementedError
+
+    @property
+    def view(self) -> ListTable:
+        """The list."""
+        return self.query_one(ListTable)
+
+    @property
+    def row(self) -> Any:
+        """The row under the cursor."""
+        views = self.query(ListTable) if self.is_mounted else None
+        return views.first().item_at_cursor() if views else None
+
+    def show_rows(self, select: Hashable | None = None) -> None:
+        """List the rows as they are now, the cursor on one of them or where it was."""
+        self.view.set_table(self.table())
+        if select is not None:
+            self.view.go_to_key(select)
+        self.row_changed()
+
+    def row_changed(self) -> None:
+        """Show the commands that fit."""
+        self.refresh_bindings()
+
+    def activate(self) -> None:
+        """Do what Enter and a double click on a row are for."""
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        has_row = bool(self.ROW_FACT) and self.row is not None
+        return super().facts() | ({self.ROW_FACT} if has_row else set())
+
+    @on(LineView.CursorMoved, "ListTable")
+    def _row_moved(self) -> None:
+        self.row_changed()
+
+    @on(LineView.Activated, "ListTable")
+    def _row_activated(self, event: LineView.Activated) -> None:
+        event.stop()
+        self.activate()
+
+    # --- the table of layers --------------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Filter the layers while one types."""

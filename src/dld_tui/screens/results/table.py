@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
-from textual.binding import Binding, BindingType
-from textual.widget import Widget
+from textual.binding import BindingType
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
@@ -17,144 +16,17 @@ from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
-from dld_tui.core.tables.table import Row, Table
+from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.base_pages import ListPage, ListTable
-from dld_tui.screens.results.results_page import ALWAYS, Pane, R, ResultsPage
+from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
-from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
-from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 
-_LEAST_TABLE = 10
-"""Rows of the screen that the table keeps."""
-_MOST = 11
-"""Rows of the head, at most."""
 _LOW, _LOW_PLOT = 36, 8
 """A screen of fewer rows is low; rows of a chart there."""
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """Some text, which may be foreign."""
-
-    text: str
-    style: str = ""
-    label: Piece = (" ", "")
-    """The label before it; later rows begin below its end."""
-
-
-class ResultHead(Rows):
-    """Paragraphs; the last ones give way to a row that names the key to see them."""
-
-    def __init__(
-        self, paragraphs: Sequence[Paragraph] = (), *, keys: str = "", below: int = 0
-    ) -> None:
-        """Make it.
-
-        Args:
-            paragraphs: What is shown.
-            keys: How to see what there is no room for.
-            below: Rows that something between it and the table takes.
-        """
-        super().__init__(id="head")
-        self._paragraphs = list(paragraphs)
-        self._keys, self._below = keys, below
-        self._rendered: tuple[tuple[int, int], list[list[Piece]]] | None = None
-
-    def set_paragraphs(self, paragraphs: Sequence[Paragraph]) -> None:
-        """Show other text."""
-        if list(paragraphs) != self._paragraphs:
-            self._paragraphs, self._rendered = list(paragraphs), None
-            self.refresh(layout=True)
-
-    def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        room = max(4, min(_MOST, self.app.size.height - _LEAST_TABLE - self._below))
-        if self._rendered is None or self._rendered[0] != (width, room):
-            rows = paragraph_rows(self._paragraphs, width)
-            if len(rows) > room:
-                rows[room - 1 :] = [[(f" {glyphs.current().ellipsis} {hint(self._keys)}", "dim")]]
-            self._rendered = ((width, room), rows)
-        return self._rendered[1]
-
-
-def paragraph_rows(paragraphs: Iterable[Paragraph], width: int) -> list[list[Piece]]:
-    """Return paragraphs as rows of a width in cells."""
-    rows: list[list[Piece]] = []
-    for paragraph in paragraphs:
-        label, style = paragraph.label
-        for at, text in enumerate(wrap(paragraph.text, max(10, width - len(label) - 1))):
-            before = (label, style) if at == 0 else (" " * len(label), "")
-            rows.append([before, (text, paragraph.style)])
-    return rows
-
-
-class ParagraphsDialog(Dialog[None]):
-    """Shows all paragraphs.
-
-    Args:
-        title: What they are about.
-        paragraphs: All of them.
-    """
-
-    KEYS = "Esc close"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "close", show=False, priority=True)]
-
-    def __init__(self, title: str, paragraphs: Sequence[Paragraph]) -> None:
-        super().__init__()
-        self.TITLE_TEXT = title
-        self._paragraphs = paragraphs
-
-    def body(self) -> Iterable[Widget]:
-        rows = paragraph_rows(self._paragraphs, self.text_width - 1)
-        view = LineView(ListSource(rows), gutter=False)
-        view.styles.height = max(1, min(len(rows), self.app.size.height - 8))
-        yield view
-
-
-class ListResult(ResultsPage[R], ListPage[Row], Generic[Row, R]):
-    """A page of results that is a list of rows with some text.
-
-    Args:
-        title: Of the tab.
-        result: What is shown.
-    """
-
-    FIRST: ClassVar[tuple[str, str]] = ("rows", "rows")
-    MORE: ClassVar[str] = ""
-    """The keys that show the whole text."""
-
-    def __init__(self, title: str, result: R) -> None:
-        super().__init__(None, title)
-        self.loaded = self.result = result
-        self.panes = (
-            Pane("head", self.make_head, stays=ALWAYS),
-            Pane("rows", partial(self.make_list, "rows"), "main", ALWAYS),
-        )
-
-    def make_list(self, id: str) -> ListTable:
-        """Return the list."""
-        return ListTable(empty=hint(self.LIST_EMPTY), id=id)
-
-    def make_head(self) -> ResultHead:
-        """Return the text."""
-        return ResultHead(self.head(), keys=self.MORE)
-
-    def head(self) -> Sequence[Paragraph]:
-        """Return the paragraphs above the list."""
-        return ()
-
-    def fill(self, loaded: R) -> None:
-        """Show the rows."""
-        self.show_rows()
-
-    def show_whole(self, title: str) -> None:
-        """Show the whole text."""
-        self.app.push_screen(ParagraphsDialog(title, self.head()))
 
 
 @dataclass(frozen=True)
@@ -168,7 +40,7 @@ class TableData:
     """What is drawn between them."""
 
 
-class TableResult(ListResult[Any, TableData]):
+class TableResult(ResultsPage[TableData]):
     """Shows such a result.
 
     Args:
@@ -187,7 +59,7 @@ class TableResult(ListResult[Any, TableData]):
     def __init__(
         self, title: str, summary: Sequence[str], rows: Table[Any], plot: Plot | None = None
     ) -> None:
-        super().__init__(title, TableData(tuple(summary), rows, plot))
+        super().__init__(None, title, TableData(tuple(summary), rows, plot))
         if plot is not None:
             head, listed = self.panes
             self.panes = (head, Pane("plot", partial(ChartView, id="plot"), stays=ALWAYS), listed)
@@ -223,7 +95,7 @@ class TableResult(ListResult[Any, TableData]):
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
-        self.show_whole(self.tab_title)
+        self.show_text(self.tab_title)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard("\n".join(self.result.summary))

@@ -25,9 +25,9 @@ from dld_tui.core.tune.result import (
     why_parts,
 )
 from dld_tui.core.types import JSON
-from dld_tui.screens.results.results_page import ALWAYS, Pane
-from dld_tui.screens.results.table import ListResult, Paragraph, ParagraphsDialog
+from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.results.paragraphs import Paragraph
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
@@ -40,7 +40,7 @@ RUNS = ("before", "after")
 """The timelines of the original model and of the best candidate, by their ids."""
 
 
-class TuneScreen(ListResult[Candidate, TuneResult]):
+class TuneScreen(ResultsPage[TuneResult]):
     """One result."""
 
     SCOPE = "tuned"
@@ -64,7 +64,7 @@ class TuneScreen(ListResult[Candidate, TuneResult]):
             InputError: The file cannot be read.
         """
         found = load_result(result) if isinstance(result, Path) else result
-        super().__init__(f"tuned {Path(found.source).name}", found)
+        super().__init__(None, f"tuned {Path(found.source).name}", found)
         self.path = Path(found.report)
         self._reports: list[Report] = []
         has_runs = len(found.reports) == len(RUNS) and all(map(os.path.isfile, found.reports))
@@ -140,8 +140,7 @@ class TuneScreen(ListResult[Candidate, TuneResult]):
 
     def action_about(self) -> None:
         """Show all that is known."""
-        paragraphs = _paragraphs(result_parts(self.result), "")
-        self.app.push_screen(ParagraphsDialog("Tuning", paragraphs))
+        self.show_text("Tuning", _paragraphs(result_parts(self.result), ""))
 
     def action_compare(self) -> None:
         """Compare the profiles of the original and of the faster model."""

@@ -535,6 +535,10 @@ def _until(pieces: Sequence[Piece], cells: int) -> list[Piece]:
     return [*cut, (" " * cells, "")]
 
 
+class ListTable(TableView):
+    """The rows of a list page."""
+
+
 class TablePane(Framed, Vertical):
     """Override :meth:`fill`, which shows the rows that pass :attr:`filter`."""
 
