@@ -75,6 +75,8 @@ def plan_fold(document: Document, nodes: Sequence[Node]) -> Fold:
     chosen = set(nodes)
     ordered = [node for node in scope.nodes if node in chosen]
     all_outputs = list(dict.fromkeys(name for node in ordered for name in node.outputs if name))
+    if not all_outputs:
+        raise EditError(f"{_title(ordered[0])} makes nothing")
     used = [name for name in all_outputs if name in scope.outputs or _users(scope, name) - chosen]
     sources = feeding(scope, all_outputs, ())
     for node in sources:
