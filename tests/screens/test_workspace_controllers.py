@@ -23,6 +23,7 @@ from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.node_list import recall_arrangement
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
@@ -386,3 +387,10 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
     assert len(asked) == 2
     assert desk.started == ["Extracting"]
     document.close()
+
+
+def test_constants_are_listed_from_the_start_where_a_setting_wants_it(desk: Desk) -> None:
+    for wanted in (False, True):
+        listing = ExplorerModel(desk.document)
+        recall_arrangement({"view": "FILE"}, wanted, listing)
+        assert (listing.show_constants, listing.view.name) == (wanted, "FILE")

@@ -76,6 +76,12 @@ class Config:
         page="Look",
     )
     footer: bool = param(True, label="Footer", help="Show the key bar.", page="Look")
+    constants: bool = param(
+        False,
+        label="Constants",
+        help="Show Constant nodes and what is computed from them when a model opens.",
+        page="Look",
+    )
     recent: int = param(
         20,
         label="Recent files",

@@ -151,8 +151,9 @@ class NodeList(Controller):
             self.panes.parameters.summary = summarise(self.document, op_types, constants=False)
 
 
-def recall_arrangement(data: Mapping[str, Any], listing: ExplorerModel) -> None:
-    """List the nodes as they were listed the last time."""
+def recall_arrangement(data: Mapping[str, Any], constants: bool, listing: ExplorerModel) -> None:
+    """List the nodes as they were listed the last time, with constants where the user wants it."""
+    listing.set_show_constants(constants)
     listing.view = next((view for view in View if view.name == data.get("view")), listing.view)
     listing.sort = next((sort for sort in Sort if sort.name == data.get("sort")), listing.sort)
     listing.descending = data.get("descending") is True
