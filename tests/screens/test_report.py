@@ -57,6 +57,24 @@ async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
             assert any(node.id == name for node in screen.focused.ancestors_with_self)
 
 
+async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    sizes = ((80, 24), (100, 30), (120, 35), (160, 45), (200, 50))
+    before = pilot.app.size
+    for on_gpu in (True, False):
+        screen.set_class(on_gpu, "-gpu")
+        for columns, rows in sizes:
+            await pilot.resize_terminal(columns, rows)
+            for key in ("1", "3"):
+                await pilot.press(key)
+                await pilot.pause()
+                if "layers" in seen(screen):
+                    height = pane(screen).outer_size.height
+                    assert 3 * height >= rows, (columns, rows, on_gpu, key)
+            assert "layers" in seen(screen)
+    await pilot.resize_terminal(*before)
+    await pilot.pause()
+
+
 async def maximise_and_resize(pilot: Pilot[Any], screen: ReportScreen) -> None:
     await pilot.press("2", "m")
     assert seen(screen) == {"timeline"}
@@ -124,17 +142,16 @@ async def filter_while_typing(pilot: Pilot[Any], screen: ReportScreen) -> None:
     assert screen.focused is table
 
 
-@pytest.mark.parametrize("size", [(120, 35), (120, 40), (200, 50), (160, 42)])
-async def test_layers_have_a_third_of_the_rows(report: Path, size: tuple[int, int]) -> None:
-    async with opened(report, size) as (_, screen):
-        assert 3 * pane(screen).outer_size.height >= size[1]
-        if size == (120, 35):
-            assert screen.focused is screen.query_one(AdviceView)
-            view = timeline(screen)
-            layer = pane(screen).layer_at_cursor()
-            assert layer is not None
-            assert view.size.height == 3
-            assert f"{layer.time_ms:.3f} ms" in str(view.border_title)  # there is no row for it
+async def test_the_advice_is_first_and_the_layer_of_the_timeline_in_its_border(
+    report: Path,
+) -> None:
+    async with opened(report, (120, 35)) as (_, screen):
+        assert screen.focused is screen.query_one(AdviceView)
+        view = timeline(screen)
+        layer = pane(screen).layer_at_cursor()
+        assert layer is not None
+        assert view.size.height == 3
+        assert f"{layer.time_ms:.3f} ms" in str(view.border_title)  # there is no row for it
 
 
 async def test_filter_from_any_pane(report: Path) -> None:
@@ -274,6 +291,7 @@ async def test_layers_and_timeline(report: Path) -> None:
             marked_layers_are_added_up,
             other_passes_can_be_drawn,
             a_bar_of_the_chart_filters_the_layers,
+            layers_have_a_third_of_the_rows,
             maximise_and_resize,
         ):
             await check(pilot, screen)
