@@ -54,6 +54,14 @@ SCRIPTS: dict[str, tuple[str, list[dict[str, JSON]]]] = {
         {"edit": "delete_initializers", "scope": [], "names": ["unused"]},
     ]),
     "bodies": (models.BRANCHES, []),
+    "processed": (models.CHAIN, [
+        {"edit": "convert_terminals", "types": {"x": "float64", "float32": "float64"}},
+        {"edit": "append_processing", "step": "softmax", "output": "y"},
+        {"edit": "prepend_processing", "input": "x", "scale": 0.5},
+        {"edit": "replace_nodes", "scope": [], "nodes": ["second"], "op_type": "P",
+         "domain": "my", "inputs": ["a"], "outputs": ["b"], "types": {"b": "float32[N, 4]"}},
+        {"edit": "cut_off", "nodes": ["third"], "outputs": {"b": "cut"}},
+    ]),
 }  # fmt: skip
 
 

@@ -34,12 +34,16 @@ _VALUE_ARGUMENTS = {
     "add_node": ("inputs",),
     "add_operator": ("inputs", "behind"),
     "add_output": ("name",),
+    "append_processing": ("output", "scores"),
+    "merge_models": ("links",),
     "move_terminal": ("name",),
     "remove_input": ("name",),
     "remove_output": ("name",),
     "replace_output": ("name", "by"),
     "replace_uses": ("value", "by"),
     "own_outputs": ("values",),
+    "prepend_processing": ("input",),
+    "replace_nodes": ("inputs", "outputs"),
     "remove_value_info": ("values",),
     "paste_nodes": ("connect",),
     "delete_initializers": ("names",),
@@ -53,6 +57,13 @@ _VALUE_ARGUMENTS = {
     "to_sparse": ("names",),
 }  # fmt: skip
 """The arguments of each edit that name values of its scope which are there already."""
+_VALUE_KEYS = {
+    "convert_terminals": ("types", "layouts"),
+    "cut_off": ("outputs",),
+    "merge_models": ("keep",),
+    "replace_nodes": ("types",),
+}
+"""The arguments that are objects by such names."""
 _NODE_ARGUMENTS = ("node", "nodes", "users", "positions", "tensor")
 _SCOPE_ARGUMENTS = ("scope", "source")
 
@@ -251,6 +262,10 @@ class _Line:
         for key in _VALUE_ARGUMENTS.get(self._edit, ()):
             if key in entry:
                 entry[key] = self._each(entry[key], lambda name: self._value(scope, name))
+        for key in _VALUE_KEYS.get(self._edit, ()):
+            by_name = entry.get(key)
+            if isinstance(by_name, dict):
+                entry[key] = {self._value(scope, name): item for name, item in by_name.items()}
         tensor = entry.get("tensor")
         if isinstance(tensor, dict) and isinstance(tensor.get("initializer"), str):
             name = self._value(scope, str(tensor["initializer"]))
