@@ -443,6 +443,10 @@ class DldApp(Tabs, Commands, App[int]):
 
     # Leaving, errors, clipboard
 
+    def action_help_quit(self) -> None:
+        """Say on Ctrl+C what leaves the program."""
+        self.notify(hint("{app.quit} quits, {app.close} closes this page"), timeout=3)
+
     async def action_quit(self) -> None:
         """Leave, after asking when something would be lost."""
         from dld_tui.screens.home.tabs import ask_to_quit
