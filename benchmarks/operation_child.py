@@ -2,7 +2,8 @@
 
 Reads one JSON object a line, answers each with one; when it dies, its parent starts another. It
 runs ``dld`` in this process, with workers that are forked, and judges results without it: by
-sessions of ONNX Runtime with default options and without optimisation, on inputs drawn here.
+sessions of ONNX Runtime with default options and without optimisation, on inputs drawn here. Wrong
+results are kept in the folder that the variable ``KEEP`` names.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tests.core.document.edits.test_restore import CASES
 from tests.support import body_models
 from tests.support.sessions import bytes_of
 
-TEXTS = ["CHAIN", "BRANCHES", "FUNCTIONS", "LOOP", "SHAPES", "SWITCH"]
+TEXTS = ["CHAIN", "WEIGHTS", "BRANCHES", "FUNCTIONS", "LOOP", "SHAPES", "SWITCH"]
 NEW_NAMES = ["z1", "z2", "local", "leaky", "choose", "a"]
 MORE: list[tuple[str, str, dict[str, Any]]] = [
     ("CHAIN", "sort_nodes", {"scope": []}),
@@ -89,10 +89,21 @@ def check_indexes(document: Document, fresh: Document) -> None:
         assert set(one.captured()) == set(other.captured())
 
 
+def with_data_file(document: Document, path: Path) -> Document:
+    """Return a model with a weight in a data file, opened from a file."""
+    path.with_name("moved.data").unlink(missing_ok=True)  # of the example before
+    document.apply("set_external", scope=[], names=["w"], location="moved.data")
+    save(document, path, overwrite=True)
+    document.close()
+    return Document.open(path)
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), text=st.sampled_from(TEXTS), count=st.integers(1, 14))
 def test_any_sequence_of_edits(tmp_path: Path, data: st.DataObject, text: str, count: int) -> None:
     document = Document.open(body_models.write(tmp_path, text))
+    if text == "WEIGHTS":
+        document = with_data_file(document, tmp_path / "external.onnx")
     states = [bytes_of(document)]
     draw = Draw(data, document)
     for _ in range(count):
