@@ -70,6 +70,14 @@ def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
     assert "a model that it is made of cannot be run" in outcome.json["values"]["skipped"]
 
 
+def test_an_input_that_is_an_output_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
+    text = """<ir_version: 7, opset_import: ["" : 13]>
+        g (float[2] x, float[2] z) => (float[2] y, float[2] z) { y = Add(x, z) }"""
+    model, out = models.write(tmp_path, text), tmp_path / "out.onnx"
+    command = ("convert", "io", model, "-o", out, "--floats", "float16", "--of", "both", "--json")
+    assert [line.partition(":")[0] for line in dld(*command).json["changed"]] == ["x", "y"]
+
+
 def test_an_input_with_a_sparse_default_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
     model = models.parse("""<ir_version: 8, opset_import: ["" : 13]>
         g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }""")

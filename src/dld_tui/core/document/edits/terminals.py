@@ -140,6 +140,8 @@ def _named(home: Scope, key: str, side: str) -> list[str]:
              *(home.outputs if side != "inputs" else ()))  # fmt: skip
     found = []
     for name in names:
+        if name in home.inputs and name in home.outputs:
+            continue  # nothing is between them
         known_type = home.value_type(name)
         if known_type is None or known_type.container or home.is_weight(name):
             continue
