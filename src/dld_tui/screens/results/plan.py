@@ -218,11 +218,11 @@ class PlanScreen(ResultsPage[Loaded]):
     EXPORT: ClassVar[tuple[str, str]] = ("Export the engine as a page", "")
     _turn = "graph"
     path: Path
+    row: int | None = None
+    """The layer that the details are of, by its place among the plan's."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.row: int | None = None
-        """The layer that the details are of, by its place among the plan's."""
         self.model: Path | None = None
         """The model that the user chose."""
 
