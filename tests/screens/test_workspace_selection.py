@@ -291,4 +291,5 @@ async def test_fold_marked_nodes_to_an_initializer(tmp_path: Path) -> None:
         await session.press("escape")  # the marks
         await session.press("ctrl+p", *"fold to init")
         await session.press("enter")
-        await session.until(lambda: "dependsoninput'x'" in flat_text(session.app))
+        told = session.app._notifications
+        await session.until(lambda: any("depends on input 'x'" in one.message for one in told))
