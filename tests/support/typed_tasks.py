@@ -27,7 +27,7 @@ KEYS = {
     "weight": "i/{tensor}<enter><enter><right>e<^u>{number}<enter><esc><esc><esc>",
     "extract": "/{node}<enter>x<^u>part.onnx<enter>s",
     "function": "/{first}<enter>{twenty}O<^u>Twenty<enter>",
-    "output": "/{node}<enter>.7",
+    "output": "/{node}<enter><^p>make graph output<enter>",
     "save as": "/{node}<enter>r<^u>saved<enter>S<^u>first.onnx<enter>r<^u>saved again<enter>",
 }  # fmt: skip
 """What is typed between opening the model and saving it under another name."""
