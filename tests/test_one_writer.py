@@ -12,6 +12,7 @@ ELSEWHERE = {
     # A process's own temporary folder: nobody else reads it, and it goes with the process.
     "backends/conversion/verification.py": "the view of a model",
     "backends/model_checkers.py": "what a child process answers",
+    "backends/onnxruntime/constants.py": "values for the edit that owns the scratch folder",
     "backends/onnxruntime/tensors.py": "the view of a model",
     "backends/onnxruntime/verdict.py": "parts of the view of a model",
     "backends/conversion/quantization.py": "how far a child process is",

@@ -46,7 +46,7 @@ def test_table_fits_a_terminal_and_keeps_the_end_of_names(
     write_table(Table(COLUMNS, ROWS))
     assert capsys.readouterr().out.splitlines() == [
         "name                  ms",
-        "…attention/MatMul    1.5",
+        "/encoder…n/MatMul    1.5",
         "宽                 12.25",
     ]
 

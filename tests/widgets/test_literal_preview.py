@@ -118,7 +118,7 @@ def test_narrow_tensors_keep_their_type(document: Document) -> None:
     assert editable_text(attribute(document, "narrow")) == "int4 [3, -8, 7]"
 
 
-@pytest.mark.parametrize("name", ["large", "texts", "tensors", "type"])
+@pytest.mark.parametrize("name", ["large", "texts", "tensors"])
 def test_what_cannot_be_typed_is_not_offered(document: Document, name: str) -> None:
     assert editable_text(attribute(document, name)) is None
 

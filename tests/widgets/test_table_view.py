@@ -216,7 +216,7 @@ async def test_only_cells_that_are_seen_are_made() -> None:
         rows_of(app)
         assert "extra" in asked
         assert {"type", "ms"}.isdisjoint(asked)
-        assert len(asked) <= 2 * 2 * 8
+        assert len(asked) <= 3 * 2 * 8
 
 
 @pytest.mark.parametrize("width", [12, 20, 33, 40, 61, 78, 79, 100, 120, 198])
