@@ -255,7 +255,7 @@ async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
         for key in ("right", "f5"):
             await session.pilot.press(key)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
-        await session.until(lambda: "one edit: change type or layout of 3 tensors" in session.text)
+        await session.until(lambda: "Change type or layout of 3 tensors" in session.text)
         await session.pilot.press("enter")
         types = [document.main.value_type(name) for name in document.main.inputs]
         assert [known and known.dtype for known in types] == ["int32"] * 3

@@ -27,6 +27,8 @@ from dld_tui.widgets.shell import glyphs
 
 _OTHER_ROWS = 10
 """Rows of the screen that a list leaves to the rest of a dialog."""
+_TITLE = 40
+"""Cells of what an edit is called, in a border that has keys, too."""
 
 
 class VersionDialog(Dialog[int]):
@@ -139,22 +141,16 @@ class AppliedDialog(ConversionDialog):
         Binding("enter", "enter", "close", show=False),
     ]
     ANSWER = None
-    TITLE_TEXT = "Applied"
     KEYS = "u undo  {model.save} save  Esc close"
 
     def __init__(self, notes: Sequence[Note], title: str) -> None:
         """Show notes; `title` is that of the edit in the history."""
         super().__init__(notes, "")
-        self.title_of_edit = title
+        self.TITLE_TEXT = clip(visible(title[:1].upper() + title[1:]), _TITLE)
 
     def end(self) -> list[Piece]:
         """Return what the history has."""
-        room = self.text_width - 30
-        return [
-            ("one edit: ", "dim"),
-            (clip(visible(self.title_of_edit), room), ""),
-            (", not saved yet", "dim"),
-        ]
+        return [("one edit, not saved yet", "dim")]
 
     def action_undo(self) -> None:
         self.dismiss(True)
