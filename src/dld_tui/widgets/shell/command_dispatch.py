@@ -87,8 +87,10 @@ def why_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -
     """Return a command's title and the need of it that does not hold; nothing if all do."""
     name = str(parameters[0]) if action == "command" else action
     command = commands.for_action(node.SCOPE, name)
-    why = command.unavailable(facts_of(node)) if command is not None else None
-    return f"{command.title}: {hint(why)}" if command is not None and why else ""
+    if command is None or not command.needs:  # each key asks, and facts take time
+        return ""
+    why = command.unavailable(facts_of(node))
+    return f"{command.title}: {hint(why)}" if why else ""
 
 
 async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from dld_tui.core.document.edits.imports import (
     versions_by_domain,
 )
 from dld_tui.core.document.edits.nodes import boundary, file_order, new_proto, require_convex
-from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings, targets_of
 from dld_tui.core.document.edits.subgraphs import (
     Names,
     all_names,
@@ -484,9 +484,7 @@ def make_function(
         constants: Put initializers that the nodes use into the function, as Constant nodes, rather
             than making them inputs; those in external files and sparse ones stay inputs.
     """
-    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
-    if not targets:
-        raise EditError("there are no nodes to make a function of")
+    targets = targets_of(document, scope, nodes, "make a function of")
     key = (plain_domain(domain), name, "")
     require_new_function(document, key, unused=True)
     home = targets[0].scope

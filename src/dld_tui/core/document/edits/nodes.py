@@ -22,7 +22,14 @@ from dld_tui.core.document.edits.links import (
     replace_uses,
     with_item,
 )
-from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings, subject
+from dld_tui.core.document.edits.registry import (
+    edit,
+    node_at,
+    nodes_at,
+    strings,
+    subject,
+    targets_of,
+)
 from dld_tui.core.document.edits.renaming import (
     feeds_output,
     free_name,
@@ -228,9 +235,7 @@ def set_operator(
         raise EditError(f"attributes is {quoted(attributes)}", hint=f"It takes {words}")
     if not op_type:
         raise EditError("a node needs an operator")
-    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
-    if not targets:
-        raise EditError("there are no nodes to change")
+    targets = targets_of(document, scope, nodes, "change")
     home, domain = targets[0].scope, plain_domain(domain)
     ensure_known_import(transaction, home, domain)
     schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))

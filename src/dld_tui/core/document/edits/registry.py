@@ -62,6 +62,26 @@ def node_at(document: ScopeOwner, scope: Sequence[str], node: str) -> Node:
     return target
 
 
+def targets_of(
+    document: ScopeOwner, scope: Sequence[str], refs: object, purpose: str
+) -> list[Node]:
+    """Return the nodes of one scope that an edit is about.
+
+    Args:
+        document: The document.
+        scope: The path of the scope.
+        refs: The argument "nodes" of the edit.
+        purpose: What they are wanted for, after "nodes to".
+
+    Raises:
+        EditError: There is no such scope or node, or there are none.
+    """
+    targets = [node_at(document, scope, ref) for ref in strings(refs, "nodes")]
+    if not targets:
+        raise EditError(f"there are no nodes to {purpose}")
+    return targets
+
+
 def subject(names: Sequence[str], noun: str) -> str:
     """Return what an edit is about, for its title: one name in quotes, or how many there are."""
     return quoted(names[0]) if len(names) == 1 else fmt.plural(len(names), noun)

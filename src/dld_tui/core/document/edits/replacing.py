@@ -19,7 +19,7 @@ from dld_tui.core.document.edits.nodes import (
     remove_node,
     require_convex,
 )
-from dld_tui.core.document.edits.registry import edit, node_at, strings, subject
+from dld_tui.core.document.edits.registry import edit, strings, subject, targets_of
 from dld_tui.core.document.edits.renaming import rename_value, require_free, require_visible
 from dld_tui.core.document.edits.repairs import remove_unused
 from dld_tui.core.document.node import Node
@@ -71,9 +71,7 @@ def replace_nodes(
     Raises:
         EditError: An input is computed from the nodes, or a name is taken.
     """
-    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
-    if not targets:
-        raise EditError("there are no nodes to replace")
+    targets = targets_of(document, scope, nodes, "replace")
     home = targets[0].scope
     ordered = file_order(home, targets)
     taken, needed = boundary(home, ordered)
@@ -160,9 +158,7 @@ def cut_off(
         EditError: No output would be left, or a value is not one that they take.
     """
     home = document.main
-    targets = [node_at(document, [], ref) for ref in strings(nodes, "nodes")]
-    if not targets:
-        raise EditError("there are no nodes to cut off")
+    targets = targets_of(document, [], nodes, "cut off")
     gone = file_order(home, [node for node in downstream_of(targets) if node.scope is home])
     free, live = cut_values(home, targets), live_nodes(home)
     chosen = {name: name for name in free} if outputs is None else dict(outputs)
