@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from textual.events import Paste
 
 from dld_tui.core.document.packed_weights import WeightPart, weight_views
 from dld_tui.core.document.tensor import Tensor
@@ -23,7 +24,7 @@ from dld_tui.widgets.shell import key_queue
 from dld_tui.widgets.tensors.grid import CellEditor, exact_text
 from tests.support import decoders
 from tests.support.tensors import VOLUME, editor, write_tensors
-from tests.support.workspace import WIDE, Session, opened
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 
 async def edit(session: Session, page: TensorScreen, text: str, key: str = "enter") -> None:
@@ -368,3 +369,71 @@ async def test_dimensions_are_changed(tmp_path: Path) -> None:
         assert "5 elements; the tensor has 1" in session.text
         await session.press("escape", "u", "u", "u")
         await session.until(lambda: page.tensor.shape == (4,))
+
+
+async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+        g (float[1] x) => (float[1] y) { [n] y = my.F<ints=[1, 2, 3], names=["a"]>(x) }"""
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    async with opened(tmp_path / "m.onnx", NARROW) as session:
+        document = session.screen.document
+        node = document.main.nodes[0]
+        session.screen.navigation.go_to(node)
+        session.screen.panes.focus("parameters")
+        session.screen.panes.parameters.go_to_attributes()
+        await session.pilot.press("e", "f4")
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        page = session.app.screen
+        assert isinstance(page, TensorScreen)
+        await focused(session, page)
+        assert "n · ints" in session.text
+        assert "int64[3]" in session.text
+
+        def ints() -> list[int]:
+            return list(node.proto.attribute[0].ints)
+
+        await session.pilot.press("right", "e")
+        await edit(session, page, "-7")
+        assert ints() == [1, -7, 3]
+        await session.pilot.press("delete")
+        await session.until(lambda: ints() == [1, 3])
+        assert page.grid.column == 1
+        await session.pilot.press("shift+left", "o")  # as many as are marked
+        await session.until(lambda: ints() == [0, 0, 1, 3])
+        await session.until(lambda: not page.edits.is_working)
+        await session.pilot.press("end")
+        page.post_message(Paste("5, 6\n7"))
+        await session.until(lambda: ints() == [0, 0, 1, 5, 6, 7])
+        await session.until(lambda: not page.edits.is_working)
+        page.post_message(Paste("5, 0.5"))
+        await session.until(lambda: any("0.5" in n.message for n in session.app._notifications))
+        assert ints() == [0, 0, 1, 5, 6, 7]
+        assert page.check_action("convert", ()) is None
+        await session.pilot.press("u", "u", "u", "u")
+        await session.until(lambda: ints() == [1, 2, 3])
+
+
+async def test_rows_of_a_matrix_are_inserted_deleted_and_pasted(tmp_path: Path) -> None:
+    async with editor(tmp_path, "matrix") as (session, page):
+        start = page.tensor.read().reshape(page.tensor.shape)
+
+        def values() -> list[list[float]]:
+            rows: list[list[float]] = page.tensor.read().reshape(page.tensor.shape).tolist()
+            return rows
+
+        await session.pilot.press("down", "o")
+        zeros = [0] * len(start[0])
+        expected = np.insert(start, 1, zeros, 0)
+        await session.until(lambda: values() == expected.tolist())
+        await session.until(lambda: not page.edits.is_working)
+        page.post_message(Paste("4\t5\n6\t7"))
+        expected[1:3] = [[4, 5], [6, 7]]
+        await session.until(lambda: values() == expected.tolist())
+        page.post_message(Paste("1 2\n3 4\n5 6"))
+        await session.until(
+            lambda: any("do not fit" in n.message for n in session.app._notifications)
+        )
+        await session.pilot.press("D")
+        await session.until(lambda: values() == np.delete(expected, 1, 0).tolist())

@@ -60,6 +60,8 @@ FACTS: Mapping[str, str] = {
     "used_initializer": "this initializer has no consumer",
     "cell": "the tensor has no elements to show",
     "figure": "the elements are not numbers",
+    "rows": "the tensor has no dimensions, so no rows",
+    "typed": "all elements of this attribute have its type",
     "stored": "this view is computed, not stored: {tensor.face} switches to stored data",
     "faces": "the tensor is not part of a low-bit weight",
     "slices": "the tensor has at most two dimensions",

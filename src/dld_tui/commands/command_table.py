@@ -359,7 +359,7 @@ _TENSORS_WORKSPACE = table(
     ("tensor.initializers", "tensors.show_initializers", "i", "", "initializers",
      "List the initializers: sizes, consumers, conversion, external data."),
     ("tensor.edit", "tensors.open", "", "tensor", "edit tensor",
-     "Open the tensor at the cursor in the tensor editor."),
+     "Open the tensor or list at the cursor in the tensor editor."),
     common="document",
 )
 _INITIALIZERS = table(
@@ -412,6 +412,10 @@ _TENSOR = table(
     ("tensor.add", "add", "plus", "figure stored", "add", "Add a number to the marked elements."),
     ("tensor.multiply", "multiply", "asterisk", "figure stored", "multiply",
      "Multiply the marked elements by a number."),
+    ("tensor.insert_rows", "insert_rows", "insert,o", "rows stored", "insert rows",
+     "Insert as many rows as are marked, with zeros, before them; in a list, elements."),
+    ("tensor.delete_rows", "delete_rows", "delete,D", "cell rows stored", "delete rows",
+     "Delete the marked rows; in a list, the marked elements."),
     ("tensor.index", "go_to_index", "i", "cell", "to index", "Go to an index."),
     ("tensor.previous_slice", "previous_slice", "left_square_bracket", "slices", "previous slice",
      "Go to the previous slice."),
@@ -431,7 +435,7 @@ _TENSOR = table(
      "Show integers in hexadecimal, or as numbers again."),
     ("tensor.face", "next_face", "d", "faces", "dequantized",
      "Switch a low-bit weight between levels, scales, zero points and dequantized values."),
-    ("tensor.convert", "convert", "T", "", "convert type",
+    ("tensor.convert", "convert", "T", "typed", "convert type",
      "Convert the element type; preview the loss."),
     ("tensor.dims", "dims", "", "stored", "dimensions",
      "Change the dimensions: other ones for the same elements, or larger or smaller ones."),
@@ -1207,7 +1211,7 @@ _WORDS: Mapping[str, str] = {
     "pane.4": "errors, warnings, problems, checks",
     "report.improve": "what may help, recommendations, hints, make faster",
     "tab.close": "close file, close model",
-    "tensor.edit": "edit weights, change a weight, values, elements",
+    "tensor.edit": "edit weights, change a weight, values, elements, edit list, grid, cells",
     "tensor.initializers": "weights, biggest weights, largest weights, parameters, tensors,"
     " biggest, largest, constants and weights",
     "view.beside": "split, side by side, second model",

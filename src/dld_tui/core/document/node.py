@@ -160,12 +160,39 @@ class Attribute:
             return [self._tensor(item) for item in value]
         return value
 
+    @property
+    def tensor(self) -> Tensor | None:
+        """The value as a tensor, a list of numbers or strings as one of one dimension.
+
+        None for all other kinds.
+        """
+        if self.reference is not None:
+            return None
+        if self.kind == "tensor":
+            return self._tensor(self.proto.t)
+        if self.kind not in LIST_DTYPES:
+            return None
+        elements = list(getattr(self.proto, self.kind))
+        proto = onnx.TensorProto(dims=[len(elements)])
+        dtype, field = LIST_DTYPES[self.kind]
+        proto.data_type = onnx.TensorProto.DataType.Value(dtype)
+        getattr(proto, field).extend(elements)
+        return self._tensor(proto)
+
     def _tensor(self, proto: onnx.TensorProto) -> Tensor:
         from dld_tui.core.document.tensor import Tensor
 
         return Tensor(proto, self.node.scope.document)
 
 
+LIST_DTYPES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "ints": ("INT64", "int64_data"),
+        "floats": ("FLOAT", "float_data"),
+        "strings": ("STRING", "string_data"),
+    }
+)
+"""Kind of a list to ONNX's element type, and the field of a tensor that has such elements."""
 _NO_CHILDREN: Mapping[str, list[Scope]] = MappingProxyType({})
 """Shared by the nodes without subgraphs, nearly all."""
 

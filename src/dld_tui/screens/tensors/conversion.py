@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.node import LIST_DTYPES
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.files.external import element_bits
@@ -37,7 +38,7 @@ from dld_tui.widgets.tasks import task
 
 @dataclass(frozen=True)
 class TensorPlace:
-    """An initializer by name, or a tensor attribute of a node."""
+    """An initializer by name, or an attribute of a node: a tensor or a list."""
 
     scope: Scope
     name: str = ""
@@ -53,10 +54,13 @@ class TensorPlace:
         if not is_alive(self.node):
             return None
         attribute = self.node.attribute(self.attribute)
-        if attribute is None or attribute.kind != "tensor":
-            return None
-        value = attribute.value
-        return value if isinstance(value, Tensor) else None
+        return attribute.tensor if attribute is not None else None
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is an attribute that is a list of numbers or strings."""
+        attribute = self.node.attribute(self.attribute) if self.node is not None else None
+        return attribute is not None and attribute.kind in LIST_DTYPES
 
     @property
     def address(self) -> JSON:

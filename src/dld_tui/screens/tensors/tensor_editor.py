@@ -214,6 +214,8 @@ class TensorScreen(Page):
             figure=not self.grid.is_empty and is_number,
             slices=bool(view.free_axes),
             matrix=len(view.shape) > 1,
+            rows=bool(tensor.shape),
+            typed=not self.place.is_list,
             stored=not self._face,
             faces=self._weight is not None,
             external=self.place.node is None and tensor.is_external,
@@ -510,19 +512,91 @@ class TensorScreen(Page):
     def action_multiply(self) -> None:
         self._ask_range("multiply", lambda text: _arithmetic(text, self.tensor.dtype, add=False))
 
+    def action_insert_rows(self) -> None:
+        self._splice_marked("insert")
+
+    def action_delete_rows(self) -> None:
+        self._splice_marked("delete")
+
+    def _splice_marked(self, change: str) -> None:
+        try:
+            start, count = self._marked_rows
+        except UsageError as error:
+            self.edits.complain(error)
+            return
+        self._splice(start, **{change: count})
+
+    @property
+    def _marked_rows(self) -> tuple[int, int]:
+        """Where the marked rows begin, and how many: elements of a tensor of one dimension."""
+        view, (rows, columns) = self.grid.view, self.grid.marked
+        if not view.is_wrapped:
+            return rows.start, len(rows)
+        if len(rows) > 1 and len(columns) < view.columns:
+            raise UsageError("mark elements of one line, or whole lines")
+        first = rows.start * view.wrap + columns.start
+        last = (rows.stop - 1) * view.wrap + columns.stop
+        return first, max(1, min(last, view.count) - first)
+
+    def _splice(self, start: int, **counts: JSON) -> None:
+        step = partial(
+            self.edits.document.apply, "splice_tensor", scope=self.place.path,
+            tensor=self.place.address, axis=self.grid.view.row_axis, start=start, **counts,
+        )  # fmt: skip
+        self.edits.edit_on_thread("Changing the rows", [step])
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Put lines of elements into the cells from the cursor on; a list gets longer for them."""
+        event.stop()
+        if "stored" not in self.facts() or self.pane.is_editing:
+            return
+        try:
+            self._paste(event.text)
+        except DldError as error:
+            self.edits.complain(error)
+
+    def _paste(self, text: str) -> None:
+        parse, grid, view = TensorWindow(self.tensor).parse, self.grid, self.grid.view
+        between = "\t" if "\t" in text or self.tensor.dtype == "string" else None
+        lines = [line.replace(",", " " if between is None else ",").split(between)
+                 for line in text.strip("\r\n").splitlines()]  # fmt: skip
+        cells = [[parse(word).value for word in line] for line in lines]
+        if view.is_wrapped:
+            values = [value for line in cells for value in line]
+            start = view.flat(grid.row, grid.column) or 0
+            kept = min(len(values), view.count - start)
+            self._splice(start, delete=kept, insert=len(values), values=values)
+            return
+        if len({len(line) for line in cells}) > 1:
+            raise UsageError("the pasted lines have different numbers of elements")
+        width = len(cells[0]) if cells else 0
+        if grid.row + len(cells) > view.rows or grid.column + width > view.columns:
+            raise UsageError(
+                f"{len(cells):,} × {width:,} pasted elements do not fit from the cursor on",
+                hint="Insert rows first",
+            )
+        rows = range(grid.row, grid.row + len(cells))
+        columns = range(grid.column, grid.column + width)
+        new = {view.flat(row, column): value for row, line in zip(rows, cells, strict=True)
+               for column, value in zip(columns, line, strict=True)}  # fmt: skip
+        self._change_cells(rows, columns, lambda flat, value: new[flat])
+
     def _ask_range(self, verb: str, change: Callable[[str], Callable[[JSON], JSON]]) -> None:
         rows, columns = self.grid.marked
         count = len(rows) * len(columns)
         label = f"{verb} {'the cell' if count == 1 else f'{count:,} cells'}"
 
         def accept(text: str) -> None:
-            self._change_range(change(text))
+            replaced = change(text)
+            self._change_cells(*self.grid.marked, lambda flat, value: replaced(value))
 
         self.pane.mount(EditBar(label, "", accept))
 
-    def _change_range(self, change: Callable[[JSON], JSON]) -> None:
-        """Change the marked cells by one edit: a run that begins and ends with the range."""
-        view, (rows, columns) = self.grid.view, self.grid.marked
+    def _change_cells(
+        self, rows: range, columns: range, change: Callable[[int, JSON], JSON]
+    ) -> None:
+        """Change some cells by one edit: a run that begins and ends with them."""
+        view = self.grid.view
         corners = [view.flat(row, column) for row in rows[:: len(rows) - 1 or 1]
                    for column in columns[:: len(columns) - 1 or 1]]  # fmt: skip
         known = [view.count - 1 if index is None else index for index in corners]
@@ -538,7 +612,7 @@ class TensorScreen(Page):
         elements: Elements = self.grid.blocks.elements
         values = to_json(elements.read(first, last - first + 1), self.tensor.dtype)
         for index in marked:
-            values[index - first] = change(values[index - first])
+            values[index - first] = change(index, values[index - first])
         self._set(first, values)
 
     # --- files ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from dld_tui.screens.workspace.state import Target, is_alive
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.document.node import Attribute
+    from dld_tui.widgets.parameters.descriptions import ParameterRow
 
 
 @dataclass(eq=False)
@@ -34,6 +35,8 @@ class Editing(Controller):
     inference: TypeInference
     edits: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
     """What editing does, by what the cursor is on."""
+    open_tensor: Callable[[ParameterRow], None] | None = None
+    """Opens the tensor or list of a row in the tensor editor."""
     deletions: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
     """What deleting does where it does not delete nodes."""
 
@@ -201,7 +204,11 @@ class Editing(Controller):
             words = tuple(format_literal(word.encode(), kind) for word in texts)
         label = f"{visible(name)} ({kind})"
         list_kind = kind if kind in LISTS else ""
-        bar = EditBar(label, value, accept, placeholder=hint, choices=words, list_kind=list_kind)
+        opens = self.open_tensor if self.cursor.tensor_row is not None else None
+        bar = EditBar(
+            label, value, accept, placeholder=hint, choices=words, list_kind=list_kind,
+            open_grid=partial(opens, row) if opens is not None else None,
+        )  # fmt: skip
         self.panes.mount_bar(bar)
 
     def _edit_sparse(self, node: Node, attribute: Attribute) -> None:

@@ -124,16 +124,16 @@ class Tensors(Controller):
 
     def open_asked(self, event: Parameters.TensorAsked) -> None:
         """Open the editor on Enter."""
-        self._open_row(event.row)
+        self.open_row(event.row)
 
     def open(self) -> None:
         """Open the editor of the tensor at the cursor."""
         row = self.cursor.tensor_row
         if row is not None:
-            self._open_row(row)
+            self.open_row(row)
 
     def edit(self) -> None:
-        """Edit a tensor that is too large for one line, or an initializer, in its own page."""
+        """Edit in its own page what is too large for one line, and initializers."""
         from dld_tui.core.document import Node
         from dld_tui.widgets.parameters.edit_bar import editable_text
 
@@ -145,7 +145,8 @@ class Tensors(Controller):
                 return
         self.open()
 
-    def _open_row(self, row: ParameterRow) -> None:
+    def open_row(self, row: ParameterRow) -> None:
+        """Open the editor of the tensor or list of a row."""
         place = self._place_of(self.panes.parameters.holder_of(row))
         if place is None or place.tensor is None:
             self.say("This tensor cannot be opened")

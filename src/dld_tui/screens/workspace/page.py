@@ -144,6 +144,7 @@ class WorkspaceScreen(Page):
             Target.NODE: self.editing.focus_attributes,
             Target.LINK: self.wiring.connect,
         }
+        self.editing.open_tensor = self.tensors.open_row
         self.editing.deletions = {
             Target.TERMINAL: self.wiring.remove_terminal,
             Target.TEXT: self.metadata.delete,

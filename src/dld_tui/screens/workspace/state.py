@@ -110,8 +110,17 @@ class Cursor:
 
     @property
     def tensor_row(self) -> ParameterRow | None:
-        """The row, when it shows a tensor."""
-        return self.row if self.row is not None and self.row.tensor is not None else None
+        """The row, when it shows a tensor, or a list, which the tensor editor opens, too."""
+        from dld_tui.core.document import Node
+        from dld_tui.core.document.node import LIST_DTYPES
+
+        row, node = self.row, self.subject
+        if row is None or row.tensor is not None or not isinstance(node, Node):
+            return row if row is not None and row.tensor is not None else None
+        attribute = node.attribute(row.attribute) if row.attribute else None
+        if attribute is None or attribute.reference is not None:
+            return None
+        return row if attribute.kind in LIST_DTYPES else None
 
     @cached_property
     def text_key(self) -> str | None:
@@ -140,7 +149,7 @@ class Cursor:
             return None
         kinds = {
             Target.TERMINAL: terminal is not None and terminal.node is None,
-            Target.TENSOR: row.tensor is not None,
+            Target.TENSOR: self.tensor_row is not None,
             Target.TEXT: self.text_key is not None,
             Target.ATTRIBUTE: bool(row.attribute),
             Target.NAME: bool(row.name_of),

@@ -51,6 +51,7 @@ class EditBar(Vertical):
         choices: The texts that there are, if they are few; the arrow keys go through them.
         list_kind: ``ints``, ``floats`` or ``strings`` where the text is the literal of such a list,
             which F2 shows in an area of its own, a value a line.
+        open_grid: Opens such a list in the tensor editor, on F4.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,6 +59,7 @@ class EditBar(Vertical):
         Binding("down", "cycle(1)", "next", show=False),
         Binding("up", "cycle(-1)", "previous", show=False),
         Binding("f2", "lines", "one value a line", show=False),
+        Binding("f4", "grid", "tensor editor", show=False),
     ]
 
     def __init__(
@@ -69,8 +71,10 @@ class EditBar(Vertical):
         placeholder: str = "",
         choices: Sequence[str] = (),
         list_kind: str = "",
+        open_grid: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
+        self._open_grid = open_grid
         self._label = clip(visible(label), _MAX_LABEL, keep="middle")
         self._value = value
         self._accept = accept
@@ -135,7 +139,8 @@ class EditBar(Vertical):
     def _help(self) -> list[tuple[str, str]]:
         choices = f"  Up Down {' '.join(self.choices)}" if self.choices else ""
         lines = "  F2 one value a line" if self.list_kind else ""
-        return [(f"Enter accept  Esc cancel{choices}{lines}", "dim")]
+        grid = "  F4 tensor editor" if self._open_grid is not None else ""
+        return [(f"Enter accept  Esc cancel{choices}{lines}{grid}", "dim")]
 
     def action_cycle(self, step: int) -> None:
         if self.choices:
@@ -162,6 +167,11 @@ class EditBar(Vertical):
             self._show_problem(error)
             return
         self.app.push_screen(dialog, edited)
+
+    def action_grid(self) -> None:
+        if self._open_grid is not None:
+            self._leave()
+            self._open_grid()
 
     def action_cancel(self) -> None:
         self._leave()

@@ -396,6 +396,8 @@ class Parameters(Framed, Vertical):
 
     def holder_of(self, row: ParameterRow) -> ParameterRow:
         """Return the row of the value that a row below an unfolded tensor belongs to."""
+        if row.tensor is None:
+            return row
         at = next((n for n, other in enumerate(self._rows) if other is row), 0)
         while at > 0 and self._rows[at].unfolded is None:
             at -= 1

@@ -208,6 +208,11 @@ class GridLayout:
             column_axis = columns
         return replace(self, row_axis=row_axis, column_axis=column_axis)
 
+    def resized(self, shape: tuple[int, ...]) -> GridLayout:
+        """Return the view of a tensor with as many dimensions, at the slice nearest to this one."""
+        fixed = (max(0, min(pair)) for pair in zip(self.fixed, (s - 1 for s in shape), strict=True))
+        return replace(self, shape=shape, fixed=tuple(fixed))
+
     def wrapped_for(self, fitting: int) -> GridLayout:
         """Return the view with as many elements in a row as fit, when it is wrapped."""
         if not self.is_wrapped:
@@ -399,7 +404,8 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         "{tensor.previous_slice} and {tensor.next_slice} go to the previous and next slice, "
         "{tensor.axis} chooses the axis of the slices, {tensor.row_axis} and {tensor.column_axis} "
         "the axes of rows and columns, {tensor.transpose} swaps them, {tensor.index} goes to an "
-        "index."
+        "index. {tensor.insert_rows} and {tensor.delete_rows} insert and delete rows; numbers that "
+        "are pasted go into the cells from the cursor on."
     )
     ALLOW_SELECT = False
 
@@ -433,7 +439,7 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     def show(
         self, elements: Elements, dtype: str, shape: tuple[int, ...], problem: str = ""
     ) -> None:
-        """Show a tensor; the place stays when the shape is the same.
+        """Show a tensor; the place stays when it has as many dimensions as the one before.
 
         Args:
             elements: What is read.
@@ -444,9 +450,12 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.problem = problem
         shape = (0,) if problem else shape
         if shape != self.view.shape or self.blocks is None:
-            self.view = layout_of(shape).wrapped_for(self._fitting)
-            self.row = self.column = 0
             self.corner = None
+            if len(shape) == len(self.view.shape) and self.view.count:
+                self.view = self.view.resized(shape)
+            else:
+                self.view = layout_of(shape).wrapped_for(self._fitting)
+                self.row = self.column = 0
         if self.blocks is None or self.blocks.dtype != dtype:
             self._cells = _LEAST
         self.blocks = CellBlocks(elements, dtype, self.view, self.numbers)

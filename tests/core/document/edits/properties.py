@@ -891,6 +891,24 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
             "values": [v if math.isfinite(v) else str(v) for v in values]}  # fmt: skip
 
 
+@holds("splice_tensor", keeps=True, touches=[])
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    found = stored(document, dice)
+    if not found:
+        return None
+    tensor = found[0].initializer(found[1][0])
+    if not tensor.shape or not 0 < tensor.element_count <= 4000:
+        return None
+    if tensor.dtype not in ("float32", "int64"):
+        return None
+    axis = dice.randrange(len(tensor.shape))
+    start = dice.randrange(tensor.shape[axis])
+    row = tensor.read().reshape(tensor.shape).take(start, axis).reshape(-1).tolist()
+    return {"scope": path(found[0]), "tensor": {"initializer": found[1][0]}, "axis": axis,
+            "start": start, "delete": 1, "insert": 1,
+            "values": [v if math.isfinite(v) else str(v) for v in row]}  # fmt: skip
+
+
 @holds("replace_tensor", keeps=True, touches=[])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     found = stored(document, dice)

@@ -1,6 +1,7 @@
 """Values of tensors: which tensor an edit means, and how it gets another payload.
 
-A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``.
+A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``. An attribute
+that is a list of numbers or strings is a tensor of one dimension.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
@@ -35,6 +36,7 @@ from dld_tui.core.files.external import (
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.tensors.elements import (
+    Array,
     converted_payload,
     element_type,
     encode_elements,
@@ -76,8 +78,19 @@ class Target:
             return
         before = self.node.proto.attribute[self.position]
         after = deepcopy(before)
-        after.t.CopyFrom(proto)
+        if before.HasField("t"):
+            after.t.CopyFrom(proto)
+        else:
+            self._put_list(after, Tensor(proto, self.node.scope.document))
         transaction.do(SetAttribute(self.node, self.position, before, after))
+
+    def _put_list(self, attribute: onnx.AttributeProto, new: Tensor) -> None:
+        if new.dtype != self.tensor.dtype or len(new.shape) != 1:
+            kind = f"a list of {self.tensor.dtype}"
+            raise EditError(f"{self.title} is {kind}, not {new.dtype}{list(new.shape)}")
+        elements = getattr(attribute, VALUE_FIELDS[attribute_type(attribute)])
+        del elements[:]
+        elements.extend(new.read().tolist())
 
 
 def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> Target:
@@ -116,11 +129,13 @@ def initializer_at(scope: Scope, name: str) -> Target:
 
 def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute: str) -> Target:
     node = node_at(document, scope, ref)
-    position, proto = find_attribute(node, attribute)
-    if proto is None or not proto.HasField("t"):
-        raise EditError(f"{quoted(ref)} has no tensor {quoted(attribute)}")
+    position, _ = find_attribute(node, attribute)
+    found = node.attribute(attribute)
+    tensor = found.tensor if found is not None else None
+    if tensor is None:
+        raise EditError(f"{quoted(ref)} has no tensor or list {quoted(attribute)}")
     title = f"{quoted(attribute)} of {quoted(ref)}"
-    return Target(node.scope, Tensor(proto.t, document), title, position, node)
+    return Target(node.scope, tensor, title, position, node)
 
 
 # --- payloads ------------------------------------------------------------------------------------
@@ -360,19 +375,87 @@ def _resize(
     old = target.tensor
     if dims == old.shape:
         return "resize nothing"
-    if old.dtype == "string":
-        raise EditError(f"{target.title} holds strings, which cannot be resized")
     require_readable(target)
     require_room(document, payload_bytes(old.dtype, math.prod(dims)) or 0)
-    values = np.zeros(dims, numpy_type(old.dtype))
+    values = _zeros(dims, old.dtype)
     kept = tuple(slice(min(pair)) for pair in zip(dims, old.shape, strict=True))
     values[kept] = old.read().reshape(old.shape)[kept]
-    proto = without_values(old.proto, dims=dims)
-    put_payload(
-        document, proto, encode_elements(values, old.dtype), location=location_of(old.proto)
-    )
-    target.replace(transaction, proto)
+    _put_values(document, transaction, target, values)
     return f"resize {target.title} to {list(dims)}"
+
+
+def _zeros(dims: Sequence[int], dtype: str) -> Array:
+    return np.full(dims, b"" if dtype == "string" else 0, numpy_type(dtype))
+
+
+def _put_values(
+    document: Document, transaction: Transaction, target: Target, values: Array
+) -> None:
+    """Give a tensor values of another shape."""
+    old = target.tensor
+    proto = without_values(old.proto, dims=values.shape)
+    if old.dtype == "string":
+        proto.string_data.extend(values.reshape(-1).tolist())
+    else:
+        payload = encode_elements(values, old.dtype)
+        put_payload(document, proto, payload, location=location_of(old.proto))
+    target.replace(transaction, proto)
+
+
+@edit
+def splice_tensor(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    tensor: JSON,
+    axis: int,
+    start: int,
+    delete: int = 0,
+    insert: int = 0,
+    values: list[JSON] | None = None,
+) -> str:
+    """Delete and insert rows of a tensor along an axis: elements of one dimension, rows of two.
+
+    Args:
+        scope: The path of the scope.
+        tensor: The tensor's address.
+        axis: The axis.
+        start: The index along it at which rows are deleted and others inserted.
+        delete: How many are deleted.
+        insert: How many are inserted.
+        values: Their elements in row order; zeros, or empty strings, when null.
+    """
+    target = target_at(document, scope, tensor)
+    old = target.tensor
+    numbers = (axis, start, delete, insert)
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
+        raise EditError("axis, start, delete and insert must be whole numbers from 0")
+    if axis >= len(old.shape):
+        raise EditError(f"{target.title} has {fmt.plural(len(old.shape), 'dimension')}")
+    if start + delete > old.shape[axis]:
+        raise EditError(
+            f"axis {axis} of {target.title} has {old.shape[axis]} rows, not {start + delete}"
+        )
+    require_readable(target)
+    dims = list(old.shape)
+    dims[axis] = insert
+    added = require_dims(dims)
+    dims[axis] = old.shape[axis] - delete + insert
+    require_room(document, payload_bytes(old.dtype, math.prod(require_dims(dims))) or 0)
+    if values is None:
+        new = _zeros(added, old.dtype)
+    elif not isinstance(values, list) or len(values) != math.prod(added):
+        raise EditError(f"values must be a list of {math.prod(added)}")
+    else:
+        new = from_json(values, old.dtype).reshape(added)
+    if not delete and not insert:
+        return "change nothing"
+    before, _, after = np.split(old.read().reshape(old.shape), (start, start + delete), axis)
+    _put_values(document, transaction, target, np.concatenate([before, new, after], axis))
+    done = [f"{verb} {fmt.plural(count, 'row')}"
+            for verb, count in (("delete", delete), ("insert", insert)) if count]  # fmt: skip
+    return f"{' and '.join(done)} of {target.title}"
 
 
 def _reshape(transaction: Transaction, target: Target, dtype: str, dims: tuple[int, ...]) -> str:
