@@ -26,7 +26,8 @@ def opened(folder: Path) -> Document:
     model = onnx.parser.parse_model(MODEL)
     matrix = np.arange(12, dtype=np.float32).reshape(3, 4)
     model.graph.initializer.append(onnx.numpy_helper.from_array(matrix, "w"))
-    words = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [2, 1], [b"one", b"two"])
+    texts: list[Any] = [b"one", b"two"]
+    words = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [2, 1], texts)
     model.graph.initializer.append(words)
     onnx.save(model, folder / "m.onnx")
     return Document.open(folder / "m.onnx")
