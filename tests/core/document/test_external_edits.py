@@ -11,7 +11,7 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.compare.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
-from dld_tui.core.document.data_files import unused_bytes
+from dld_tui.core.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.summary import summarise
@@ -76,10 +76,50 @@ def test_bytes_that_no_tensor_uses_are_told(document: Document, tmp_path: Path) 
     assert found() == ["65.5 kB of the data file c.data are used by no tensor"]
     stored = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[(1 << 14) + 1])
     set_external(stored, "c.data", 4 * SIZE, (1 << 16) + 4)
-    made = onnx.helper.make_node("ConstantOfShape", ["a"], ["more"], value=stored)
-    model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    model.graph.node.append(made)
-    assert unused_bytes(Document(model, path=document.path)) == {}
+    for put in (
+        _as_attribute,
+        _as_weight_of_branch,
+        _as_sparse,
+        _in_function,
+        _as_default,
+        _in_training,
+    ):
+        model = onnx.ModelProto.FromString(skeleton_bytes(document))
+        put(model, stored)
+        other = Document(model, path=document.path)
+        assert unused_bytes(other, external_tensors(other)) == {}, put
+        assert not [f for f in check(other) if f.rule == "external-unused"], put
+
+
+def _as_attribute(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    model.graph.node.add().CopyFrom(
+        onnx.helper.make_node("ConstantOfShape", ["a"], ["more"], value=stored)
+    )
+
+
+def _as_weight_of_branch(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    node = model.graph.node.add(op_type="If", input=["c"], output=["more"])
+    branch = node.attribute.add(name="then_branch", type=onnx.AttributeProto.GRAPH).g
+    branch.initializer.add().CopyFrom(stored)
+
+
+def _as_sparse(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    model.graph.sparse_initializer.add(dims=[1 << 20]).values.CopyFrom(stored)
+
+
+def _in_function(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    function = model.functions.add(name="f", domain="my")
+    function.node.add().CopyFrom(onnx.helper.make_node("Constant", [], ["y"], value=stored))
+
+
+def _as_default(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    default = model.functions.add(name="f", domain="my").attribute_proto.add(name="value")
+    default.type = onnx.AttributeProto.TENSOR
+    default.t.CopyFrom(stored)
+
+
+def _in_training(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
+    model.training_info.add().algorithm.initializer.add().CopyFrom(stored)
 
 
 def test_small_lists_stay_in_the_model(document: Document) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.document.types.inference import infer
 
@@ -150,3 +151,42 @@ def test_shapes_that_are_not_constant_say_nothing() -> None:
     graph = onnx.parser.parse_graph("g (float[b, s, 8] x, int64[3] t) => (y) { y = Reshape(x, t) }")
     found = infer(helper.make_model(graph)).model
     assert found.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
+
+
+COMPUTED = """g (float[batch, seq, 64] x, float[batch, seq, 64] u) => (y) {
+    %s
+    y = Relu(r)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        # A shape that is put together at run time, as exporters write it.
+        ("d = Shape(x) b = Gather <axis = 0> (d, zero) s = Concat <axis = 0> (b, minus, four, six)"
+         " r = Reshape(x, s)", ["batch", "seq", 4, 16]),
+        ("d = Shape(x) s = Slice(d, zero, two) e = Expand(one, s) r = Cast <to = 1> (e)",
+         ["batch", "seq"]),
+        ("r = Einsum <equation = '...ij,...kj->...ik'> (x, u)", ["batch", "seq", "seq"]),
+        ("a, c = Split <axis = 1> (x, halves) r = Concat <axis = 1> (c, a)", ["batch", 6, 64]),
+        ("f = Flatten(x) d = Shape(x) r = Reshape(f, d)", ["batch", "seq", 64]),
+    ],
+)  # fmt: skip
+def test_names_follow_what_rules_know(nodes: str, expected: list[str | int]) -> None:
+    graph = onnx.parser.parse_graph(COMPUTED % nodes.replace("'", '"'))
+    numbers = {"zero": [0], "minus": [-1], "four": [4], "six": [16], "two": [2], "one": [1],
+               "halves": [2, 4]}  # fmt: skip
+    graph.initializer.extend(
+        helper.make_tensor(name, TensorProto.INT64, [1 if len(n) == 1 else len(n)], n)
+        for name, n in numbers.items()
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    dims = infer(onnx.ModelProto.FromString(model.SerializeToString())).model.graph.output[0]
+    found = [dim.dim_param or dim.dim_value for dim in dims.type.tensor_type.shape.dim]
+    assert found == expected
+    for batch, seq in ((2, 6), (3, 6)):
+        x = np.ones((batch, seq, 64), np.float32)
+        model.graph.output[0].type.CopyFrom(dims.type)
+        (made,) = ReferenceEvaluator(model).run(None, {"x": x, "u": x})
+        names: dict[str | int, int] = {"batch": batch, "seq": seq}
+        assert list(np.shape(made)) == [names.get(size, size) for size in found]

@@ -24,7 +24,7 @@ from dld_tui.core.checks.signatures import (
 )
 from dld_tui.core.checks.state import ScopeState, Types
 from dld_tui.core.document import Document, Node, Scope, Tensor
-from dld_tui.core.document.data_files import unused_bytes
+from dld_tui.core.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.document.node import attribute_type, grouped_for_reading
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
 from dld_tui.core.document.types.value_types import (
@@ -38,7 +38,14 @@ from dld_tui.core.document.types.value_types import (
 )
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, ExternalDataError, element_bits
+from dld_tui.core.files.external import (
+    KNOWN_ENTRIES,
+    NARROW_BITS,
+    ExternalDataError,
+    element_bits,
+    is_external,
+    tensors_of_attribute,
+)
 from dld_tui.core.files.proto_fields import (
     LEAST_OF_A_CROWD,
     MOST_PARTS,
@@ -74,7 +81,7 @@ def check_model(
     if size > LARGEST_FILE:
         text = f"{fmt.size(size)} of weights are in the model's file; more than 2 GiB cannot be"
         yield make_finding("model-size", text)
-    for location, count in unused_bytes(document).items():
+    for location, count in unused_bytes(document, _external(document, every)).items():
         text = f"{fmt.size(count)} of the data file {name_of(location)} are used by no tensor"
         yield make_finding("external-unused", text)
     for state in every:
@@ -82,6 +89,15 @@ def check_model(
             text = f"Subgraphs are nested more than {DEEPEST} deep; protobuf may refuse the file"
             yield make_finding("nesting-depth", text, state.scope)
     yield from _check_functions(roots)
+
+
+def _external(document: Document, states: Iterable[ScopeState]) -> Iterable[onnx.TensorProto]:
+    """Return the tensors in data files, as the checks of scopes met them where that is enough."""
+    protos = (function.proto for function in document.functions)
+    has_defaults = any(isinstance(p, onnx.FunctionProto) and p.attribute_proto for p in protos)
+    if document.model.training_info or has_defaults:
+        return external_tensors(document)
+    return [tensor for state in states for tensor in state.external]
 
 
 def check_size(document: Document) -> Iterator[Finding | None]:
@@ -545,6 +561,8 @@ def _check_initializer(
         size += inline_bytes(proto)
     for proto in sparse:
         findings += check_sparse(proto, state.scope)
+    parts = (part for proto in sparse for part in (proto.values, proto.indices))
+    state.external += filter(is_external, (*dense, *parts))
     state.inline[name] = size
     count = len(dense) + len(sparse)
     unused = not state.uses(name)
@@ -1039,6 +1057,7 @@ def _check_attributes(
     known = signature.attributes if signature.checked else None
     for proto in node.proto.attribute:
         name = text_of(proto.name)
+        state.external += filter(is_external, tensors_of_attribute(proto, sparse=True))
         if name in seen:
             message = f"Attribute {name_of(name)} is set more than once"
             findings.append(make_finding("duplicate-attribute", message, node.scope, node))

@@ -15,6 +15,7 @@ from dld_tui.core.document.types.value_types import (
     type_of_proto,
     type_of_value,
 )
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
 
 _TYPED_LISTS = ("value_info", "output", "input")
@@ -52,6 +53,8 @@ class ScopeState:
         """Types of values of which there is nothing to say: most have one of a few."""
         self.inline: dict[str, int] = {}
         """Bytes of the initializers in the model's own file, by name, where it is not zero."""
+        self.external: list[onnx.TensorProto] = []
+        """Tensors in data files; one that equal nodes hold may be here once only."""
         self.captured: set[str] = set()
         """Outer values that this scope and those below it use."""
         self.captured_by: dict[str, dict[ScopeState, None]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -22,15 +22,19 @@ _ALIGNMENT = 1 << 16
 """Bytes between tensors that may only be there so that the next one begins at a page."""
 
 
-def unused_bytes(document: Document) -> dict[str, int]:
+def unused_bytes(document: Document, tensors: Iterable[onnx.TensorProto]) -> dict[str, int]:
     """Return how many bytes of each data file no tensor uses, by location; opens no file.
 
     Gaps of at most 64 KiB do not count: they align tensors. Files whose use is not known for
     certain are left out.
+
+    Args:
+        document: The model.
+        tensors: All of its tensors that are in data files, in any order and as often as they occur.
     """
     ranges: dict[str, list[tuple[int, int]]] = defaultdict(list)
     unknown = set()
-    for tensor in _external_tensors(document):
+    for tensor in tensors:
         entries = entries_of(tensor)
         location = entries.get("location", "")
         try:
@@ -59,11 +63,12 @@ def unused_bytes(document: Document) -> dict[str, int]:
     return unused
 
 
-def _external_tensors(document: Document) -> Iterator[onnx.TensorProto]:
+def external_tensors(document: Document) -> Iterator[onnx.TensorProto]:
+    """Yield all tensors that are in data files; reads the whole model."""
     skeleton = skeleton_bytes(document)
     if has_external(skeleton):
         model = onnx.ModelProto.FromString(skeleton)
         yield from filter(is_external, dense_tensors(model, sparse=True))
 
 
-__all__ = ["unused_bytes"]
+__all__ = ["external_tensors", "unused_bytes"]

@@ -202,9 +202,9 @@ def summarise(
 
 
 def _unused(document: Document) -> int:
-    from dld_tui.core.document.data_files import unused_bytes
+    from dld_tui.core.document.data_files import external_tensors, unused_bytes
 
-    return sum(unused_bytes(document).values())
+    return sum(unused_bytes(document, external_tensors(document)).values())
 
 
 def _constant_weights(scopes: Iterable[Scope]) -> ConstantWeights:

@@ -59,7 +59,8 @@ def dense_tensors(model: onnx.ModelProto, *, sparse: bool = False) -> Iterator[o
     nodes: list[Iterable[onnx.NodeProto]] = [function.node for function in model.functions]
     for function in model.functions:
         for attribute in function.attribute_proto:
-            yield from _of_attribute(attribute, graphs, sparse)
+            yield from tensors_of_attribute(attribute, sparse=sparse)
+            graphs += _graphs_of(attribute)
     while graphs or nodes:
         if graphs:
             graph = graphs.pop()
@@ -69,20 +70,23 @@ def dense_tensors(model: onnx.ModelProto, *, sparse: bool = False) -> Iterator[o
             nodes.append(graph.node)
         for node in nodes.pop():
             for attribute in node.attribute:
-                yield from _of_attribute(attribute, graphs, sparse)
+                yield from tensors_of_attribute(attribute, sparse=sparse)
+                graphs += _graphs_of(attribute)
 
 
-def _of_attribute(
-    attribute: onnx.AttributeProto, graphs: list[onnx.GraphProto], sparse: bool
+def tensors_of_attribute(
+    attribute: onnx.AttributeProto, *, sparse: bool = False
 ) -> Iterator[onnx.TensorProto]:
+    """Yield the tensors that an attribute holds itself; with `sparse` parts of sparse ones too."""
     if attribute.HasField("t"):
         yield attribute.t
-    if attribute.HasField("g"):
-        graphs.append(attribute.g)
     yield from attribute.tensors
     if sparse and attribute.HasField("sparse_tensor"):
         yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
-    graphs += attribute.graphs
+
+
+def _graphs_of(attribute: onnx.AttributeProto) -> list[onnx.GraphProto]:
+    return [*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs]
 
 
 def has_external(skeleton: bytes) -> bool:

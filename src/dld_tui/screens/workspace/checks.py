@@ -82,7 +82,6 @@ class Checks(Controller):
     _findings: list[Finding] = field(default_factory=list)
     _full: dict[str, list[Finding]] = field(default_factory=dict)
     """The findings of each external check on the current model."""
-    _checks_run: bool = False
     _is_awaited: bool = False
     _is_first: bool = True
     """Whether the model has not been checked before: when it opens, its picture comes first."""
@@ -132,8 +131,8 @@ class Checks(Controller):
             return
         self._checker.restart()
         self.is_checked = False
-        if not self._checks_run:
-            self._checks_run = True
+        if not self.model.is_checking:
+            self.model.is_checking = True
             self.page.tasks.start(self._run_checks(), "check")
 
     async def _begin(self) -> None:
@@ -162,7 +161,7 @@ class Checks(Controller):
                     self.panes.findings.say(older=True)
                 await self._let_keys_pass()
         finally:
-            self._checks_run = False
+            self.model.is_checking = False
         if not self.model.is_closed and self.page.is_attached:
             self.is_checked, self._is_first = True, False
             self._findings = [*checker.findings(), *(speed or ())]

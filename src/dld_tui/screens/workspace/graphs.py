@@ -44,6 +44,8 @@ _LOOK_S, _LOOKS = 0.1, 20
 """How often to look whether the picture is painted: what is not seen is painted later."""
 _AGAIN_S = 0.4
 """A larger one is made again when no edit came for so long."""
+_WAITS = 10
+"""How often it looks whether the model is still being checked, before it is made all the same."""
 
 
 @dataclass(eq=False)
@@ -228,7 +230,18 @@ class Graphs(Controller):
         else:
             if self._graph_timer is not None:
                 self._graph_timer.stop()
-            self._graph_timer = self.page.set_timer(_AGAIN_S, lambda: self.show_graph(scope))
+            self._draw_again(scope, _AGAIN_S, waits=_WAITS)
+
+    def _draw_again(self, scope: Scope, after_s: float, waits: int) -> None:
+        """Draw the graph again when edits pause; findings go first where they come soon."""
+
+        def draw() -> None:
+            if self.model.is_checking and waits:
+                self._draw_again(scope, _LOOK_S, waits - 1)
+            else:
+                self.show_graph(scope)
+
+        self._graph_timer = self.page.set_timer(after_s, draw)
 
     # --- in step with the explorer --------------------------------------------------------------
 

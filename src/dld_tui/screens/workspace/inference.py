@@ -161,7 +161,7 @@ class TypeInference(Controller):
         folder = hold_folder("types")
         try:
             path = folder / "snapshot.onnx"
-            while self.model.is_arranging and not self.model.is_closed:
+            while (self.model.is_arranging or self.model.is_checking) and not self.model.is_closed:
                 await asyncio.sleep(_WAIT_S)  # what a person waits for goes first
             if await self.jobs.write_snapshot(path):
                 if version == self.model.version:

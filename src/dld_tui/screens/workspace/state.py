@@ -279,6 +279,8 @@ class WorkspaceModel:
         """Whether the tab is gone: what ends on a thread after that has nothing to show."""
         self.is_arranging = False
         """Whether a large graph is made on a thread: other work had best wait."""
+        self.is_checking = False
+        """Whether the model is being checked, or will be once nobody types."""
         self.version = 0
         """Edits, undos and redos so far."""
         self.has_fresh_types = False

@@ -12,10 +12,8 @@ import bisect
 import contextlib
 import itertools
 import json
-import re
-import struct
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from pathlib import Path
@@ -48,13 +46,18 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.wire import THRESHOLD
-from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.operators.native import (
     MOST_NODES,
     call_size,
     expansion,
     infer_shapes,
     limits_for,
+)
+from dld_tui.core.shapes.naming import (
+    GENERATED,
+    is_generated,
+    name_dimensions,
+    shapes_of_others,
 )
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
@@ -64,8 +67,6 @@ if TYPE_CHECKING:
 
 TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
-_GENERATED = re.compile(r"unk__(\d+)")
-"""What onnx calls dimensions that it does not know."""
 _NEGATIVE = b"\xff" * 8 + b"\x01"
 """How small negative numbers end in a file."""
 _MOST_TOLD = 4
@@ -127,9 +128,9 @@ def infer(
     if before is None:
         _forget_negative(model)
     inference = _infer(model, before)
-    _name_reshaped(inference.model.graph, own_names)
+    name_dimensions(inference.model, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
-        more = _einsum_types(inference.model.graph)
+        more = shapes_of_others(inference.model)
         if extra_types is not None:
             more.update((text_of(info.name), info) for info in extra_types(inference.model))
         if not more:
@@ -137,7 +138,7 @@ def infer(
         forget_generated(inference.model.graph)
         _declare(inference.model.graph, more)
         inference = _infer(inference.model, inference)
-        _name_reshaped(inference.model.graph, own_names)
+        name_dimensions(inference.model, own_names)
     inference.own_names = own_names
     return inference
 
@@ -196,58 +197,6 @@ def import_used(model: onnx.ModelProto) -> None:
             model.opset_import.add(domain=domain, version=version)
 
 
-def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
-    """Return the output types of Einsum where onnx has no shape: it does not follow ``...``."""
-    calls = [
-        node
-        for node in graph.node
-        if node.op_type == "Einsum" and not node.domain and len(node.output) == 1
-    ]
-    if not calls:
-        return {}
-    infos = (*graph.input, *graph.value_info, *graph.output)
-    kinds = {info.name: info.type.tensor_type for info in infos}
-    for tensor in graph.initializer:
-        dims = [onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
-        shape = onnx.TensorShapeProto(dim=dims)
-        kinds[tensor.name] = onnx.TypeProto.Tensor(elem_type=tensor.data_type, shape=shape)
-    declared: dict[str, onnx.ValueInfoProto] = {}
-    for node in calls:
-        name = node.output[0]
-        operand_types = [kinds.get(operand) for operand in node.input]
-        if name in kinds and kinds[name].HasField("shape"):
-            continue
-        shapes = [
-            kind.shape.dim for kind in operand_types if kind is not None and kind.HasField("shape")
-        ]
-        equation = next(
-            (operand.s for operand in node.attribute if operand.name == "equation"), b""
-        )
-        if not operand_types or operand_types[0] is None or len(shapes) < len(operand_types):
-            continue
-        info = onnx.ValueInfoProto()
-        set_text(info, "name", text_of(name))
-        info.type.tensor_type.elem_type = operand_types[0].elem_type
-        try:
-            dims = _einsum_dims(equation.decode("utf-8", "replace"), shapes)
-        except (KeyError, ValueError):
-            continue  # a check tells
-        info.type.tensor_type.shape.SetInParent()
-        info.type.tensor_type.shape.dim.extend(dims)
-        declared[text_of(name)] = info
-    return declared
-
-
-def _einsum_dims(equation: str, shapes: Sequence[Sequence[Any]]) -> list[Any]:
-    inputs, output = einsum_labels(equation, [*map(len, shapes)])
-    dims: dict[str, Any] = {}
-    for labels, shape in zip(inputs, shapes, strict=True):
-        for label, dim in zip(labels, shape, strict=True):
-            if label not in dims or dims[label].dim_value == 1:  # which is stretched
-                dims[label] = dim
-    return [dims[label] for label in output]
-
-
 def _declared_names(graph: onnx.GraphProto) -> frozenset[str]:
     return frozenset(
         text_of(dim.dim_param)
@@ -256,123 +205,11 @@ def _declared_names(graph: onnx.GraphProto) -> frozenset[str]:
     )
 
 
-def _name_reshaped(graph: onnx.GraphProto, own_names: Collection[str]) -> None:
-    """Give the dimensions that onnx has named, but that a Reshape keeps, the names they had.
-
-    onnx computes what -1 means of numbers only: ``[batch, seq, 64]`` as ``[0, -1, 4, 16]`` is
-    ``[batch, unk__0, 4, 16]`` to it.
-
-    Args:
-        graph: With the types that were inferred.
-        own_names: Of dimensions of its inputs and outputs, which may look like those of onnx.
-            Those of values in between are onnx's: tools leave in a file what they inferred.
-    """
-    calls = [node for node in graph.node if node.op_type == "Reshape" and not node.domain]
-    targets = _numbers(graph, {node.input[1] for node in calls if len(node.input) > 1})
-    infos = (*graph.input, *graph.value_info, *graph.output) if targets else ()
-    dims = {
-        info.name: info.type.tensor_type.shape.dim
-        for info in infos
-        if info.type.tensor_type.HasField("shape")
-    }
-    reshapes = []
-    for node in calls:
-        if len(node.input) > 1 and len(node.output) == 1 and not node.attribute:
-            source, target_dims = dims.get(node.input[0]), dims.get(node.output[0])
-            target = targets.get(node.input[1])
-            if source is not None and target_dims is not None and target is not None:
-                reshapes.append((source, target_dims, target))
-    names = _kept_names(reshapes, own_names)
-    for info in (*graph.value_info, *graph.output) if names else ():
-        for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_param in names:
-                set_text(dim, "dim_param", names[dim.dim_param])
-
-
-_Reshape: TypeAlias = "tuple[Sequence[Any], Sequence[Any], Sequence[int]]"
-"""The dimensions of input and output, and the requested shape."""
-
-
-def _kept_names(reshapes: Sequence[_Reshape], own_names: Collection[str]) -> dict[str, str]:
-    """Return the names that Reshapes keep, by those that onnx has given; nothing of the others."""
-    left_alone = set(own_names)
-    while True:
-        names: dict[str, str] = {}
-        before = len(left_alone)
-        for reshape in reshapes:
-            for generated, name in _kept_name(*reshape, names).items():
-                # One name for dimensions that are not the same: nothing can follow from it.
-                if generated not in left_alone and names.setdefault(generated, name) != name:
-                    left_alone.add(generated)
-        if len(left_alone) == before:
-            return names
-
-
-def _kept_name(
-    source: Sequence[Any],
-    target_dims: Sequence[Any],
-    target: Sequence[int],
-    names: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the name that the dimension of -1 has, by the one that onnx has given it."""
-    if target.count(-1) != 1 or len(target_dims) != len(target):
-        return {}
-    at = target.index(-1)
-    generated = text_of(target_dims[at].dim_param)
-    if not _GENERATED.fullmatch(generated):
-        return {}
-    number, left = 1, list[str]()
-    for dim in source:
-        if dim.HasField("dim_value"):
-            number *= dim.dim_value
-        elif dim.dim_param:
-            left.append(names.get(dim.dim_param, text_of(dim.dim_param)))
-        else:
-            return {}
-    divisor = 1
-    for place, size in enumerate(target):
-        if size > 0:
-            divisor *= size
-        elif size == 0 and place < len(source):
-            dim = source[place]
-            if dim.HasField("dim_value"):
-                divisor *= dim.dim_value
-            else:
-                left.remove(names.get(dim.dim_param, text_of(dim.dim_param)))
-        elif place != at:
-            return {}
-    return {generated: left[0]} if number == divisor and len(left) == 1 else {}
-
-
-def _numbers(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, list[int]]:
-    """Return the numbers of small constants of int64."""
-    tensors = {tensor.name: tensor for tensor in graph.initializer if tensor.name in wanted}
-    for node in graph.node if wanted else ():
-        if node.op_type == "Constant" and node.output and node.output[0] in wanted:
-            for attribute in node.attribute:
-                if attribute.name == "value":
-                    tensors[node.output[0]] = attribute.t
-    constants = {}
-    for name, tensor in tensors.items():
-        if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor):
-            count = tensor.dims[0] if len(tensor.dims) == 1 else 0
-            numbers = [*tensor.int64_data]
-            if len(tensor.raw_data) == 8 * count:
-                numbers = [*struct.unpack(f"<{count}q", tensor.raw_data)]
-            if len(numbers) == count > 0:
-                constants[name] = numbers
-    return constants
-
-
 def forget_generated(graph: onnx.GraphProto) -> None:
     """Leave out shapes with dimensions that onnx has named: it keeps them once they are there.
 
     What stands behind them may be known as soon as more types are.
     """
-
-    def is_generated(dim: Any) -> bool:
-        return _GENERATED.fullmatch(text_of(dim.dim_param)) is not None
-
     kept = [
         info
         for info in graph.value_info
@@ -884,7 +721,7 @@ def _new_names(model: onnx.ModelProto) -> Iterator[str]:
         if isinstance(body, onnx.GraphProto)
         for info in (*body.input, *body.output, *body.value_info)
         for dim in info.type.tensor_type.shape.dim
-        if (match := _GENERATED.fullmatch(text_of(dim.dim_param)))
+        if (match := GENERATED.fullmatch(text_of(dim.dim_param)))
     ]
     return (f"unk__{number}" for number in itertools.count(max(used_names, default=-1) + 1))
 
@@ -961,7 +798,7 @@ def _probe(
     try:
         inferred = infer_shapes(probe)
         for _ in range(_MOST_TOLD):
-            more = _einsum_types(inferred.graph)
+            more = shapes_of_others(inferred)
             if not more:
                 break
             _declare(inferred.graph, more)
@@ -975,7 +812,7 @@ def _probe(
         for info in (*body.output, *body.value_info):
             for dim in info.type.tensor_type.shape.dim:
                 name = text_of(dim.dim_param)
-                if name not in given and _GENERATED.fullmatch(name):
+                if name not in given and GENERATED.fullmatch(name):
                     if name not in renamed:
                         renamed[name] = next(names)
                     dim.dim_param = renamed[name]

@@ -1,0 +1,150 @@
+"""What the rules of operators know of values after onnx has inferred a model.
+
+onnx computes with numbers only, and gives a dimension that it cannot compute a name of its own:
+``[batch, seq, 64]`` reshaped to ``[0, -1, 4, 16]`` is ``[batch, unk__0, 4, 16]`` to it. Of some
+results, as those of Einsum with ``...``, it has no shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.shapes.call import Call
+from dld_tui.core.shapes.evaluation import MALFORMED, MOST_NODES
+from dld_tui.core.shapes.rules import rule_of
+from dld_tui.core.shapes.size import Size, name_of, size_of
+from dld_tui.core.shapes.value import Dims, Value
+from dld_tui.core.types import plain_domain
+
+GENERATED = re.compile(r"unk__(\d+)")
+"""What onnx calls dimensions that it does not know."""
+
+
+def is_generated(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Return whether a dimension looks as if onnx had named it."""
+    return GENERATED.fullmatch(text_of(dim.dim_param)) is not None
+
+
+def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
+    """Give dimensions of the main graph that onnx has named the sizes that rules know.
+
+    Args:
+        model: With the types that were inferred, its nodes in an order that runs.
+        own_names: Of dimensions of its inputs and outputs, which may look like those of onnx.
+            Those of values in between are onnx's: tools leave in a file what they inferred.
+    """
+    main = model.graph
+    made = [*main.value_info, *main.output]
+    if not any(is_generated(dim) for info in made for dim in _dims(info)):
+        return
+    left_alone = set(own_names)
+    while True:
+        sizes: dict[str, Size] = {}
+        before = len(left_alone)
+        for info, known in _followed(model, sizes):
+            for dim, size in zip(_dims(info), known, strict=False):
+                generated = text_of(dim.dim_param)
+                if not is_generated(dim) or generated in left_alone or not _is_plain(size):
+                    continue
+                # One name for dimensions that are not the same: nothing can follow from it.
+                if sizes.setdefault(generated, size) != size:
+                    left_alone.add(generated)
+        if len(left_alone) == before:
+            break
+    for info in made:
+        for dim in _dims(info):
+            size = sizes.get(text_of(dim.dim_param))
+            if size is not None:
+                _set(dim, size)
+
+
+def shapes_of_others(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
+    """Return types with shapes for values of the main graph of which only the type is known.
+
+    Args:
+        model: As in :func:`name_dimensions`.
+    """
+    found = {}
+    for info, known in _followed(model, {}):
+        tensor = info.type.tensor_type
+        if tensor.elem_type and not tensor.HasField("shape"):
+            new = onnx.ValueInfoProto.FromString(info.SerializeToString())
+            shape = new.type.tensor_type.shape
+            shape.SetInParent()
+            for size in known:
+                _set(shape.dim.add(), size)
+            found[text_of(info.name)] = new
+    return found
+
+
+def _followed(
+    model: onnx.ModelProto, sizes: Mapping[str, Size]
+) -> Iterator[tuple[onnx.ValueInfoProto, Dims]]:
+    """Yield the declared types of results in the main graph, and the sizes that rules know.
+
+    Args:
+        model: The model.
+        sizes: Of dimensions by the names that onnx has given them; it may grow meanwhile.
+    """
+    main = model.graph
+    infos = {info.name: info for info in (*main.input, *main.value_info, *main.output)}
+    versions = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+    values = {tensor.name: _constant(tensor) for tensor in main.initializer}
+
+    def value(name: str) -> Value:
+        if name not in values:
+            values[name] = Value(_declared(infos.get(name), sizes))
+        return values[name]
+
+    for node in main.node[:MOST_NODES]:
+        domain = plain_domain(text_of(node.domain))
+        rule = rule_of(domain, text_of(node.op_type))
+        if rule is None:
+            continue
+        call = Call(node, list(map(value, node.input)), version=versions.get(domain, 0))
+        with suppress(*MALFORMED), np.errstate(all="ignore"):
+            for name, result in zip(node.output, rule(call), strict=False):
+                info = infos.get(name)
+                if info is not None and result.dims is not None:
+                    yield info, result.dims
+                declared = _declared(info, sizes)
+                dims = result.dims if declared is None else declared
+                values[name] = Value(dims, result.elements, tensor=result.tensor)
+
+
+def _constant(tensor: onnx.TensorProto) -> Value:
+    known = Tensor(tensor, None)
+    return Value(known.shape, tensor=known)
+
+
+def _declared(info: onnx.ValueInfoProto | None, sizes: Mapping[str, Size]) -> Dims | None:
+    if info is None or not info.type.tensor_type.HasField("shape"):
+        return None
+    return tuple(sizes.get(text_of(dim.dim_param), size_of(dim)) for dim in _dims(info))
+
+
+def _dims(info: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
+    return info.type.tensor_type.shape.dim
+
+
+def _is_plain(size: Size) -> bool:
+    """Return whether a dimension can be declared as that."""
+    return isinstance(size, int) or name_of(size) is not None
+
+
+def _set(dim: onnx.TensorShapeProto.Dimension, size: Size) -> None:
+    name = name_of(size)
+    if isinstance(size, int):
+        dim.dim_value = size
+    elif name is not None:
+        set_text(dim, "dim_param", name)
+
+
+__all__ = ["GENERATED", "is_generated", "name_dimensions", "shapes_of_others"]
