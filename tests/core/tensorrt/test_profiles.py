@@ -167,6 +167,30 @@ def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
         ranges_for(document, settings(opt_shapes=("size:2",)))
 
 
+@pytest.mark.parametrize(
+    ("given", "nodes", "holds"),
+    [
+        ("int64[1] v", "y = Expand(x, v)", True),
+        ("int64[1] v", "m = Max(v, v) c = Cast <to = 6> (m) d = Cast <to = 7> (c)"
+                       " y = ConstantOfShape(d)", True),
+        ("int64 v", "y = Range(v, v, v)", True),
+        ("int64[1] v", "y, i = TopK(x, v)", True),
+        ("int64[1] v", "y = Slice(x, v, v)", True),
+        ("int64[1] v", "y = Unsqueeze(x, v)", True),
+        ("int64[4] v", "y = Pad(x, v)", True),
+        ("int64[1] v", "s = Shape(x) t = Mul(s, v) y = Reshape(x, t)", True),
+        ("int64[2] v", "y = Gather(x, v)", False),
+        ("int64[2] v", "s = Shape(v) y = Tile(x, s)", False),
+        ("int64[2] v", "y = Add(v, v)", False),
+        ("int64[n] v", "y = Reshape(x, v)", False),  # how many values it has is open
+    ],
+)  # fmt: skip
+def test_which_inputs_hold_a_shape(given: str, nodes: str, holds: bool, tmp_path: Path) -> None:
+    header = '<ir_version: 8, opset_import: ["" : 17]>'
+    text = f"{header} g (float[2, 6] x, {given}) => (y) {{ {nodes} }}"
+    assert ("v" in shape_inputs(opened(text, tmp_path))) is holds
+
+
 def test_a_profile_from_the_inputs_that_are_fed(tmp_path: Path) -> None:
     document = opened(TWO, tmp_path)
     fixed = np.zeros(2)

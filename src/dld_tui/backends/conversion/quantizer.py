@@ -62,6 +62,7 @@ from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import registry
+from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.text import clip, visible
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -81,7 +82,7 @@ _BIAS_INPUT = 2
 _ENDINGS = ("_scale", "_zero_point", "_quantized", "_QuantizeLinear_Output",
             "_QuantizeLinear_Input", "_DequantizeLinear_Output")  # fmt: skip
 """What the library appends to the name of a value."""
-_BEHIND_LOGITS = ("Add", "Cast", "Div", "Mul", "Reshape", "Tanh")
+_BEHIND_LOGITS = REARRANGING | {"Add", "Cast", "Div", "Mul", "Tanh"}
 """What may be between the last product of a model of language and its output."""
 _WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
 
@@ -553,7 +554,7 @@ def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
         scope, node = definition.scope, definition.node
         if node is None:
             return through, scope.initializer(name)
-        if node.op_type not in ("Transpose", "Reshape", "Cast", "Identity") or not node.inputs:
+        if node.op_type not in REARRANGING | {"Cast"} or not node.inputs:
             return through, None
         through.insert(0, node.op_type)
         name = node.inputs[0]

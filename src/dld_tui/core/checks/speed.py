@@ -18,6 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.operators.categories import REARRANGING
 
 _WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 
@@ -88,7 +89,7 @@ def _requantized(node: Node) -> Iterator[Finding]:
 def _is_dequantized(node: Node, index: int) -> bool:
     name = node.inputs[index] if index < len(node.inputs) else ""
     producer = node.scope.producer(name) if name else None
-    while producer is not None and producer.op_type in ("Transpose", "Reshape", "MaxPool"):
+    while producer is not None and producer.op_type in {*REARRANGING, "MaxPool"}:
         producer = node.scope.producer(producer.inputs[0]) if producer.inputs else None
     return producer is not None and producer.op_type == "DequantizeLinear"
 

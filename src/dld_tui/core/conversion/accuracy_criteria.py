@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerance, Tolerances
+from dld_tui.core.operators.categories import REARRANGING
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -165,9 +166,9 @@ _ROUNDING = {
 }  # fmt: skip
 """The outputs of operators that are floats, rounded to integers."""
 _MOVING = frozenset({
-    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
-    "Identity", "MaxPool", "Pad", "Reshape", "ScatterElements", "ScatterND", "Slice",
-    "SpaceToDepth", "Split", "Squeeze", "TensorScatter", "Tile", "Transpose", "Unsqueeze",
+    *REARRANGING, "Concat", "DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND",
+    "MaxPool", "Pad", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split",
+    "TensorScatter", "Tile",
 })  # fmt: skip
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 

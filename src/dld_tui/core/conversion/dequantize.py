@@ -19,7 +19,6 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.packed_weights import (
-    MOVING,
     BlockedWeight,
     base_of,
     blocked_weights,
@@ -33,6 +32,7 @@ from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
+from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.tensors.elements import encode_elements, payload_bytes
 from dld_tui.core.text import visible
 
@@ -255,7 +255,7 @@ def _drop_unused(scope: Scope, name: str) -> None:
         proto = scope.named("initializer").first(name)
         if proto is not None:
             Splice(scope, "initializer", scope.place_of("initializer", proto), [proto], []).do()
-    elif node.op_type in MOVING or node.op_type == "Constant":
+    elif node.op_type in REARRANGING or node.op_type == "Constant":
         Splice(scope, "node", scope.index_of(node), [node], []).do()
         for source in node.inputs:
             _drop_unused(scope, source)

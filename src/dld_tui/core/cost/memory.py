@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.operators import VIEWS
+from dld_tui.core.cost.operators import MOVES_NOTHING
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.shapes.size import size_at
 from dld_tui.core.tables.table import BYTES, Column, Table
@@ -229,7 +229,7 @@ class _ScopePlan:
 
 
 def _is_view(node: Node) -> bool:
-    return not node.domain and node.op_type in VIEWS and bool(node.inputs)
+    return not node.domain and node.op_type in MOVES_NOTHING and bool(node.inputs)
 
 
 def used_values(node: Node) -> Iterable[str]:

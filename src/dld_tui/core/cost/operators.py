@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.operators.categories import VIEWS
 from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count, number_of, symbol
@@ -775,10 +776,10 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VIEWS = _names(
-    "Reshape Squeeze Unsqueeze Flatten Identity Constant Shape Size Dropout Optional"
-    " OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty"
-    " SequenceErase SequenceInsert SequenceLength If Loop Scan SequenceMap"
+MOVES_NOTHING = VIEWS | _names(
+    "Constant Shape Size Dropout Optional OptionalGetElement OptionalHasElement SequenceAt"
+    " SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength If Loop Scan"
+    " SequenceMap"
 )
 """Neither compute nor move anything themselves: runtimes hand the same bytes on, or run a body."""
 SELECTS = _names("Gather GatherElements GatherND Slice Compress DynamicSlice")
@@ -876,7 +877,7 @@ def operator(domain: str, op_type: str) -> Operator:
         return Operator(product, per_input=per_input or 0, is_known=is_known, has_macs=has_macs)
     if op_type in _UNCOUNTED:
         return Operator(is_known=False)
-    if op_type in VIEWS:
+    if op_type in MOVES_NOTHING:
         return Operator(is_view=True)
     if op_type in SELECTS or op_type in _MOVES:
         return Operator(selects=op_type in SELECTS)

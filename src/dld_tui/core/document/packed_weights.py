@@ -24,6 +24,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name
+from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.operators.registry import CONTRIB_DOMAIN
 from dld_tui.core.tensors.elements import is_float, numpy_type
 from dld_tui.core.text import visible
@@ -33,8 +34,6 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 _PACKED = {2, 4, 8}
 _PART = 1 << 22
 """Elements of a matrix that are in floating point at a time."""
-MOVING = frozenset(["Identity", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze"])
-"""Operators that give the elements of their first input in another shape or order."""
 
 
 class Stored(Protocol):
@@ -418,7 +417,7 @@ def _weights_with(scope: Scope, name: str, base: str) -> Iterator[BlockedWeight]
         for weight in weights_of(use.node):
             if any(part is not None and base_of(part).name == base for part in weight.parts[:3]):
                 yield weight
-        if use.node.op_type in MOVING and use.node.outputs:
+        if use.node.op_type in REARRANGING and use.node.outputs:
             yield from _weights_with(use.node.scope, use.node.outputs[0], base)
 
 
@@ -507,7 +506,7 @@ def constant(scope: Scope, name: str) -> Stored | None:
     if node.op_type == "DequantizeLinear":
         weight = blocked_weight(node)
         return None if weight is None else Dequantized(name, weight)
-    if node.op_type not in MOVING:
+    if node.op_type not in REARRANGING:
         return None
     source = constant(node.scope, node.inputs[0])
     if source is None:

@@ -26,6 +26,10 @@ CATEGORIES = (
     "custom",
 )
 """All categories; `custom` is every operator that is not known here."""
+VIEWS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+"""Operators that give the elements of their first input in the same order, in another shape."""
+REARRANGING = VIEWS | {"Transpose"}
+"""Those, and the one that gives them in another order."""
 
 _ONNX = {
     "layer": """

@@ -20,6 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roof_percent
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
+from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, is_split
 from dld_tui.core.report.measured_facts import busy_text, report_inputs
@@ -60,8 +61,8 @@ _BOUNDED_PERCENT = 95.0
 """Above this share, the most that can be gained says nothing."""
 _TIDY_PERCENT = 10.0
 _TIDIED = frozenset({
-    "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Identity",
-    "Transpose", "Constant", "ConstantOfShape", "Expand", "Tile", "Where",
+    *REARRANGING, "Shape", "Gather", "Concat", "Slice", "Cast", "Constant", "ConstantOfShape",
+    "Expand", "Tile", "Where",
 })  # fmt: skip
 """Operators that simplifiers fold or remove where they can."""
 
@@ -441,7 +442,6 @@ def _without_launches(report: Report, summary: GpuSummary, saved_ms: float) -> f
 _FUSED_PERCENT = 3.0
 _NEAR = 4
 """Layers between a softmax and the products around it."""
-_MOVES = frozenset({"Transpose", "Reshape"})
 _GELU = frozenset({"Add", "Cast", "Div", "Mul", "Sqrt"})
 _NORMALIZATION = _GELU | {"Pow", "Reciprocal", "Sub"}
 _FUSIONS: tuple[tuple[str, str, frozenset[str], str], ...] = (
@@ -460,7 +460,7 @@ def _fusions(report: Report) -> Iterator[Step]:
     share, layers = _share(report, lambda layer: layer.index in inner)
     if share >= _FUSED_PERCENT:
         basis = f"{share:.0f} % of the time is Softmax between two products"
-        whole, _ = _share(report, lambda layer: layer.index in around or layer.type in _MOVES)
+        whole, _ = _share(report, lambda layer: layer.index in around or layer.type in REARRANGING)
         yield _fusion("attention in one operator", basis, "fused-attention", whole, layers)
     for text, part, others, change in _FUSIONS:
         share, layers = _share_of(report, frozenset({part}))

@@ -18,79 +18,62 @@ from dld_tui.core.document.metadata import (
 )
 from dld_tui.core.document.types.value_types import Dims
 from dld_tui.core.errors import UsageError
-from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
+from dld_tui.core.shapes.evaluation import Evaluation
+from dld_tui.core.shapes.following import declared_dims
+from dld_tui.core.shapes.value import Value
 from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
 from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
-    from dld_tui.core.document.scope import Scope
     from dld_tui.core.tensorrt.settings import BuildSettings
 
 _INTEGERS = ("int32", "int64")
-_TAKES_SHAPE = {
-    "Reshape": (1,),
-    "Expand": (1,),
-    "ConstantOfShape": (0,),
-    "Tile": (1,),
-    "Resize": (3,),
-    "Slice": (1, 2, 3, 4),
-    "Range": (0, 1, 2),
-    "TopK": (1,),
-    "Pad": (1,),
-    "Unsqueeze": (1,),
-    "Squeeze": (1,),
-    "OneHot": (1,),
-}
-"""Positions of inputs that must be known before the layers run, by operator."""
-_KEEPS_VALUES = frozenset(
-    (
-        "Add", "Cast", "Concat", "Div", "Gather", "Identity", "Max", "Min", "Mul", "Slice",
-        "Squeeze", "Sub", "Unsqueeze",
-    )
-)  # fmt: skip
-"""Operators whose result is a shape when their input is one."""
-_MOST_VALUES = 10_000
-"""Values that are followed from one input, at most."""
+_NUMBERS = (1, 7)
+"""Tried for the values of an input. 1 alone changes nothing where it is broadcast."""
 
 
 def shape_inputs(document: Document) -> dict[str, int]:
     """Return the inputs of a model that hold a shape, and how many values each has.
 
-    Followed through arithmetic on the top level of the graph; inputs whose number of values is
-    open are left out, since these cannot be ranged.
+    These are small inputs of integers whose values the sizes of other tensors depend on, as the
+    rules of operators tell. Inputs whose number of values is open are left out, since these cannot
+    be ranged.
     """
     main = document.main
+    dims = {name: declared_dims(main, name) for name in main.inputs}
     counts = {}
     for name in main.inputs:
-        known = main.value_type(name)
-        if main.is_weight(name) or known is None or known.dims is None:
+        known, size = main.value_type(name), dims[name]
+        if main.is_weight(name) or known is None or known.dtype not in _INTEGERS or size is None:
             continue
-        if known.dtype not in _INTEGERS:
-            continue
-        if len(known.dims) <= 1 and all(isinstance(dim, int) for dim in known.dims):
-            count = next((dim for dim in known.dims if isinstance(dim, int)), 1)
-            if _is_shape(main, name):
-                counts[name] = count
-    return counts
+        if len(size) <= 1 and all(isinstance(dim, int) for dim in size):
+            counts[name] = next((dim for dim in size if isinstance(dim, int)), 1)
+    if not counts:
+        return {}
+    inputs = {name: Value(size) for name, size in dims.items()}
+    before = _known_shapes(document, inputs)
+
+    def matters(name: str, number: int) -> bool:
+        value = Value(dims[name], (number,) * counts[name])
+        return _known_shapes(document, {**inputs, name: value}) != before
+
+    return {
+        name: count
+        for name, count in counts.items()
+        if any(matters(name, number) for number in _NUMBERS)
+    }
 
 
-def _is_shape(scope: Scope, name: str) -> bool:
-    seen, waiting = {name}, [name]
-    while waiting and len(seen) < _MOST_VALUES:
-        value = waiting.pop()
-        for node in scope.consumers(value):
-            inputs = [text_of(item) for item in node.proto.input]
-            positions = _TAKES_SHAPE.get(node.op_type, ())
-            if any(at < len(inputs) and inputs[at] == value for at in positions):
-                return True
-            if node.op_type in _KEEPS_VALUES:
-                for output in map(text_of, node.proto.output):
-                    if output and output not in seen:
-                        seen.add(output)
-                        waiting.append(output)
-    return False
+def _known_shapes(document: Document, inputs: Mapping[str, Value]) -> list[Any]:
+    evaluation = Evaluation(document, inputs, named=True)
+    return [
+        (number, name, None if value.dims is None else [*map(str, value.dims)])
+        for number, frames in enumerate(evaluation.frames.values())
+        for frame in frames
+        for name, value in frame.values.items()
+    ]
 
 
 _FLAGS = {"min": "--min-shapes", "opt": "--opt-shapes", "max": "--max-shapes"}

@@ -27,6 +27,7 @@ from dld_tui.core.cost.roofline import kernel_cost, node_kind, with_roof
 from dld_tui.core.cost.sharing import cost_shares
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
@@ -162,7 +163,7 @@ Place: TypeAlias = "tuple[Scope, str]"
 
 _LAYOUT_OPERATORS = frozenset({"ReorderInput", "ReorderOutput", "MemcpyToHost", "MemcpyFromHost"})
 _FOR_CONSUMER = frozenset({"ReorderInput", "MemcpyFromHost"})
-_SHAPE_OPERATORS = frozenset({"Reshape", "Transpose", "Cast", "Squeeze", "Unsqueeze", "Identity"})
+_SHAPE_OPERATORS = REARRANGING | {"Cast"}
 """What optimisers insert between kernels, besides the layout operators."""
 _MOST_NODES = 256
 _LONGEST_DETOUR = 8
