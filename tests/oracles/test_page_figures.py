@@ -163,10 +163,11 @@ def check_limit(text: str, path: Path, plain: StoredReport) -> None:
         share = len(runs[layer]) / len(plain.times)
         spent[limit] += cost["ms"] * share
         least[limit] += roof * share
-    told = re.findall(r"(\w+) (\d+) %(?: \(at (\d+) % of the roof\))?(?=[,;]|$)", text)
+    told = re.findall(r"(\w+) (below 1|\d+) %(?: \(at (\d+) % of the roof\))?(?=[,;]|$)", text)
     assert {word for word, _, _ in told} == spent.keys()
     for word, part, reached in told:
-        assert near(part, 100 * spent[word] / plain.total_ms())
+        share = 100 * spent[word] / plain.total_ms()
+        assert 0 < share <= 0.5 if part == "below 1" else part != "0" and near(part, share)
         assert not reached or near(reached, 100 * least[word] / spent[word])
 
 

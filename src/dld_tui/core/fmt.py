@@ -94,6 +94,11 @@ def percent(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.1f}"
 
 
+def whole_percent(value: float) -> str:
+    """Return a percentage without decimals and sign, ``below 1`` for what would be 0."""
+    return "below 1" if 0 < value < 0.5 else f"{value:.0f}"
+
+
 def shape(dims: Sequence[int | str | None] | None) -> str:
     """Return dimensions, e.g. ``[N, 3, 224, ?]``; None for an unknown rank."""
     if dims is None:

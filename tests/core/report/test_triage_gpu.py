@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.core.report.first_lines import text_lines
@@ -108,14 +109,20 @@ def test_fallback_names_the_layers(tmp_path: Path) -> None:
 
 
 def test_full_precision_on_the_gpu_would_gain(tmp_path: Path) -> None:
-    layers = [Layer("/big", "FusedConv", provider=CUDA, precision="float32")]
-    text = write(tmp_path / "a", [GpuEvent("s", "kernel", "k", 0.0, 900.0, 0)], layers)
-    assert "1 layer of MatMul or Conv in fp32 takes 100 % of the time" in text
-    assert "FusedConv /big" in text
-    half = [Layer("/big", "FusedConv", provider=CUDA, precision="float16")]
-    assert "would gain" not in write(tmp_path / "b", [], half)
-    cpu = [Layer("/big", "Conv", provider="CPUExecutionProvider", precision="float32")]
-    assert "would gain" not in write(tmp_path / "c", [], cpu)
+    def advised(name: str, *layers: Layer) -> list[str]:
+        part = 900.0 / len(layers)
+        events = [GpuEvent("s", "kernel", "k", part * n, part, n) for n in range(len(layers))]
+        write(tmp_path / name, events, [*layers])
+        with Report.open(tmp_path / name) as report:
+            return [step.line for step in next_steps(report) if step.changes == ("fp16",)]
+
+    full = Layer("/big", "FusedConv", provider=CUDA, precision="float32")
+    [line] = advised("a", full)
+    assert line.startswith("fp16: 100 % of the time is MatMul and Conv in fp32")
+    assert advised("b", replace(full, precision="float16")) == []
+    # A layer that runs on the CPU gains nothing there.
+    [line] = advised("c", full, replace(full, name="/cpu", provider="CPUExecutionProvider"))
+    assert line.startswith("fp16: 50 % of the time is MatMul and Conv in fp32")
 
 
 def test_what_was_not_measured_is_said_once_with_its_reason(tmp_path: Path) -> None:

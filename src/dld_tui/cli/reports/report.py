@@ -28,7 +28,7 @@ from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.story import next_steps, step_command, trial_command
+from dld_tui.core.report.story import next_steps, step_commands
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
@@ -185,7 +185,7 @@ def _write_notes(report: Report) -> None:
         write("Advice:")
         for step in steps:
             write(f"  {step.line}")
-            for line in dict.fromkeys((step_command(report, step), trial_command(report, step))):
+            for line in step_commands(report, step):
                 write(f"    {line}")
         write()
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
     PRODUCTS,
@@ -223,7 +224,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     if not covered:
         return ""
     parts = [
-        f"{word} {100 * by[word][0] / whole:.0f} %"
+        f"{word} {fmt.whole_percent(100 * by[word][0] / whole)} %"
         + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the roof)" if word in _ROOFS else "")
         for word in sorted(by, key=lambda word: -by[word][0])
     ]  # fmt: skip

@@ -66,8 +66,8 @@ from dld_tui.core.report.records import (
 )
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
-from dld_tui.core.report.story import advice_json, next_steps, step_command
-from dld_tui.core.report.triage import coverage_lines, notes_of
+from dld_tui.core.report.story import advice_json, next_steps, step_commands
+from dld_tui.core.report.triage import busy_line, notes_of, sum_lines
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.types import JSON
@@ -233,6 +233,8 @@ def report_page(report: Report) -> str:
         " · ".join(filter(None, (report.backend, report.execution_provider, report.device))),
         " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
     )
+    summary = gpu_summary(report)
+    figures = [*([] if summary is None else [busy_line(summary)]), *sum_lines(report)]
     sections = [
         Section("answer", "In short", facts((ln.label, ln.text) for ln in first_lines(report))),
         Section("advice", "What may help", paragraphs([*_advice(report)])),
@@ -242,7 +244,7 @@ def report_page(report: Report) -> str:
             paragraphs(
                 [
                     *((n.text, n.kind) for n in notes_of(report)),
-                    *((line, "info") for line in coverage_lines(report)),
+                    *((line, "info") for line in figures),
                 ]
             ),
         ),
@@ -275,18 +277,20 @@ def _advice(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the advice and its commands as lines of a list."""
     for step in next_steps(report):
         yield step.line, "info"
-        yield step_command(report, step), "inner"
+        yield from ((command, "inner") for command in step_commands(report, step))
 
 
 def _tiles(report: Report) -> str:
     latency = report.latency
     figures = [Tile(title, value) for value, title in big_numbers(generation_of(report))]
+    # The rate of a decoder is its tokens a second, above.
+    rate = [] if figures or latency is None else [f"{latency.throughput:,.1f}"]
     if latency is not None:
         figures += [
             Tile("median latency, ms", fmt.milliseconds(latency.median)),
             Tile("p90, ms", fmt.milliseconds(latency.p90)),
             Tile("p99, ms", fmt.milliseconds(latency.p99)),
-            Tile("inferences/s", f"{latency.throughput:,.1f}"),
+            *(Tile("inferences/s", text) for text in rate),
             Tile("variation, %", fmt.percent(latency.cov_percent)),
             Tile(
                 "inferences" if report.has_phases else f"passes of the {latency.source}",

@@ -239,6 +239,9 @@ def _peaks(report: Report) -> Iterator[MeasuredFact]:
             for kind, rate in roof.flops.items()
         ]
         memory = f"memory {fmt.size(round(roof.bandwidth))}/s"
+        fastest = max((level.bandwidth for level in roof.caches), default=0.0)
+        if fastest > roof.bandwidth:  # what fits into a cache is measured by that of the cache
+            memory += f", caches up to {fmt.size(round(fastest))}/s"
         source = f"({roof.source}{BUSY if roof.busy else ''})"
         text = f"{', '.join([*parts, memory])} {source}"
         yield MeasuredFact("peaks", clip(text, _PEAKS), parts[0] if parts else fmt.UNKNOWN)

@@ -70,6 +70,8 @@ class Samples:
     """How often each layer ran in these passes."""
     lengths_ms: FloatArray
     """Of the passes, end to end; NaN where that is not known."""
+    numbers: Sequence[int] = ()
+    """Of the passes."""
     busy_ms: FloatArray | None = None
     """How long any layer ran in each pass, where they ran on several threads; else None, as then it
     is the sum of their times."""
@@ -83,6 +85,11 @@ class Samples:
     def passes(self) -> int:
         """The number of passes in which any layer ran."""
         return int(np.count_nonzero(~np.isnan(self.sums_ms)))
+
+    @cached_property
+    def left_out(self) -> frozenset[int]:
+        """The numbers of the passes in which no layer ran with a valid time."""
+        return frozenset(self.numbers[at] for at in np.flatnonzero(np.isnan(self.sums_ms)).tolist())
 
     @cached_property
     def ran(self) -> NDArray[np.int64]:
@@ -336,7 +343,7 @@ def read_samples(
     by_pass[unsound] = np.nan
     runs = runs.reshape(chosen.size, layers)[~unsound].sum(axis=0, dtype=np.int64)
     busy = _read_busy(execute, passes) if parallel and not gpu else None
-    return Samples(np.ascontiguousarray(by_pass.T), runs, lengths, busy)
+    return Samples(np.ascontiguousarray(by_pass.T), runs, lengths, passes, busy)
 
 
 def busy_us(starts: FloatArray, ends: FloatArray) -> float:

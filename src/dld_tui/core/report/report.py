@@ -461,9 +461,6 @@ class Report:
         counters: Those that were sampled over time, and those that could not be.
         gpu_absent: Why nothing was measured on the GPU; None if it was, or was not requested.
         has_gpu_events: Whether any pass has GPU work.
-        median_pass: The index of the pass with the median duration (the lower of two), of those at
-            true speed where there are any (and counters were sampled, where they were), else of the
-            measured ones; None without passes.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -511,9 +508,19 @@ class Report:
         self.kernel_passes = tuple(
             pass_ for pass_ in self.passes if pass_.state is PassState.KERNELS_ALONE
         )
+
+    @cached_property
+    def median_pass(self) -> int | None:
+        """The index of the pass with the median duration (the lower of two).
+
+        Of those at true speed where there are any (and counters were sampled, where they were),
+        else of the measured ones with valid times of layers. None without any.
+        """
         drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
-        ordered = sorted((pass_.duration_us, pass_.index) for pass_ in drawn)
-        self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
+        wrong = () if self.measurement.own is None else self.measurement.own.left_out
+        sound = [pass_ for pass_ in drawn if pass_.index not in wrong]
+        ordered = sorted((pass_.duration_us, pass_.index) for pass_ in sound)
+        return ordered[(len(ordered) - 1) // 2][1] if ordered else None
 
     def _read_gpu(self) -> None:
         reason = self.facts.get(GPU_ABSENT)
@@ -588,7 +595,7 @@ class Report:
         own = self.measurement.own
         if own is None:
             return []
-        unsound = own.sums_ms.size - own.passes
+        unsound = len(own.left_out)
         if not unsound:
             return []
         return [

@@ -22,7 +22,7 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import has_gpu_times, is_launched, is_split
+from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched, is_split
 from dld_tui.core.report.measured_facts import busy_text, report_inputs
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
@@ -208,6 +208,11 @@ def step_command(report: Report, step: Step) -> str:
         out = f"{Path(str(path)).stem}.rewritten.onnx" if path else "OUT"
         return " ".join(["dld", "rewrite", model, *step.rules, "-o", shlex.quote(visible(out))])
     return trial_command(report, step)
+
+
+def step_commands(report: Report, step: Step) -> list[str]:
+    """Return the command that makes a change, and the one that measures whether it helps."""
+    return [*dict.fromkeys((step_command(report, step), trial_command(report, step)))]
 
 
 def trial_command(report: Report, step: Step) -> str:
@@ -401,7 +406,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         report,
         lambda layer: (
             is_full_precision(layer, convolutions=on_gpu, narrow_weights=on_gpu)
-            and (on_gpu or is_quantizable(layer))
+            and (layer.provider != HOST if on_gpu else is_quantizable(layer))
         ),
     )
     if share >= _WORTH_PERCENT:
@@ -460,19 +465,24 @@ def _fusions(report: Report) -> Iterator[Step]:
     share, layers = _share(report, lambda layer: layer.index in inner)
     if share >= _FUSED_PERCENT:
         basis = f"{share:.0f} % of the time is Softmax between two products"
-        whole, _ = _share(report, lambda layer: layer.index in around or layer.type in REARRANGING)
-        yield _fusion("attention in one operator", basis, "fused-attention", whole, layers)
+        whole = around | {layer.index for layer in report.layers if layer.type in REARRANGING}
+        yield _fusion(report, "attention in one operator", basis, "fused-attention", layers, whole)
     for text, part, others, change in _FUSIONS:
         share, layers = _share_of(report, frozenset({part}))
         if share >= _FUSED_PERCENT:
             basis = f"{share:.0f} % of the time is {part}"
-            near = _near(report.layers, part, others)
-            whole, _ = _share(report, lambda layer, near=near: layer.index in near)  # type: ignore[misc]
-            yield _fusion(text, basis, change, whole, layers)
+            yield _fusion(report, text, basis, change, layers, _near(report.layers, part, others))
 
 
-def _fusion(text: str, basis: str, change: str, whole: float, layers: tuple[int, ...]) -> Step:
-    return Step(text, basis, (change,), RULES_OF[change], most=_most(whole), layers=layers)
+def _fusion(
+    report: Report, text: str, basis: str, change: str, layers: tuple[int, ...], whole: set[int]
+) -> Step:
+    """Return the advice to fuse layers; at most it saves these and what is around them."""
+    saved = [layer for layer in report.layers if layer.index in whole]
+    share = sum(layer.percent or 0.0 for layer in saved)
+    most = _speedup(sum(layer.cost_ms or 0.0 for layer in saved), _pass_ms(report))
+    basis += f", {share:.0f} % with what is around it" if len(saved) > len(layers) else ""
+    return Step(text, basis, (change,), RULES_OF[change], most=most, layers=layers)
 
 
 def _between_products(layers: Sequence[Layer]) -> tuple[set[int], set[int]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
@@ -43,8 +44,6 @@ _SHORT_KERNEL_US = 20.0
 _COPY_PERCENT = 20.0
 _ATTRIBUTED_PERCENT = 90.0
 _NAMED_LAYERS = 3
-_WORTH_PERCENT = 20.0
-"""Layers in full precision below this share would not make the model faster."""
 _FULL_PRECISION = ("float", "float32", "fp32")
 _NARROW_WEIGHTS = ("nbits", "bnb4")
 """Parts of the names of layer types whose weights have few bits already."""
@@ -174,42 +173,6 @@ def fallback_lines(report: Report) -> list[str]:
     ]
 
 
-def precision_lines(report: Report) -> list[str]:
-    """Return the layers on a GPU in full precision that would gain from a lower one.
-
-    Nothing where only launches were timed: these say little of what the layers cost.
-    """
-    if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
-        return []
-    gaining = [layer for layer in report.layers if _gains(layer)]
-    share = sum(layer.percent or 0.0 for layer in gaining)
-    if share < _WORTH_PERCENT:
-        return []
-    top = sorted(gaining, key=lambda layer: -(layer.cost_ms or 0.0))[:_NAMED_LAYERS]
-    return [
-        f"{fmt.plural(len(gaining), 'layer')} of MatMul or Conv in fp32"
-        f" {'takes' if len(gaining) == 1 else 'take'} {share:.0f} % of the time; in fp16 or bf16"
-        f" {'its kernels are' if len(gaining) == 1 else 'their kernels are'} shorter:"
-        f" {', '.join(_named(top))}"
-        f"{' and others' if len(gaining) > _NAMED_LAYERS else ''}."
-    ]
-
-
-def _gains(layer: Layer) -> bool:
-    on_gpu = layer.provider not in (None, HOST) or layer.gpu_time_ms is not None
-    return on_gpu and _is_full(layer)
-
-
-def _is_full(layer: Layer) -> bool:
-    """Return whether a layer is of a type with faster kernels, in full precision."""
-    kind = layer.type.lower()
-    return layer.precision in _FULL_PRECISION and any(part in kind for part in _TENSOR_TYPES)
-
-
-def _has_narrow_weights(layer: Layer) -> bool:
-    return any(part in layer.type.lower() for part in _NARROW_WEIGHTS)
-
-
 def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool) -> bool:
     """Return whether a layer is a product in fp32, for which other types have faster kernels.
 
@@ -218,10 +181,12 @@ def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool)
         convolutions: Include convolutions.
         narrow_weights: Include layers with quantized weights; they compute in fp32.
     """
+    kind = layer.type.lower()
     return (
-        _is_full(layer)
-        and (convolutions or "conv" not in layer.type.lower())
-        and (narrow_weights or not _has_narrow_weights(layer))
+        layer.precision in _FULL_PRECISION
+        and any(part in kind for part in _TENSOR_TYPES)
+        and (convolutions or "conv" not in kind)
+        and (narrow_weights or not any(part in kind for part in _NARROW_WEIGHTS))
     )
 
 
@@ -272,8 +237,7 @@ def triage(report: Report) -> list[str]:
     lines += gpu_lines(report)
     lines += _layer_lines(report)
     lines += fallback_lines(report)
-    lines += precision_lines(report)
-    lines += _sum_lines(report)
+    lines += sum_lines(report)
     lines += [f"Note: {visible(note.text)}" for note in report.notes]
     return lines
 
@@ -281,7 +245,7 @@ def triage(report: Report) -> list[str]:
 def notes_of(report: Report) -> list[Note]:
     """Return the notes beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
-    hints = [Note(NoteKind.INFO, line) for line in (*order_lines(report), *precision_lines(report))]
+    hints = [Note(NoteKind.INFO, line) for line in order_lines(report)]
     return [*(Note(NoteKind.WARNING, line) for line in doubts), *hints, *report.notes]
 
 
@@ -302,8 +266,9 @@ def _latency_line(report: Report) -> str:
     ms = fmt.milliseconds
     line = (
         f"Latency: median {ms(latency.median)} ms, p90 {ms(latency.p90)}, p99 {ms(latency.p99)},"
-        f" min {ms(latency.min)}, max {ms(latency.max)};"
-        f" {latency.throughput:,.1f} inferences/s over {fmt.plural(latency.count, *_whole(report))}"
+        f" min {ms(latency.min)}, max {ms(latency.max)}"
+        f"{'' if generation_of(report) else f'; {latency.throughput:,.1f} inferences/s'}"
+        f" over {fmt.plural(latency.count, *_whole(report))}"
     )
     return line if latency.source is LatencySource.LOOP else f"{line}, with profiling on"
 
@@ -472,7 +437,8 @@ def coverage_lines(report: Report) -> list[str]:
     return [f"{line}."]
 
 
-def _sum_lines(report: Report) -> list[str]:
+def sum_lines(report: Report) -> list[str]:
+    """Return what the layers sum to, on the GPU, of a pass, and joined to nodes."""
     lines = coverage_lines(report)
     if has_gpu_times(report.layers):
         kernels = sum(layer.gpu_time_ms or 0.0 for layer in report.layers)

@@ -490,7 +490,7 @@ def detail_lines(
     if layer.weights_bytes:
         estimated = ", estimated from shapes" if layer.weights_from == "shapes" else ""
         lines.append([("weights ", "dim"), (f"{fmt.size(layer.weights_bytes)}{estimated}", "")])
-    elif layer.weights_from == "unknown":
+    elif layer.known_weights is None:
         lines.append([("weights ", "dim"), ("not in the file", "dim")])
     tactic = " ".join(visible(part) for part in (layer.tactic, layer.tactic_value) if part)
     if tactic:

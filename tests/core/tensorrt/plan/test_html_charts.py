@@ -65,11 +65,13 @@ def test_time_against_bytes_with_what_memory_allows() -> None:
 
 def test_memory_precisions_and_convolutions() -> None:
     made = engine(device=A100)
-    assert all(word in memory_chart(made) for word in ("weights", "inputs", "outputs", "36.9 kB"))
+    names = {layer.index: f"node {layer.index}" for layer in made.layers}
+    memory = memory_chart(made, names)
+    assert all(word in memory for word in ("weights", "inputs", "outputs", "36.9 kB", "node 0"))
     assert "0.250 ms" in precision_chart(made)
     assert "1 layer" in precision_chart(replace(made, total_ms=None))
-    assert len(re.findall(r"\d ms, \d+ %", convolution_chart(made))) >= 2
-    assert convolution_chart(plan([layer(0)])) == ""
+    assert len(re.findall(r"\d ms, \d+ %", convolution_chart(made, names))) >= 2
+    assert convolution_chart(plan([layer(0)]), names) == ""
 
 
 @pytest.mark.parametrize(

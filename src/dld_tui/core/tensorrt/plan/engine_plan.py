@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -123,17 +123,29 @@ class EngineLayer:
         return self.dla or written or type_of_name(self.name)
 
     @property
+    def is_named_only(self) -> bool:
+        """Whether only the name is known."""
+        return not self.type and not self.inputs and not self.outputs
+
+    @property
+    def known_weights(self) -> int | None:
+        """Bytes of its weights; None where it may have some that the file does not list.
+
+        Myelin's layers list none.
+        """
+        is_myelin = self.type in ("kgen", "Myelin", "ForeignNode") or self.name.startswith("__my")
+        hides = self.is_named_only or (is_myelin and not self.weights_bytes)
+        return None if hides or self.weights_from == "unknown" else self.weights_bytes
+
+    @property
+    def weights_source(self) -> WeightsFrom:
+        """Where its weights are from; unknown, too, where it may have some that are not listed."""
+        return "unknown" if self.known_weights is None else self.weights_from
+
+    @property
     def io_bytes(self) -> int | None:
         """Bytes of inputs and outputs together; None when one of them is unknown."""
-        if not self.type and not self.inputs and not self.outputs:
-            return None  # only the name is known
-        total = 0
-        for tensor in (*self.inputs, *self.outputs):
-            size = tensor.bytes
-            if size is None:
-                return None
-            total += size
-        return total
+        return None if self.is_named_only else bytes_of((*self.inputs, *self.outputs))
 
     @property
     def footprint(self) -> int | None:
@@ -145,6 +157,12 @@ class EngineLayer:
         if io_bytes is None or self.weights_from == "unknown":
             return None
         return io_bytes - self.unread_bytes + self.weights_bytes
+
+
+def bytes_of(tensors: Iterable[EngineTensor]) -> int | None:
+    """Return the bytes of tensors; None when those of one are unknown."""
+    sizes = [tensor.bytes for tensor in tensors]
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def type_of_name(name: str) -> str:

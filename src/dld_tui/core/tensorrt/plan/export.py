@@ -168,7 +168,7 @@ def _layer(layer: EngineLayer, plan: EnginePlan, mapping: Mapping[int, LayerNode
         "constants": [_tensor(tensor) for tensor in layer.constants],
         "io_bytes": layer.io_bytes,
         "weights_bytes": layer.weights_bytes,
-        "weights_from": layer.weights_from,
+        "weights_from": layer.weights_source,
         "unread_bytes": layer.unread_bytes,
         "footprint": layer.footprint,
         "macs": macs(layer),

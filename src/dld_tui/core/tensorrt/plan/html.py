@@ -21,6 +21,7 @@ from dld_tui.core.report.html_page import (
     Section,
     Tile,
     bars,
+    facts,
     fill,
     histogram,
     legend,
@@ -49,10 +50,12 @@ from dld_tui.core.tensorrt.plan.lint import LEVELS, FindingGroup, PlanFinding, g
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
+    NAMES,
     UNKNOWN,
     PlanGroup,
     activations_text,
     groups,
+    summary_lines,
     summary_of,
     weights_text,
 )
@@ -150,7 +153,7 @@ def _bandwidth(peaks: Peaks, across: _LogAxis, up: _LogAxis) -> list[str]:
     ]
 
 
-def memory_chart(plan: EnginePlan) -> str:
+def memory_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     """Return the bytes of the layers that move most: weights, inputs, outputs."""
     known = [layer for layer in plan.layers if layer.footprint]
     known.sort(key=lambda layer: -(layer.footprint or 0))
@@ -161,7 +164,7 @@ def memory_chart(plan: EnginePlan) -> str:
             sum(tensor.bytes or 0 for tensor in layer.inputs),
             sum(tensor.bytes or 0 for tensor in layer.outputs),
         )
-        rows.append(Bar(layer.name, sizes, tuple(fmt.size(size) for size in sizes)))
+        rows.append(Bar(names[layer.index], sizes, tuple(fmt.size(size) for size in sizes)))
     return bars(rows, ("weights", "inputs", "outputs"))
 
 
@@ -190,7 +193,7 @@ def precision_chart(plan: EnginePlan) -> str:
     )
 
 
-def convolution_chart(plan: EnginePlan) -> str:
+def convolution_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     """Return the slowest convolutions, and how close to their roof they come."""
     peaks = peaks_of(plan.device)
     convolutions = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
@@ -200,9 +203,8 @@ def convolution_chart(plan: EnginePlan) -> str:
         place = placement(layer, peaks) if peaks is not None else None
         share = place.efficiency if place is not None else None
         of_roof = "" if share is None else f", {100 * share:.0f} %"
-        rows.append(
-            Bar(layer.name, (layer.time_ms,), (f"{fmt.milliseconds(layer.time_ms)} ms{of_roof}",))
-        )
+        figure = f"{fmt.milliseconds(layer.time_ms)} ms{of_roof}"
+        rows.append(Bar(names[layer.index], (layer.time_ms,), (figure,)))
     return bars(rows)
 
 
@@ -310,25 +312,31 @@ def plan_page(
         about.append((unknown_device(plan), "info"))
     drawing, rules = _graph(plan)
     timing = plan.timing.series if plan.timing is not None else {}
+    names = shown_names(plan, layer_records(plan, mapping))
     sections = [
-        Section("about", "What the files do not contain", paragraphs(about)),
+        Section("summary", "In short", facts(map(_fact, [*summary_lines(plan)][1:]))),
+        Section("about", "Notes", paragraphs(about)),
         Section("types", "By type", _bars(groups(plan, "type"))),
         Section("precisions", "By precision", _bars(groups(plan, "precision"))),
         Section("precision-types", "Precision by type", precision_chart(plan)),
-        Section("top", f"The {_TOP_LAYERS} costliest layers", _top(plan)),
+        Section("top", f"The {_TOP_LAYERS} costliest layers", _top(plan, names)),
         Section("inferences", "Times of the inferences, GPU compute",
                 histogram(timing.get("compute", ()))),
         Section("roofline", "Roofline", roofline_chart(plan)),
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
-        Section("memory-chart", "The largest layers in memory", memory_chart(plan)),
-        Section("convolution-chart", _convolution_title(plan), convolution_chart(plan)),
-        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings, mapping)),
+        Section("memory-chart", "The largest layers in memory", memory_chart(plan, names)),
+        Section("convolution-chart", _convolution_title(plan), convolution_chart(plan, names)),
+        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings, names)),
         Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
         *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
         Section("graph", "Graph", drawing),
     ]  # fmt: skip
     subtitle = [device_name(plan.device), Path(plan.path).name]
     return page(plan.title or "Engine", subtitle, _tiles(plan), sections, rules)
+
+
+def _fact(line: str) -> tuple[str, str]:
+    return line[:NAMES].strip(), line[NAMES:]
 
 
 def _convolution_title(plan: EnginePlan) -> str:
@@ -354,10 +362,7 @@ def _tiles(plan: EnginePlan) -> str:
     return tiles(figures)
 
 
-def _findings(
-    plan: EnginePlan, findings: Sequence[PlanFinding], mapping: Mapping[int, LayerNodes]
-) -> str:
-    names = shown_names(plan, layer_records(plan, mapping))
+def _findings(plan: EnginePlan, findings: Sequence[PlanFinding], names: Mapping[int, str]) -> str:
     columns: tuple[Column[FindingGroup], ...] = (
         Column("level", "", lambda group: "▲" if group.level == LEVELS[0] else "·", width=2),
         Column("percent", "% of time", lambda group: group.percent, PERCENT),
@@ -393,11 +398,11 @@ def _bars(plan_groups: Iterable[PlanGroup]) -> str:
     ])  # fmt: skip
 
 
-def _top(plan: EnginePlan) -> str:
+def _top(plan: EnginePlan, names: Mapping[int, str]) -> str:
     timed = sorted(plan.layers, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
     return bars([
         Bar(
-            layer.name,
+            names[layer.index],
             (layer.time_ms,),
             (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
         )

@@ -61,6 +61,11 @@ class PlanFinding:
     gain: GainRange | None = None
     """How much less time the engine could take; None without times, and where none is saved."""
 
+    @property
+    def concerned(self) -> tuple[int, ...]:
+        """All layers that it is about."""
+        return self.layers if self.layer is None else (self.layer, *self.layers)
+
 
 @dataclass(frozen=True)
 class FindingGroup:
@@ -79,15 +84,15 @@ class FindingGroup:
     @property
     def hazards(self) -> list[str]:
         """The problems, one sentence each, the most frequent first, with their counts. Foreign."""
-        counts: dict[str, int] = {}
+        found: dict[str, set[int]] = {}
         for finding in self.findings:
-            counts[finding.hazard] = counts.get(finding.hazard, 0) + 1
-        ordered = sorted(counts.items(), key=lambda item: -item[1])
+            found.setdefault(finding.hazard, set()).update(finding.concerned)
+        ordered = sorted(found.items(), key=lambda item: -len(item[1]))
         if len(self.findings) == 1:
             return [ordered[0][0]]
         return [
-            f"{hazard} ({fmt.plural(count, 'layer')})" if count > 1 else hazard
-            for hazard, count in ordered
+            f"{hazard} ({fmt.plural(len(layers), 'layer')})" if len(layers) > 1 else hazard
+            for hazard, layers in ordered
         ]
 
     @property
@@ -111,8 +116,7 @@ def grouped(plan: EnginePlan, findings: Sequence[PlanFinding]) -> list[FindingGr
 def _group(same: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> FindingGroup:
     indices: dict[int, None] = {}
     for finding in same:
-        own = () if finding.layer is None else (finding.layer,)
-        indices.update(dict.fromkeys((*own, *finding.layers)))
+        indices.update(dict.fromkeys(finding.concerned))
     involved = sorted(
         (layers[index] for index in indices if index in layers),
         key=lambda layer: -(layer.percent or 0.0),
@@ -825,8 +829,8 @@ def _dynamic(plan: EnginePlan) -> Iterator[PlanFinding]:
         None,
         "dynamic-shapes",
         "note",
-        f"{_count(dynamic)} of {len(shaped):,} have dimensions without a value: their bytes, MACs"
-        " and place under the roofline are not known",
+        f"{_count(dynamic)} of {len(plan.layers):,} have dimensions without a value: their bytes,"
+        " MACs and place under the roofline are not known",
         "Export the layer information of a run with shapes (trtexec --loadEngine=ENGINE"
         " --shapes=INPUT:DIMS --exportLayerInfo=FILE), or set the input shapes of the execution"
         " context that the inspector is given",

@@ -192,7 +192,7 @@ def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Engin
         mapping_confidence=nodes.confidence,
         findings=findings,
         footprint=layer.footprint,
-        weights_bytes=None if layer.weights_from == "unknown" else layer.weights_bytes,
+        weights_bytes=layer.known_weights,
         io_bytes=layer.io_bytes,
         median_ms=layer.median_ms,
     )

@@ -305,22 +305,11 @@ def summary_of(plan: EnginePlan) -> PlanSummary:
         weights_estimated=sum(
             layer.weights_bytes for layer in plan.layers if layer.weights_from == "shapes"
         ),
-        weights_complete=not any(map(_hides_weights, plan.layers)),
+        weights_complete=all(layer.known_weights is not None for layer in plan.layers),
         activations_bytes=sum(known_io_bytes(layer) for layer in plan.layers),
         activations_complete=not plan.names_only
         and all(layer.io_bytes is not None for layer in plan.layers),
     )
-
-
-def _hides_weights(layer: EngineLayer) -> bool:
-    """Return whether a layer may have weights that are not listed.
-
-    Myelin's layers list none, and build logs have no weights at all.
-    """
-    if layer.weights_bytes:
-        return False
-    is_myelin = layer.type in ("kgen", "Myelin", "ForeignNode") or layer.name.startswith("__my")
-    return is_myelin or layer.weights_from == "unknown"
 
 
 def weights_text(summary: PlanSummary) -> str:

@@ -38,6 +38,7 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     EnginePlan,
     EngineTensor,
     TimeStatistics,
+    bytes_of,
 )
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
 from dld_tui.core.tensorrt.plan.layer_work import (
@@ -379,11 +380,6 @@ def tensor_text(tensors: Sequence[EngineTensor]) -> str:
     )
 
 
-def known_weights(layer: EngineLayer) -> int | None:
-    """Return the bytes of a layer's weights; None where it has some that are not known."""
-    return None if layer.weights_from == "unknown" else layer.weights_bytes
-
-
 # Columns of layers. Wide and less useful ones are dropped first in narrow terminals.
 
 
@@ -412,7 +408,7 @@ _PRECISION: Column[EngineLayer] = Column(
     style=lambda layer: precision_style(layer.precision),
 )  # fmt: skip
 _TACTIC = _text("tactic", "tactic", lambda layer: layer.tactic, 60, keep="end")
-_WEIGHTS = _figure("weights_bytes", "weights", known_weights, BYTES)
+_WEIGHTS = _figure("weights_bytes", "weights", lambda layer: layer.known_weights, BYTES)
 _FOOTPRINT = _figure("footprint", "footprint", lambda layer: layer.footprint, BYTES)
 _SPEED = _figure("gb_per_s", "GB/s", lambda layer: _rate(layer.footprint, layer, 1e6), RATIO)
 _PRODUCT = (
@@ -498,17 +494,16 @@ def _pointwise(plan: EnginePlan) -> Table[EngineLayer]:
 
 
 def _memory(plan: EnginePlan) -> Table[EngineLayer]:
-    def total(tensors: Sequence[EngineTensor]) -> int | None:
-        sizes = [tensor.bytes for tensor in tensors]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+    def total(layer: EngineLayer, tensors: Sequence[EngineTensor]) -> int | None:
+        return None if layer.is_named_only else bytes_of(tensors)
 
     columns = (
         _NAME, _TYPE, _WEIGHTS,
-        _figure("input_bytes", "in", lambda layer: total(layer.inputs), BYTES),
-        _figure("output_bytes", "out", lambda layer: total(layer.outputs), BYTES),
+        _figure("input_bytes", "in", lambda layer: total(layer, layer.inputs), BYTES),
+        _figure("output_bytes", "out", lambda layer: total(layer, layer.outputs), BYTES),
         _FOOTPRINT, _TIME,
         replace(_SPEED, value=lambda layer: _rate(layer.footprint or None, layer, 1e6)),
-        _text("weights_from", "weights from", lambda layer: layer.weights_from, 24),
+        _text("weights_from", "weights from", lambda layer: layer.weights_source, 24),
     )  # fmt: skip
     return Table(columns, plan.layers)
 

@@ -1,0 +1,236 @@
+"""Every figure of the HTML pages against those of the JSON document and of the text.
+
+Of reports and engine plans: what is shown twice is the same, shares add up to 100, and what is
+said to be done is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import profile_llm, profile_tensorrt
+from dld_tui.backends.tensorrt import library, profiling
+from dld_tui.backends.tensorrt.library import use
+from dld_tui.core.events import Finished
+from dld_tui.core.report.export import report_json, report_page
+from dld_tui.core.report.first_lines import first_lines
+from dld_tui.core.report.formats.import_ort import add_ort_profile
+from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.records import PassState
+from dld_tui.core.report.report import Report
+from dld_tui.core.report.story import next_steps, step_commands
+from dld_tui.core.report.triage import triage
+from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.html import plan_page
+from dld_tui.core.tensorrt.plan.lint import findings, grouped
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.summary import groups
+from tests.oracles.page_text import Page, number, shows
+from tests.oracles.plain import unpack
+from tests.support import decoders, engines
+from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.gpu_reports import make_gpu_report
+from tests.support.profiles import start_report
+
+PLANS = Path(__file__).parent / "plans" / "data"
+ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
+COLUMNS = {
+    "time ms": "time_ms", "CPU ms": "time_ms", "GPU ms": "gpu_time_ms", "min": "min_ms",
+    "max": "max_ms", "% roof": "roof_percent",
+}  # fmt: skip
+OFF = 0.0501
+"""Of a percentage with one decimal."""
+
+
+def adds_up(rows: list[dict[str, str]]) -> None:
+    """Compare a column of shares with the whole."""
+    shares = [number(row["%"]) for row in rows if "%" in row]
+    known = [share for share in shares if share is not None]
+    if any(known):
+        assert sum(known) == pytest.approx(100, abs=OFF * len(known))
+
+
+def check_report(path: Path) -> Page:
+    """Compare the page of a report with its document and its text."""
+    with Report.open(path) as report:
+        page = Page(report_page(report))
+        by: dict[str, Any] = {name: report_json(report, name) for name in GROUPINGS}
+        told, notes, steps = first_lines(report), triage(report), next_steps(report)
+        advice = [line for step in steps for line in (step.line, *step_commands(report, step))]
+        drawn = next((one for one in report.passes if one.index == report.median_pass), None)
+    document = by["type"]
+    layers = {layer["index"]: layer for layer in document["layers"]}
+    rows = page.tables.get("layer-table", [])
+    adds_up(rows)
+    for row in rows:
+        layer = layers[int(row["#"])]
+        assert shows(row["%"], layer["percent"])
+        for title, key in COLUMNS.items():
+            assert title not in row or shows(row[title], layer[key]), (row, layer)
+        assert (row.get("limited by") or None) == layer["limiter"] or "limited by" not in row
+    for name in ("type", "op", "provider"):
+        shown = page.tables.get(f"{name}-table", [])
+        adds_up(shown)
+        found = {group["key"]: group for group in by[name]["groups"]}
+        for row in shown:
+            group = found[row[name]]
+            assert shows(row["%"], group["percent"])
+            assert int(row["count"].replace(",", "")) == group["count"]
+            times = [float(row[title]) for title in ("time ms", "CPU ms") if title in row]
+            assert all(shows(f"{time:.3f}", group["time_ms"]) for time in times)
+    whole = sum(layer["gpu_time_ms"] or layer["time_ms"] or 0.0 for layer in layers.values())
+    for section, by_name in (
+        ("types", {f"{one['key']} ({one['count']:,})": one for one in by["type"]["groups"]}),
+        ("top", {name: one for one in layers.values() for name in (one["name"], *one["nodes"])}),
+    ):
+        for name, figure in page.bars.get(section, {}).items():
+            percent = by_name.get(name, {}).get("percent")
+            if percent is not None and section == "types":
+                assert shows(figure, percent * whole / 100)
+            time, _, share = figure.partition(", ")
+            assert abs((number(time) or 0.0) / whole * 100 - (number(share) or 0.0)) <= (
+                OFF + 0.0501 / whole
+            )
+    check_tiles(page, document, whole)
+    # Lines: those of the text, each once.
+    answer = page.facts("answer")
+    for line in told:
+        assert line.text in answer[line.label].split("\n")
+    for text in page.lines("look")[1:]:
+        assert text in notes or f"Note: {text}" in notes, text
+    assert page.lines("advice")[1:] == advice
+    assert all(one["command"] in advice for one in document["advice"])
+    if drawn is not None and drawn.state is PassState.MEASURED:
+        for figure in page.bars.get("timeline", {}).values():
+            assert (number(figure) or 0.0) <= 1.06 * drawn.duration_us / 1000 + 0.003
+    return page
+
+
+def check_tiles(page: Page, document: dict[str, Any], whole: float) -> None:
+    """Compare the big figures."""
+    latency, llm = document["latency_ms"] or {}, document["llm"] or {}
+    known = {
+        "median latency, ms": latency.get("median"), "p90, ms": latency.get("p90"),
+        "p99, ms": latency.get("p99"), "inferences/s": latency.get("throughput"),
+        "variation, %": latency.get("cov_percent"), "layers": len(document["layers"]),
+        "all layers of a pass, ms": whole, "tokens/s": llm.get("tokens_s"),
+        "to the first token, ms": llm.get("ttft_ms"),
+    }  # fmt: skip
+    tiles = [re.match(r"([\d.,–]+)(.*)", line) for line in page.lines("")]
+    shown = {tile[2]: tile[1] for tile in tiles if tile is not None}
+    assert ("tokens/s" in shown) + ("inferences/s" in shown) == bool(latency)
+    for title, figure in shown.items():
+        assert title not in known or shows(figure, known[title]), (title, figure, known[title])
+
+
+PROFILES = ("silero_if.ort1.31.1.json", "light_shufflenet.ort1.0.0.json")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_pages_of_profiles(name: str, tmp_path: Path) -> None:
+    with start_report(tmp_path / "r.dldprof") as report:
+        add_ort_profile(report, unpack(name, tmp_path), None)
+    check_report(tmp_path / "r.dldprof")
+
+
+@pytest.mark.parametrize("alone", [0, 6])
+def test_pages_of_a_gpu(alone: int, tmp_path: Path) -> None:
+    path = make_gpu_report(tmp_path / "r.dldprof", 30, 8, alone=alone, fallback=2)
+    page = check_report(path)
+    assert any(line.startswith("GPU busy") for line in page.lines("look"))
+    # Between launches lies nothing of a pass whose time is that of its kernels.
+    assert "between them" not in page.facts("answer")["Time"]
+
+
+def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    request = profile_llm.Request(
+        decoders.folder(tmp_path / "d"), prompt="8", decode=4, iterations=2, output=Path("r")
+    )
+    assert list(profile_llm.run(request))
+    check_report(tmp_path / "r")
+
+
+def test_pages_of_tensorrt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = fake_tensorrt()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
+    monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: fake.fake.cuda)
+    model = engines.write_model(tmp_path / "small.onnx")
+    # Layers that take longer than a pass are left out of all sums, and not drawn.
+    for first_ms in (0.02, 0.2, 20.0):
+        fake.fake.layer_ms = {"first": first_ms, "last": 0.01, "kernel": 0.002}
+        request = profile_tensorrt.Request(
+            model=model, iterations=9, duration=0.0, warm_up_ms=0.0, gpu_counters="off"
+        )
+        [last] = [event for event in profile_tensorrt.run(request) if isinstance(event, Finished)]
+        check_report(last.result.report)
+
+
+def check_plan(path: Path) -> None:
+    """Compare the page of an engine with its document."""
+    plan = open_plan(path)
+    mapping = map_plan(plan)
+    found = findings(plan, mapping)
+    page, document = Page(plan_page(plan, found, mapping)), plan_json(plan, found, mapping)
+    layers: dict[int, Any] = {one["index"]: one for one in document["layers"]}  # type: ignore
+    rows = page.tables.get("layer-table", [])
+    adds_up(rows)
+    assert len(rows) == len(layers)
+    for row in rows:
+        layer = layers[int(row["#"])]
+        assert shows(row["time ms"], layer["time_ms"])
+        assert shows(row["%"], layer["percent"])
+    for section, by in (("types", "type"), ("precisions", "precision")):
+        sums = {f"{one.key} ({one.count:,})": one for one in groups(plan, by)}
+        for name, figure in page.bars.get(section, {}).items():
+            time, _, share = figure.partition(", ")
+            assert shows(time, sums[name].time_ms)
+            assert shows(share, sums[name].percent)
+    memory = page.tables.get("memory-table", [])
+    for row, layer in zip(memory, layers.values(), strict=bool(memory)):
+        nothing_known = not layer["layer_type"] and not layer["inputs"] and not layer["outputs"]
+        for title in ("weights", "in", "out"):
+            assert not nothing_known or row.get(title, "–") == "–", row
+    # Layers of a finding: as many as its parts have, and none saves more than they take.
+    for row, group in zip(page.tables.get("finding-table", []), grouped(plan, found), strict=True):
+        assert shows(row["% of time"], group.percent)
+        parts = [
+            int((re.search(r"\((\d+) layers\)$", hazard) or [0, 1])[1])
+            for hazard in row["what"].split("; ")
+        ]
+        assert len(group.findings) == 1 or sum(parts) >= len(group.layers)
+        saved = re.match(r"saves 0 to ([\d.]+) %", row["could save"])
+        assert saved is None or group.percent is None or float(saved[1]) <= group.percent + OFF
+        for of in re.findall(r"layers? of (\d+)", row["what"]):
+            assert int(of) == len(layers)
+
+
+@pytest.mark.parametrize("name", ["qat", "qat-residual-qgap", "cookbook", "mobilenet"])
+def test_pages_of_engines(name: str) -> None:
+    check_plan(PLANS / f"{name}.graph.json")
+
+
+def test_pages_of_an_engine_of_which_only_names_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "e.profile.json"
+    path.write_text(
+        '[{"count": 9}, {"name": "conv", "timeMs": 9, "averageMs": 1.0, "percentage": 75.0},'
+        ' {"name": "relu", "timeMs": 3, "averageMs": 0.25, "percentage": 25.0}]'
+    )
+    check_plan(path)
+
+
+@pytest.mark.models
+def test_pages_of_the_engines_at_hand() -> None:
+    if not ENGINES:
+        pytest.skip("DLD_ENGINES names no folder of engine plans")
+    for path in sorted(Path(ENGINES).rglob("*.json")):
+        if not {"timing", "metadata"} & {*path.name.split(".")}:
+            check_plan(path)
