@@ -17,7 +17,7 @@ from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.pages import TextPage
 from tests.support.report_files import make_report
-from tests.support.workspace import NARROW, SIZES, Session, opened
+from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
 
 # --- the cursor on a link ------------------------------------------------------------------------
 
@@ -268,3 +268,26 @@ async def test_a_search_says_that_constants_are_not_shown(tmp_path: Path) -> Non
             said = [notice.message for notice in session.app._notifications]
             assert said[-1:] == ([last] if last else []), shown
             await session.press("C")
+
+
+async def test_a_box_is_dragged_with_the_mouse_over_what_it_takes_from(branches: Path) -> None:
+    async with opened(branches, WIDE) as session:
+        await to_graph(session, "pre")
+        canvas, node = session.screen.graph.canvas, named(session, "pre")
+        before = canvas.drawing
+        assert before is not None
+        box = before.box(canvas.cursor)
+        here = Offset(box.x + canvas._indent + 2, box.y) - canvas.scroll_offset
+        there = here + Offset(-11, 3)
+        await session.pilot.mouse_down(canvas, here)
+        await session.pilot.hover(canvas, there)
+        assert position_of(node) is None
+        await session.pilot.mouse_up(canvas, there)
+        await session.until(lambda: position_of(node) == (-11, 3))
+        assert at(session) == "pre"
+        await session.press("shift+up", "shift+up", "shift+up", "shift+up")
+        await session.until(lambda: position_of(node) == (-11, -1))
+        await session.press("u", "u", "u", "u", "u")
+        assert position_of(node) is None
+        assert canvas.drawing is not None
+        assert canvas.drawing.layout.boxes == before.layout.boxes

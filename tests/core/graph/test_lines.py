@@ -16,14 +16,13 @@ from tests.support.graphs import graph_of_links, random_graph
 from tests.support.lines import Line, drawn_links
 
 
-def laid_out(graph: Graph, least: int, heights: int = 3, *, moved: bool = False) -> Layout:
+def laid_out(graph: Graph, least: int, heights: int = 3) -> Layout:
     """Lay out boxes, some of them higher than others."""
-    shifts = {vertex: (vertex * 37) % 41 - 20 for vertex in range(0, len(graph), 3)}
 
     def size(vertex: int, stubs: object) -> tuple[int, int]:
         return max(least, len(graph.labels[vertex]) + 4), 3 + vertex % heights
 
-    return lay_out(graph, size, shifts=shifts if moved else None)
+    return lay_out(graph, size)
 
 
 def expected(graph: Graph, layout: Layout) -> Counter[Line]:
@@ -43,7 +42,7 @@ def check(graph: Graph, layout: Layout) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_every_tensor_has_cells_of_its_own(seed: int) -> None:
     graph = random_graph(seed, most=30 + seed)
-    check(graph, laid_out(graph, 3, heights=1 + seed % 3, moved=seed % 4 == 3))
+    check(graph, laid_out(graph, 3, heights=1 + seed % 3))
 
 
 def test_tensors_that_change_places_below_narrow_boxes() -> None:

@@ -18,9 +18,8 @@ def test_links_lead_away_first() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_line_is_one_way_from_box_to_box_in_cells_of_its_tensor(seed: int) -> None:
     graph = random_graph(seed, most=30 + seed)
-    shifts = {vertex: (vertex * 37) % 41 - 20 for vertex in range(0, len(graph), 3)}
     size = lambda vertex, stubs: (len(graph.labels[vertex]) + 4, 3 + vertex % 3)  # noqa: E731
-    layout = lay_out(graph, size, shifts=shifts if seed % 3 == 2 else None)
+    layout = lay_out(graph, size)
     named = {(vertex, net) for vertex, nets in layout.stubs.items() for net in nets}
     rows = [line_row(layout, y, 0, layout.width) for y in range(layout.height)]
     for vertex in range(len(graph)):

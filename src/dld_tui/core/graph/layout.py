@@ -17,14 +17,13 @@ from typing import NamedTuple
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.edge_routes import Gap, Wire, route
 from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.moving import DOWN, LEFT, RIGHT, UP, Moved, move_boxes
 from dld_tui.core.graph.placement import (
     Layers,
-    dropped,
     linked_targets,
     make_layers,
     place_items,
     ranks_of,
-    shift_items,
 )
 from dld_tui.core.graph.rails import demand_order
 from dld_tui.core.machine.collector import collector_paused
@@ -67,10 +66,15 @@ class Layout:
     crossings: int
     stubs: dict[int, list[int]] = field(default_factory=dict)
     """Nets that reach a vertex by name, without a line."""
+    moved: Moved = field(default_factory=Moved)
 
     def rank_at(self, y: int) -> int:
         """Return the rank that a row is in, or whose gap below it is in."""
         return max(0, bisect_right(self.tops, y) - 1)
+
+    def near(self, rank: int) -> list[Box]:
+        """Return the boxes of a rank, and those that were moved to it."""
+        return self.ranks[rank] + [b for b in self.moved.boxes if self.rank_at(b.y) == rank]
 
 
 Size = Callable[[int, Sequence[int]], "tuple[int, int]"]
@@ -82,8 +86,7 @@ def lay_out(
     size: Size,
     *,
     order: Sequence[int] | None = None,
-    shifts: Mapping[int, int] | None = None,
-    drops: Mapping[int, int] | None = None,
+    moves: Mapping[int, tuple[int, int]] | None = None,
 ) -> Layout:
     """Return a drawing of a graph: deterministic, in ranks from top to bottom.
 
@@ -91,24 +94,17 @@ def lay_out(
         graph: The graph; it may have cycles.
         size: Tells the cells that a vertex needs; one where many lines meet gets more.
         order: An order of the vertices, if one is known.
-        shifts: Cells by which vertices are moved to the right, negative ones to the left.
-        drops: Ranks by which they are moved down, negative ones up.
+        moves: Cells to the right and rows down by which boxes are moved by hand, by vertex.
     """
     with collector_paused():
-        order = demand_order(graph) if order is None else order
-        return _laid_out(graph, size, order, shifts or {}, drops or {})
+        layout = _laid_out(graph, size, demand_order(graph) if order is None else order)
+        if moves:
+            move_boxes(layout, graph, moves)
+        return layout
 
 
-def _laid_out(
-    graph: Graph,
-    size: Size,
-    order: Sequence[int],
-    shifts: Mapping[int, int],
-    drops: Mapping[int, int],
-) -> Layout:
+def _laid_out(graph: Graph, size: Size, order: Sequence[int]) -> Layout:
     rank = ranks_of(graph, order)
-    if drops:
-        rank = dropped(graph, order, rank, drops)
     targets = linked_targets(graph, rank)
     stubs = _stubs(graph, targets)
     layers = make_layers(graph, rank, targets, order)
@@ -116,11 +112,7 @@ def _laid_out(
     widths = [
         max(width, least_width(layers, vertex)) for vertex, (width, _) in enumerate(sizes)
     ] + [1] * (len(layers.rank) - len(graph))
-    left, gaps, crossings = arrange(layers, widths, GAP, routed=not shifts)
-    if shifts:
-        widths += [1] * (len(left) - len(widths))
-        shift_items(layers, left, widths, GAP, shifts)
-        gaps = route(layers, left, widths)
+    left, gaps, crossings = arrange(layers, widths, GAP)
     sizes = [(width, height) for width, (_, height) in zip(widths, sizes, strict=False)]
     return _assembled(layers, sizes, left, gaps, crossings, stubs)
 
@@ -199,8 +191,11 @@ def links_at(graph: Graph, vertex: int) -> list[Link]:
 def cells_of(layout: Layout, link: Link) -> frozenset[tuple[int, int]]:
     """Return the cells (column, row) of the line of a link; none where it is named instead."""
     cells: set[tuple[int, int]] = set()
+    for line in layout.moved.lines:
+        if (line.net, line.target) == (link.net, link.target):
+            return frozenset(line.cells())
     target, source = layout.boxes[link.target], layout.boxes[link.source]
-    if target is None or source is None:
+    if target is None or source is None or {*link[1:]} & layout.moved.origins.keys():
         return frozenset()
 
     def down(column: int, first: int, last: int) -> None:
@@ -262,20 +257,17 @@ class _Arrangement:
     crossings: int
 
 
-def arrange(
-    layers: Layers, widths: Sequence[int], gap: int, *, routed: bool = True
-) -> tuple[list[int], list[Gap], int]:
+def arrange(layers: Layers, widths: Sequence[int], gap: int) -> tuple[list[int], list[Gap], int]:
     """Order and place the items of all ranks.
 
     Args:
         layers: The items; their orders are changed, and there may be other items in the chains.
         widths: Cells of each item.
         gap: Cells between two items of a rank.
-        routed: Whether to route the lines, too.
 
     Returns:
-        The left edge of each item, the lines below each rank but the last (empty if they are not
-        wanted), and the number of crossings.
+        The left edge of each item, the lines below each rank but the last, and the number of
+        crossings.
     """
     parts = _parts(layers, widths)
     often = Counter(part.key for part in parts)
@@ -286,9 +278,7 @@ def arrange(
     for number, part in enumerate(parts):
         arranged = known.get(part.key)
         if arranged is None:
-            arranged = _arranged(
-                layers, part, widths, gap, pinned=often[part.key] > 1, routed=routed
-            )
+            arranged = _arranged(layers, part, widths, gap, pinned=often[part.key] > 1)
             known[part.key] = arranged
         crossings += arranged.crossings
         if number:  # the first item is where the part before has put it
@@ -360,7 +350,7 @@ def _part(layers: Layers, widths: Sequence[int], first: int, last: int) -> _Part
 
 
 def _arranged(
-    layers: Layers, part: _Part, widths: Sequence[int], gap: int, *, pinned: bool, routed: bool
+    layers: Layers, part: _Part, widths: Sequence[int], gap: int, *, pinned: bool
 ) -> _Arrangement:
     mine, items, crossings = order_lines(_local(layers, part))
     own = [widths[part.items[at]] if at >= 0 else 1 for at in items]
@@ -369,8 +359,7 @@ def _arranged(
     if pinned and len(ends[0]) == len(ends[1]) == 1:
         (top,), (bottom,) = ends
         left[bottom] = left[top] + (own[top] - 1) // 2 - (own[bottom] - 1) // 2
-    gaps = route(mine, left, own) if routed else []
-    return _Arrangement(mine, items, left, gaps, crossings)
+    return _Arrangement(mine, items, left, route(mine, left, own), crossings)
 
 
 def _local(layers: Layers, part: _Part) -> Layers:
@@ -405,7 +394,6 @@ def _moved(lines: Gap, nets: Sequence[int], offset: int) -> Gap:
 
 # --- A drawing as text: one row at a time, only the columns that are seen -------------------------
 
-_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
 """By the sum of the sides that a cell is linked to."""
 _ARROW = "▼"
@@ -427,7 +415,7 @@ class LineRow:
         """Link a column to more sides; where two nets cross, the one goes under the upright one."""
         present = self.links.get(column, 0)
         if present and self.nets[column] != net:
-            if present == _UP | _DOWN:
+            if present == UP | DOWN:
                 return
             present = 0
         self.links[column] = present | sides
@@ -443,10 +431,14 @@ def line_row(layout: Layout, y: int, first: int, last: int) -> LineRow:
     if inside < height:
         for column, net in layout.passing[rank]:
             if first <= column <= last:
-                row.add(column, _UP | _DOWN, net)
+                row.add(column, UP | DOWN, net)
         _lines_to_low_boxes(layout, rank, y, row)
     elif rank < len(layout.gaps):
         _gap_row(layout.gaps[rank], inside - height, first, last, row)
+    for column, sides, net in layout.moved.rows.get(y, ()):
+        if first <= column <= last:
+            row.add(column, sides, net)
+    row.arrows.update(layout.moved.arrows.get(y, ()))
     return row
 
 
@@ -463,7 +455,7 @@ def _lines_to_low_boxes(layout: Layout, rank: int, y: int, row: LineRow) -> None
                 continue
             for column in wire.bottoms if y < box.y else (wire.top,):
                 if box.x <= column < box.x + box.width:
-                    row.add(column, _UP | _DOWN, wire.net)
+                    row.add(column, UP | DOWN, wire.net)
 
 
 def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None:
@@ -471,15 +463,15 @@ def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None
         if wire.left > last or wire.right < first:
             continue
         if wire.is_straight:
-            row.add(wire.left, _UP | _DOWN, wire.net)
+            row.add(wire.left, UP | DOWN, wire.net)
         elif inside < wire.track:
             if inside > wire.begins:
-                row.add(wire.top, _UP | _DOWN, wire.net)
+                row.add(wire.top, UP | DOWN, wire.net)
             elif inside == wire.begins:
-                row.add(wire.top, _DOWN, wire.net)
+                row.add(wire.top, DOWN, wire.net)
         elif inside > wire.track:
             for column in wire.bottoms:
-                row.add(column, _UP | _DOWN, wire.net)
+                row.add(column, UP | DOWN, wire.net)
         else:
             _track_row(wire, first, last, row)
     if inside == gap.tracks:
@@ -489,19 +481,21 @@ def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None
 def _track_row(wire: Wire, first: int, last: int, row: LineRow) -> None:
     left, right = wire.left, wire.right
     for column in range(max(left, first), min(right, last) + 1):
-        sides = _LEFT * (column > left) + _RIGHT * (column < right)
-        sides += _UP * (column == wire.top) + _DOWN * (column in wire.bottoms)
+        sides = LEFT * (column > left) + RIGHT * (column < right)
+        sides += UP * (column == wire.top) + DOWN * (column in wire.bottoms)
         row.add(column, sides, wire.net)
 
 
 def boxes_in_row(layout: Layout, y: int, first: int, last: int) -> list[Box]:
-    """Return the boxes that a row between two columns shows a part of, from left to right."""
+    """Return the boxes that a row between two columns shows a part of.
+
+    Those that were moved are last: they hide others.
+    """
     rank = layout.rank_at(y)
-    if y - layout.tops[rank] >= layout.heights[rank]:
-        return []
+    arranged = layout.ranks[rank] if y - layout.tops[rank] < layout.heights[rank] else []
     return [
         box
-        for box in layout.ranks[rank]
+        for box in (*arranged, *layout.moved.boxes)
         if box.x <= last and box.x + box.width > first and box.y <= y < box.y + box.height
     ]
 

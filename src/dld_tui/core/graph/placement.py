@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
@@ -45,33 +45,6 @@ def ranks_of(graph: Graph, order: Sequence[int]) -> list[int]:
         ):
             rank[vertex] = lowest
     return rank
-
-
-def dropped(
-    graph: Graph, order: Sequence[int], rank: Sequence[int], drops: Mapping[int, int]
-) -> list[int]:
-    """Return ranks with vertices moved down or up; what they feed goes down with them.
-
-    A vertex stays below all it takes tensors from. Ranks that no vertex is in and no line passes
-    are left out.
-
-    Args:
-        graph: The graph.
-        order: As for :func:`ranks_of`.
-        rank: What that returned.
-        drops: Ranks to move down by, negative ones to move up by, by vertex.
-    """
-    row = {vertex: at for at, vertex in enumerate(order)}
-    moved = [0] * len(graph)
-    for vertex in order:
-        above = [moved[source] + 1 for source in graph.sources[vertex] if row[source] < row[vertex]]
-        moved[vertex] = max([0, rank[vertex] + drops.get(vertex, 0), *above])
-    used = set(moved)
-    for net in graph.nets:
-        last = max([moved[target] for target in net.targets], default=-1)
-        used.update(range(moved[net.source], last))
-    places = {number: at for at, number in enumerate(sorted(used))}
-    return [places[number] for number in moved]
 
 
 def _longer(graph: Graph, rank: Sequence[int], vertex: int, lowest: int) -> int:
@@ -186,7 +159,7 @@ def _link(layers: Layers, number: int, upper: int, lower: int) -> None:
     layers.above[lower].append(upper)
 
 
-# --- Where the items of each rank are from left to right, in cells, those moved by hand included
+# --- Where the items of each rank are from left to right, in cells
 
 _BOTH_BOXES, _BOTH_CHAIN, _MIXED = 200.0, 20.0, 1.0
 """How strongly a link wants to be straight. With equal weights every block drifts sideways."""
@@ -422,57 +395,3 @@ def _straighten_run(
         for item in part:
             left[item] = column - half[item]
         start = end
-
-
-_MOVED, _OTHERS = 1000.0, 1.0
-"""How strongly items keep their place: moved ones hardly give way."""
-
-
-def shift_items(
-    layers: Layers, left: list[int], widths: Sequence[int], gap: int, shifts: Mapping[int, int]
-) -> None:
-    """Move vertices sideways in their ranks, changing the order where they pass others.
-
-    Args:
-        layers: Items in order; the ranks of moved vertices get the new one.
-        left: The left edge of each item, which is changed.
-        widths: Cells of each item.
-        gap: Cells between two items of a rank.
-        shifts: Cells to the right, negative ones to the left, by vertex.
-    """
-    for rank in sorted({layers.rank[vertex] for vertex in shifts}):
-        items = layers.ranks[rank]
-        wanted = {item: left[item] + shifts.get(item, 0) for item in items}
-        items.sort(key=lambda item: wanted[item] + widths[item] / 2)
-        _spread(items, wanted, left, widths, gap, shifts)
-    first = min(left, default=0)
-    if first < 0:
-        left[:] = [at - first for at in left]
-
-
-def _spread(
-    items: Sequence[int],
-    wanted: Mapping[int, int],
-    left: list[int],
-    widths: Sequence[int],
-    gap: int,
-    shifts: Mapping[int, int],
-) -> None:
-    """Put items as near to where they want to be as order and distances allow."""
-    offsets, offset = [], 0
-    blocks: list[list[float]] = []  # [weighted sum, weight, number of items]
-    for item in items:
-        offsets.append(offset)
-        weight = _MOVED if item in shifts else _OTHERS
-        block = [(wanted[item] - offset) * weight, weight, 1]
-        while blocks and blocks[-1][0] * block[1] > block[0] * blocks[-1][1]:
-            before = blocks.pop()
-            block = [before[0] + block[0], before[1] + block[1], before[2] + block[2]]
-        blocks.append(block)
-        offset += widths[item] + gap
-    at = 0
-    for total, weight, count in blocks:
-        value = round(total / weight)  # values rise from block to block, and so they do rounded
-        for _ in range(int(count)):
-            left[items[at]] = value + offsets[at]
-            at += 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -105,7 +105,9 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         "The graph as boxes. Up and down follow the links, left and right go to the neighbouring "
         "box. {graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "
         "{canvas.activate} opens a fold or goes to the parameters. {graph.link} puts the cursor on "
-        "a link: left and right choose another link of the node, up and down go to its ends."
+        "a link: left and right choose another link of the node, up and down go to its ends. "
+        "{graph.move_left}, {graph.move_down} and the like move the box of a node, as dragging it "
+        "does."
     )
 
     @dataclass
@@ -130,6 +132,13 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         end: str = ""
         """``source`` or ``target``."""
 
+    @dataclass
+    class Dragged(Message):
+        """The box that the cursor is on was dragged so many cells to the right, and rows down."""
+
+        cells: int
+        rows: int
+
     class MenuAsked(Message):
         """A right click on a box, which is the cursor's now."""
 
@@ -149,6 +158,9 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._lit: frozenset[int] = frozenset()
         self._on_link = False
         """Whether the cursor is on a link of the box, and keys are for that."""
+        self._held: Offset | None = None
+        """Where the button went down on the cursor's box, on the screen."""
+        self._dragged = Offset(0, 0)
 
     @property
     def cursor(self) -> int:
@@ -287,14 +299,14 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         box = self._box
         if box is None or self.drawing is None:
             return
-        ranks = self.drawing.layout.ranks
-        own = self.drawing.layout.rank_at(box.y)
+        layout = self.drawing.layout
+        own = layout.rank_at(box.y)
         for distance in range(12):
             nearer = [
                 other
                 for rank in {own - distance, own + distance}
-                if 0 <= rank < len(ranks)
-                for other in ranks[rank]
+                if 0 <= rank < len(layout.ranks)
+                for other in layout.near(rank)
                 if (other.x - box.x) * sign > 0 and other.vertex != box.vertex
             ]
             if nearer:
@@ -308,7 +320,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         layout = self.drawing.layout
         y = box.y + sign * max(1, self.scrollable_content_region.height - 2)
         rank = layout.rank_at(max(0, min(y, layout.height - 1)))
-        self._go(self._nearest(layout.ranks[rank], box.x + box.width // 2))
+        self._go(self._nearest(layout.near(rank), box.x + box.width // 2))
 
     def action_page_up(self) -> None:
         self._page(-1)
@@ -317,12 +329,17 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._page(1)
 
     def action_first(self) -> None:
-        if self.drawing is not None and self._box is not None:
-            self._go(self.drawing.layout.ranks[0][0].vertex)
+        self._go_to_end(min)
 
     def action_last(self) -> None:
-        if self.drawing is not None and self._box is not None:
-            self._go(self.drawing.layout.ranks[-1][0].vertex)
+        self._go_to_end(max)
+
+    def _go_to_end(self, end: Callable[[Iterable[int]], int]) -> None:
+        if self.drawing is None or self._box is None:
+            return
+        boxes = [box for box in self.drawing.layout.boxes if box is not None]
+        row = end(box.y for box in boxes)
+        self._go(min((box.x, box.vertex) for box in boxes if box.y == row)[1])
 
     def action_activate(self) -> None:
         """Open what the cursor is on; follow the link."""
@@ -373,22 +390,66 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if self._map is not None and offset.x >= self._room.width:
             self._go_to(*self._map.target(offset.x - self._room.width, offset.y))
             return
+        box = self._box_at(offset)
+        if box is not None:
+            self._go(box.vertex, 0)  # what one points at stays where it is
+            if event.button == _RIGHT_BUTTON:
+                self.post_message(self.MenuAsked())
+            elif event.chain == 2:
+                self.action_activate()
+
+    def _box_at(self, offset: Offset) -> Box | None:
+        """Return the box in a cell of what is seen, that on top where there are several."""
+        from dld_tui.core.graph.layout import boxes_in_row
+
+        if self.drawing is None or not self.drawing.layout.ranks or offset.x >= self._room.width:
+            return None
         x, y = offset.x + self.scroll_offset.x - self._indent, offset.y + self.scroll_offset.y
-        layout = self.drawing.layout
-        for box in layout.ranks[layout.rank_at(y)] if layout.ranks else ():
-            if box.x <= x < box.x + box.width and box.y <= y < box.y + box.height:
-                self._go(box.vertex, 0)  # what one points at stays where it is
-                if event.button == _RIGHT_BUTTON:
-                    self.post_message(self.MenuAsked())
-                elif event.chain == 2:
-                    self.action_activate()
+        return next(reversed(boxes_in_row(self.drawing.layout, y, x, x)), None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Hold the box under the mouse."""
+        offset = event.get_content_offset(self)
+        box = self._box_at(offset) if offset is not None and event.button == 1 else None
+        if box is not None:
+            event.stop()
+            self._go(box.vertex, 0)
+            self._held = event.screen_offset
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show where the box that is held would be."""
+        if self._held is not None:
+            self._dragged = event.screen_offset - self._held
+            self.refresh()
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Put down the box that is held."""
+        if self._held is not None:
+            moved = event.screen_offset - self._held
+            self.release_mouse()
+            if moved:
+                self.post_message(self.Dragged(moved.x, moved.y))
+
+    def on_mouse_release(self, event: events.MouseRelease) -> None:
+        """Hold nothing any more."""
+        self._held, self._dragged = None, Offset(0, 0)
+        self.refresh()
+
+    @property
+    def _ghost(self) -> Box | None:
+        """The box that is held, where it would be."""
+        box = self._box
+        if self._held is None or box is None or not self._dragged:
+            return None
+        return replace(box, x=box.x + self._dragged.x, y=box.y + self._dragged.y)
 
     def _go_to(self, x: int, y: int) -> None:
         """Go to the box nearest to a place of the drawing."""
         assert self.drawing is not None  # there is a map of it
         layout = self.drawing.layout
         if layout.ranks:
-            self._go(self._nearest(layout.ranks[layout.rank_at(y)], x))
+            self._go(self._nearest(layout.near(layout.rank_at(y)), x))
 
     # --- drawing --------------------------------------------------------------------------------
 
@@ -412,6 +473,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor,
             self._lit,
             grid=self.grid,
+            ghost=self._ghost,
         )
         if self._map is None:
             return self.piece_styles.strip(pieces, width)

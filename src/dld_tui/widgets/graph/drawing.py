@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
@@ -102,8 +103,7 @@ def draw(
     zoom: int,
     says: Says,
     cuts: Sequence[tuple[int, int]] = (),
-    shifts: Mapping[int, int] | None = None,
-    drops: Mapping[int, int] | None = None,
+    moves: Mapping[int, tuple[int, int]] | None = None,
 ) -> Drawing:
     """Lay out a graph at a zoom level.
 
@@ -112,8 +112,7 @@ def draw(
         zoom: From 0, the smallest.
         says: What boxes say.
         cuts: How many links of each vertex are not drawn, above and below.
-        shifts: Cells by which vertices were moved to the right.
-        drops: Ranks by which they were moved down.
+        moves: Cells to the right and rows down by which boxes were moved.
     """
     styles = [says.style(vertex) for vertex in range(len(graph))]
     texts: list[list[list[Piece]]] = [[] for _ in range(len(graph))]
@@ -130,7 +129,7 @@ def draw(
         width = max(map(_cells, rows))
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
-    layout = lay_out(graph, size, shifts=shifts, drops=drops)
+    layout = lay_out(graph, size, moves=moves)
     port = says.port if zoom == ZOOMS - 1 else None
     return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout), port=port)
 
@@ -138,15 +137,19 @@ def draw(
 def _named_ports(
     graph: Graph, layout: Layout, port: Callable[[int, str], str]
 ) -> dict[int, list[tuple[int, str]]]:
-    ports: dict[int, list[tuple[int, str]]] = {}
+    arrivals: dict[int, dict[int, int]] = {}
     for gap, boxes in zip(layout.gaps, layout.ranks[1:], strict=True):
         nets = {column: wire.net for wire in gap.wires for column in wire.arrows}
         for box in boxes:
-            inside = [at for at in range(box.x, box.x + box.width) if at in nets]
-            if len(inside) > 1:
-                vertex = box.vertex
-                named = [(at, port(vertex, graph.nets[nets[at]].name)) for at in inside]
-                ports[vertex] = [(at, visible(name)) for at, name in named if name]
+            inside = range(box.x, box.x + box.width)
+            arrivals[box.vertex] = {at: nets[at] for at in inside if at in nets}
+    for line in layout.moved.lines:
+        arrivals.setdefault(line.target, {})[line.end[0]] = line.net
+    ports: dict[int, list[tuple[int, str]]] = {}
+    for vertex, arriving in arrivals.items():
+        if len(arriving) > 1:
+            names = [(at, port(vertex, graph.nets[n].name)) for at, n in sorted(arriving.items())]
+            ports[vertex] = [(at, visible(name)) for at, name in names if name]
     return ports
 
 
@@ -171,6 +174,7 @@ def line_styles(layout: Layout) -> dict[int, str]:
             }
             free = [style for style in LINES if style not in near] or LINES
             styles[net] = free[net % len(free)]
+    styles |= {line.net: LINES[line.net % len(LINES)] for line in layout.moved.lines}
     return styles
 
 
@@ -219,6 +223,7 @@ def drawn_line(
     lit: frozenset[int],
     *,
     grid: bool = False,
+    ghost: Box | None = None,
 ) -> list[Piece]:
     """Return one row of a drawing as pieces of exactly `width` cells.
 
@@ -230,6 +235,7 @@ def drawn_line(
         cursor: The vertex that stands out.
         lit: The nets that stand out.
         grid: Whether to show dots where there is neither a box nor a line.
+        ghost: A box that is being moved, where it would be.
     """
     from dld_tui.core.graph.layout import boxes_in_row, line_row
 
@@ -252,16 +258,25 @@ def drawn_line(
                 if net == drawing.link.net:
                     glyph, style = glyph.translate(_HEAVY_LINES), "accent strong"
             cells[column - left] = (glyph, style)
+    owners: list[Box | None] = [None] * width
+    """The box that is seen in each column."""
+    boxes = boxes_in_row(layout, y, left, left + width - 1)
+    if ghost is not None and ghost.y <= y < ghost.y + ghost.height:
+        boxes.append(ghost)
+    for box in boxes:
+        seen = slice(max(0, box.x - left), max(0, min(width, box.x + box.width - left)))
+        owners[seen] = [box] * len(owners[seen])
     pieces: list[Piece] = []
     at = 0
-    for box in boxes_in_row(layout, y, left, left + width - 1):
-        start = max(0, box.x - left)
-        pieces += joined(cells[at:start])
-        is_cursor = box.vertex == cursor and drawing.link is None
-        part = _box_row(drawing, box, y, is_cursor=is_cursor)
-        pieces += _cropped(part, max(0, left - box.x), min(width, box.x + box.width - left) - start)
-        at = min(width, box.x + box.width - left)
-    pieces += joined(cells[at:])
+    for owner, run in groupby(owners, key=lambda owner: owner):
+        end = at + len(list(run))
+        if owner is None:
+            pieces += joined(cells[at:end])
+        else:
+            is_cursor = owner.vertex == cursor and drawing.link is None
+            part = _box_row(drawing, owner, y, is_cursor=is_cursor)
+            pieces += _cropped(part, at + left - owner.x, end - at)
+        at = end
     return pieces
 
 
@@ -391,7 +406,7 @@ class Boxes:
             cuts: How many links of each box are not drawn, above and below.
         """
         says = Says(self.style, self.type, self.note, self.work, self.weight, self.port)
-        drawing = draw(graph, zoom, says, cuts, self.moves(0), self.moves(1))
+        drawing = draw(graph, zoom, says, cuts, self.moves())
         if self.overlay.name != Overlay.name:  # colours say something else
             drawing.lines = {}
         return drawing
@@ -436,14 +451,14 @@ class Boxes:
         vertex = self._vertex(at)
         return ("", "") if vertex is None else self.model.badge(vertex)
 
-    def moves(self, way: int) -> dict[int, int]:
-        """Return how far boxes were moved to the right (0) or down (1), on the canvas."""
+    def moves(self) -> dict[int, tuple[int, int]]:
+        """Return how far boxes were moved to the right and down, on the canvas."""
         if self.model.view is not GraphView.CANVAS:
             return {}
         moves = {}
         for at in range(len(self.boxes)):
             vertex = self._vertex(at)
-            steps = 0 if vertex is None else self.model.shift(vertex)[way]
-            if steps:
-                moves[at] = steps
+            shift = (0, 0) if vertex is None else self.model.shift(vertex)
+            if any(shift):
+                moves[at] = shift
         return moves

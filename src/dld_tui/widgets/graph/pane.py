@@ -838,6 +838,16 @@ class GraphPane(Framed, Commands, Vertical):
             self.say_opened()
 
     @on(LineView.MenuAsked)
+    @on(GraphCanvas.Dragged)
+    def box_dragged(self, event: GraphCanvas.Dragged) -> None:
+        """Move the box to where it was dragged."""
+        event.stop()
+        steps = f"{event.cells} {event.rows}"
+        if self.check_action("move_box", (steps,)):
+            self.action_move_box(steps)
+        else:
+            self.notify("Only boxes of nodes can be moved", timeout=3)
+
     @on(GraphCanvas.MenuAsked)
     def menu_asked(self, event: LineView.MenuAsked | GraphCanvas.MenuAsked) -> None:
         """Ask for the menu of what is under the cursor."""

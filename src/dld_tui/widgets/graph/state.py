@@ -194,7 +194,7 @@ class ViewedGraph:
         raise NotImplementedError
 
     def shift(self, vertex: int) -> tuple[int, int]:
-        """Return the cells and ranks by which a box was moved to the right and down."""
+        """Return the cells to the right and rows down by which a box was moved."""
         return 0, 0
 
     def levels(self, findings: Iterable[Any]) -> Iterable[tuple[str, int]]:
@@ -589,7 +589,7 @@ class GraphModel(ViewedGraph):
         return visible(short_dtype(known)), precision_style(known.dtype)
 
     def shift(self, vertex: int) -> tuple[int, int]:
-        """Return the cells and ranks by which a box was moved to the right and down."""
+        """Return the cells to the right and rows down by which a box was moved."""
         node = self.node_at(vertex)
         place = position_of(node) if node is not None else None
         return place if place is not None else (0, 0)

@@ -83,11 +83,11 @@ def test_boxes_stay_where_they_were_moved() -> None:
     entry = node.proto.metadata_props.add()
     entry.key, entry.value = "dld.position", "12,0"
     found = content.whole_content(graph)
-    assert found.shifts == {graph.vertex(node): 12}
+    assert found.moves == {graph.vertex(node): (12, 0)}
     moved: list[int] = []
     others: list[int] = []
     for card in make_scene(found).cards:
-        (moved if card.vertex in found.shifts else others).append(card.x + card.width // 2)
+        (moved if card.vertex in found.moves else others).append(card.x + card.width // 2)
     assert all(other < moved[0] for other in others)
 
 

@@ -51,10 +51,8 @@ class Content:
     """Lines below the label of a vertex, in place of its name."""
     centre: int | None = None
     """The vertex that the others are drawn around."""
-    shifts: dict[int, int] = field(default_factory=dict)
-    """Cells by which vertices were moved to the right."""
-    drops: dict[int, int] = field(default_factory=dict)
-    """Ranks by which they were moved down."""
+    moves: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Cells to the right and rows down by which boxes were moved."""
 
     colours: dict[int, str] = field(default_factory=dict)
     """Colour classes of vertices that say something else than the kind of work."""
@@ -114,10 +112,7 @@ def whole_content(drawn: ScopeGraph, title: str = "") -> Content:
     for vertex, subject in enumerate(drawn.subjects):
         place = position_of(subject) if isinstance(subject, Node) else None
         if place is not None:
-            moves = zip((content.shifts, content.drops), place, strict=True)
-            for known, steps in moves:
-                if steps:
-                    known[vertex] = steps
+            content.moves[vertex] = place
     return content
 
 

@@ -78,7 +78,7 @@ def canvas_text(content: Content) -> tuple[list[str], int]:
         labels[vertex] = cells.encoded(text)
         return len(labels[vertex]) + 4, 3
 
-    layout = lay_out(graph, size, shifts=content.shifts, drops=content.drops)
+    layout = lay_out(graph, size, moves=content.moves)
     if layout.width * layout.height > MOST_CELLS:
         raise UsageError(
             f"a text of {layout.width:,} x {layout.height:,} cells is too large",
@@ -351,24 +351,33 @@ def _line(line: Line) -> str:
 
 
 def _path(points: Sequence[Point]) -> str:
-    (x, y), (last_x, last_y) = points[0], points[-1]
-    if len(points) == 2:
-        return f"M{x} {y}V{last_y}"
-    across = points[1][1]
-    radius = corner(points)
-    side = radius if last_x > x else -radius
-    return (
-        f"M{x} {y}V{across - radius}q0 {radius} {side} {radius}"
-        f"H{last_x - side}q{side} 0 {side} {radius}V{last_y}"
-    )
+    x, y = points[0]
+    path = f"M{x} {y}"
+    for (corner_x, corner_y), (in_x, in_y), (out_x, out_y), radius in bends(points):
+        x, y = corner_x - in_x * radius, corner_y - in_y * radius
+        path += f"V{y}" if in_y else f"H{x}"
+        path += f"q{in_x * radius} {in_y * radius} {(in_x + out_x) * radius}"
+        path += f" {(in_y + out_y) * radius}"
+    (before_x, _), (x, y) = points[-2:]
+    return path + (f"V{y}" if x == before_x else f"H{x}")
 
 
-def corner(points: Sequence[Point]) -> int:
-    """Return the radius of the corners of a line: less where there is little room."""
-    (x, y), (last_x, last_y) = points[0], points[-1]
-    across = points[1][1]
-    room = min(abs(last_x - x) // 2, across - y, last_y - across, style.RADIUS)
-    return max(0, room)
+def bends(points: Sequence[Point]) -> Iterator[tuple[Point, Point, Point, int]]:
+    """Yield the corners of a line: where, the way in, the way out, and the radius.
+
+    The radius is less where there is little room.
+    """
+    last = len(points) - 2
+    for at in range(1, last + 1):
+        (x0, y0), (x, y), (x1, y1) = points[at - 1 : at + 2]
+        before, after = abs(x - x0) + abs(y - y0), abs(x1 - x) + abs(y1 - y)
+        room = (before if at == 1 else before // 2, after if at == last else after // 2)
+        yield (
+            (x, y),
+            ((x > x0) - (x < x0), (y > y0) - (y < y0)),
+            ((x1 > x) - (x1 < x), (y1 > y) - (y1 < y)),
+            min(*room, style.RADIUS),
+        )
 
 
 def _arrow(tip: Point) -> str:
@@ -613,22 +622,11 @@ def _font(size: float, plain: bool) -> ImageFont.FreeTypeFont:
 def _flattened(points: Sequence[Point]) -> Iterator[tuple[float, float]]:
     """Yield a line with its corners as short straight pieces."""
     yield points[0]
-    radius = corner(points) if len(points) > 2 else 0
-    if len(points) > 2:
-        x, last_x, across = points[0][0], points[-1][0], points[1][1]
-        side = radius if last_x > x else -radius
+    for (x, y), (in_x, in_y), (out_x, out_y), radius in bends(points):
         for step in range(7):
             angle = step / 6 * math.pi / 2
-            yield (
-                x + side * (1 - math.cos(angle)),
-                across - radius + radius * math.sin(angle),
-            )
-        for step in range(7):
-            angle = step / 6 * math.pi / 2
-            yield (
-                last_x - side * (1 - math.sin(angle)),
-                across + radius * (1 - math.cos(angle)),
-            )
+            back, on = radius * (1 - math.sin(angle)), radius * (1 - math.cos(angle))
+            yield x - in_x * back + out_x * on, y - in_y * back + out_y * on
     yield points[-1]
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.graph.graph import Kind
-from dld_tui.core.graph.layout import Layout, lay_out
+from dld_tui.core.graph.layout import Box, Layout, lay_out
+from dld_tui.core.graph.moving import corners
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import LONGEST_TOOLTIP, Content
 from dld_tui.core.text import cell_width, clip, shortened, visible
@@ -78,7 +79,7 @@ class TensorLines:
 
     title: str
     paths: list[tuple[Point, ...]] = field(default_factory=list)
-    """Each goes down, may go sideways once, and down."""
+    """Each is straight pieces that go down, up and sideways in turn."""
 
 
 @dataclass
@@ -117,7 +118,7 @@ class _Builder:
         graph = content.graph
         self._rows: list[list[tuple[str, str]]] = [[] for _ in range(len(graph))]
         """(text, role) of each vertex."""
-        self.layout: Layout = lay_out(graph, self._size, shifts=content.shifts, drops=content.drops)
+        self.layout: Layout = lay_out(graph, self._size, moves=content.moves)
         self.scene.crossings = self.layout.crossings
         top = self._add_heading()
         self._links = self._placed_links()
@@ -171,27 +172,14 @@ class _Builder:
             rows += [(clip(text, cells), "type") for text in self._types(vertex)[:1]]
 
     def _add_cards(self, top: int) -> None:
-        content, scene = self.content, self.scene
+        scene = self.scene
         heights = [sum(_ROW[role] for _, role in rows) + 2 * _PAD for rows in self._rows]
         self.tops: list[int] = []
         self.bottoms: list[int] = []
         self.cards: list[Card | None] = [None] * len(heights)
         y = top
         for rank, boxes in enumerate(self.layout.ranks):
-            cards = [
-                Card(
-                    box.vertex,
-                    content.graph.kinds[box.vertex],
-                    content.colour(box.vertex),
-                    style.MARGIN + box.x * style.CELL,
-                    0,
-                    box.width * style.CELL,
-                    heights[box.vertex],
-                    tooltip=content.tooltip(box.vertex),
-                    stands_out=box.vertex == content.centre,
-                )
-                for box in boxes
-            ]
+            cards = [self._card(box, heights[box.vertex]) for box in boxes]
             tall = max((card.bottom for card in cards), default=style.TRACK)
             self.tops.append(y)
             self.bottoms.append(y + tall)
@@ -204,7 +192,32 @@ class _Builder:
             if rank < len(self.layout.gaps):
                 gap = self.layout.gaps[rank]
                 y += style.HEAD + style.TAIL + style.TRACK * gap.tracks
-        scene.height = y + style.MARGIN
+        self._add_moved(top, heights)
+        scene.height = max([y, *(card.y + card.height for card in scene.cards)]) + style.MARGIN
+
+    def _add_moved(self, top: int, heights: Sequence[int]) -> None:
+        for box in self.layout.moved.boxes:
+            card = self._card(box, heights[box.vertex])
+            rank, down = self.layout.moved.origins[box.vertex]
+            middle = (self.tops[rank] + self.bottoms[rank]) // 2
+            card.y = max(top, middle - card.height // 2 + down * style.ROW)
+            self._write(card)
+            self.cards[card.vertex] = card
+            self.scene.cards.append(card)
+
+    def _card(self, box: Box, height: int) -> Card:
+        content = self.content
+        return Card(
+            box.vertex,
+            content.graph.kinds[box.vertex],
+            content.colour(box.vertex),
+            style.MARGIN + box.x * style.CELL,
+            0,
+            box.width * style.CELL,
+            height,
+            tooltip=content.tooltip(box.vertex),
+            stands_out=box.vertex == content.centre,
+        )
 
     def _write(self, card: Card) -> None:
         y = card.y + _PAD
@@ -222,7 +235,7 @@ class _Builder:
         for rank, gap in enumerate(layout.gaps):
             wires = [wire for wire in gap.wires if wire.begins < 0]
             columns = sorted({wire.top for wire in wires})
-            after = dict(zip(columns, [*columns[1:], 1 << 30], strict=True))
+            after = dict(zip(columns, [*columns[1:], 1 << 30], strict=False))
             for wire in wires:
                 net, at = wire.net, wire.top
                 source = graph.nets[net].source
@@ -287,6 +300,15 @@ class _Builder:
                         end = (end[0], end[1] - 4)
                     paths.append(_bent(start, across, end))
             self.scene.arrows += tips
+        for line in layout.moved.lines:
+            source, target = self.cards[line.source], self.cards[line.target]
+            if source is not None and target is not None:
+                start = (self._x(line.start[0]), source.bottom)
+                end = (self._x(line.end[0]), target.y)
+                leads = (style.HEAD + line.down * style.TRACK, style.HEAD + line.up * style.TRACK)
+                bent = corners(start, (end[0], end[1] - 4), self._x(line.lane), *leads)
+                self._lines_of(line.net).paths.append(tuple(bent))
+                self.scene.arrows.append(end)
         for rank, column, text in self._links.values():
             x, y = self._x(column) + 6, self.bottoms[rank] + 11
             self.scene.links.append(Line(text, "link", x, y, starts=True))

@@ -11,6 +11,8 @@ from dld_tui.core.operators.categories import COLOUR_CLASSES
 
 CELL = 8
 """Pixels of a column of the layout."""
+ROW = 16
+"""Pixels by which a box is moved down that was moved down a row by hand."""
 MARGIN = 28
 TRACK = 9
 """Pixels between two lines that run sideways."""
