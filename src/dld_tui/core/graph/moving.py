@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import nsmallest
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -199,8 +200,9 @@ def _choose_lanes(layout: Layout, lines: Sequence[FreeLine]) -> None:
         boxes = [
             b for b in layout.boxes if b is not None and b.y <= last and b.y + b.height > first
         ]
-        short = nsmallest(_FEW, choices, lambda choice: _cost(choice, boxes))
-        best = min(short, key=lambda choice: _cost(choice, boxes) + _SHARED * nets.shared(choice))
+        short = nsmallest(_FEW, choices, partial(_cost, boxes))
+        costs = [_cost(boxes, choice) + _SHARED * nets.shared(choice) for choice in short]
+        best = short[costs.index(min(costs))]
         nets.moved.update((cell, best.net) for cell in best.cells())
         layout.moved.lines.append(best)
 
@@ -232,7 +234,7 @@ class _Nets:
         return net
 
 
-def _cost(line: FreeLine, boxes: Sequence[Box]) -> float:
+def _cost(boxes: Sequence[Box], line: FreeLine) -> float:
     hidden = cells = 0
     for (x, y), (to_x, to_y) in pairwise(line.corners):
         left, right, top, bottom = min(x, to_x), max(x, to_x), min(y, to_y), max(y, to_y)
