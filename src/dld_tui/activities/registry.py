@@ -158,6 +158,17 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "sweep",
+        "Sweep",
+        "Measure a model at several batch sizes, dimensions, thread counts and providers.",
+        result="dld_tui.core.report.sweep:Sweep",
+        command=Command(("sweep",), show="dld_tui.cli.jobs.results:show_sweep"),
+        result_view="dld_tui.screens.results.table:of_sweep",
+        synonyms=("batch size", "sequence length", "scaling", "throughput", "knee", "threads"),
+        page_command="model.sweep",
+        offered=True,
+    ),
+    _own(
         "start_up",
         "Measure session startup",
         "Measure session creation by stage, and show the provider of each node.",

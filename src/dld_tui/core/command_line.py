@@ -73,6 +73,8 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     "dld_tui.cli.group:profile", example="model.onnx"),
         CommandInfo("tune", "Search for the fastest configuration.",
                     activity="tune", example="model.onnx"),
+        CommandInfo("sweep", "Measure a model at several sizes.",
+                    activity="sweep", example="model.onnx --batch 1,2,4,8"),
         CommandInfo("startup", "Measure session creation.",
                     activity="start_up", example="model.onnx"),
         CommandInfo("memory", "Predict the memory of a run.",

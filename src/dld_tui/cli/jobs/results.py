@@ -53,6 +53,7 @@ from dld_tui.core.params import written_files
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.report.statistics import PERCENTILES
+from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
@@ -209,6 +210,11 @@ def show_refit(result: Result, as_json: bool) -> None:
         return
     count = fmt.plural(result.weights, "weight")
     write(f"{visible(str(result.engine))}: {count} refitted, {fmt.size(result.bytes)}")
+
+
+def show_sweep(result: Sweep, as_json: bool) -> None:
+    """Print the best points and a row for each."""
+    _show(result, sweep_lines(result), [sweep_table(result)], as_json=as_json)
 
 
 def show_start_up(result: StartUp, as_json: bool) -> None:

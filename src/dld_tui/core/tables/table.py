@@ -97,6 +97,7 @@ SIZE = Unit("B", lambda value: fmt.size(value) if value else "", "int64")
 SHORT = Unit("short", fmt.short_count)
 """Large counts, such as multiply-accumulates."""
 RATIO = Unit("ratio", ratio_text)
+RATE = Unit("1/s", ratio_text)
 FLAG = Unit("flag", lambda value: "yes" if value else "", "bool", unknown="")
 BAR = Unit("bar", lambda value: "", unknown="")
 """A figure that screens draw as a bar of the largest."""

@@ -15,8 +15,16 @@ from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
+from dld_tui.core.report.sweep import (
+    BATCH,
+    Sweep,
+    knee,
+    sweep_axis,
+    sweep_lines,
+    sweep_table,
+)
 from dld_tui.core.tables.rendering import csv_of
-from dld_tui.core.tables.table import Table
+from dld_tui.core.tables.table import Table, ratio_text
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -115,6 +123,36 @@ def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
     stages = [f"{stage.name}: {stage.ms:.3f} ms" for stage in result.stages]
     summary = [*start_up_lines(result), "; ".join(stages)]
     return TableResult(f"start of {Path(result.model).name}", summary, node_table(result))
+
+
+def of_sweep(result: Sweep, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a sweep, with throughput or latency over the axis of most sizes."""
+    return TableResult(
+        f"sweep of {Path(result.model).name}", sweep_lines(result), sweep_table(result),
+        _sweep_plot(result),
+    )  # fmt: skip
+
+
+def _sweep_plot(result: Sweep) -> Plot | None:
+    axis = sweep_axis(result)
+    if axis is None:
+        return None
+    is_rate = axis.name == BATCH
+    at = result.axes.index(axis)
+    spots = []
+    for point in result.points:
+        size, figure = point.at[at], result.throughput(point) if is_rate else point.ms
+        if isinstance(size, int) and figure is not None:
+            place = ", ".join(visible(str(value)) for value in point.at)
+            unit = "items/s" if is_rate else "ms"
+            spots.append(Spot(size, figure, f"{place}: {ratio_text(figure)} {unit}"))
+    found = knee(result)
+    return Plot(
+        [Marks([spot.x for spot in spots], [spot.y for spot in spots])],
+        Axis(visible(axis.name), lambda size: f"{size:,.0f}"),
+        Axis("items/s" if is_rate else "ms", ratio_text, least=0.0), spots,
+        [(found.at, "warn")] if found is not None else [],
+    )  # fmt: skip
 
 
 def of_memory(plan: MemoryPlan, values: Mapping[str, JSON]) -> TableResult:

@@ -60,6 +60,10 @@ class Profiling(Controller):
         """Show the form for finding the fastest way to run this model."""
         self._start_form("tune", "tune")
 
+    def sweep(self) -> None:
+        """Show the form for measuring this model at several sizes."""
+        self._start_form("sweep", "sweep")
+
     def start_up(self) -> None:
         """Show the form for measuring what making a session takes."""
         self._start_form("start_up", "measure")

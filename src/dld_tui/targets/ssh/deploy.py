@@ -592,6 +592,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "time_pair": _time_pair,
     "tune": _tune,
     "start_up": _onnxruntime,
+    "sweep": _onnxruntime,
     "memory": _onnxruntime,
     "profile_llm": _onnxruntime,
     "critical_path": _onnxruntime,
