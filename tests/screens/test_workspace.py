@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from dld_tui.commands import in_scope
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.explorer.node_filter import FilterDialog
-from dld_tui.widgets.explorer.state import View
+from dld_tui.widgets.explorer.state import View, matching_nodes
 from tests.support import models
 from tests.support.workspace import SIZES, WIDE, Session, opened
 
@@ -131,6 +131,48 @@ async def filter_as_you_type_keeps_and_clears(session: Session) -> None:
     assert session.screen.explorer.node.name == "third"
     await session.press("N")
     assert session.screen.explorer.node.name == "first"
+
+
+@pytest.mark.slow
+async def test_shapes_and_values_are_searched_in_a_large_model(tmp_path: Path) -> None:
+    count = 20_000
+    nodes = [
+        onnx.helper.make_node("Add", [f"v{at}", "c"], [f"v{at + 1}"], name=f"n{at}")
+        for at in range(count)
+    ]
+    nodes[15_000] = onnx.helper.make_node(
+        "LeakyRelu", ["v15000"], ["v15001"], name="n15000", alpha=0.25
+    )
+    ends = [onnx.helper.make_tensor_value_info(f"v{at}", 1, [1, 3, 4]) for at in (0, count)]
+    shaped = onnx.helper.make_tensor_value_info("v12000", 1, [7, 3, 4])
+    half = onnx.helper.make_tensor("c", 1, [], [0.5])
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [half], value_info=[shaped])
+    path = tmp_path / "large.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    async with opened(path, WIDE) as session:
+        explorer = session.screen.panes.explorer
+        session.screen.panes.focus("explorer")
+
+        def found() -> list[str]:
+            return [node.name for node in matching_nodes(explorer.model)]
+
+        await session.press("slash")
+        await session.type("7x3x4")
+        await session.until(lambda: explorer.model.text == "7x3x4")
+        assert found() == ["n11999", "n12000"]
+        await session.press("escape", "slash")
+        await session.type("=0.2")  # what is typed meanwhile stops the search
+        await session.type("5")
+        await session.press("enter")
+        await session.until(lambda: explorer.model.text == "=0.25")
+        assert found() == ["n15000"]
+        assert set(explorer.model.found) == {"=0.25"}
+        assert explorer.node is not None
+        assert explorer.node.name == "n15000"
+        await session.press("escape")
+        assert len(found()) == count
+        await session.press("g", "n")
+        await session.until(lambda: explorer.node is not None and explorer.node.name == "n15000")
 
 
 async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+    Known = dict[tuple[Scope, str], bool]
 
 _FLOAT32_STEP = 6e-8
 """By how much, as a share, a number and the float32 next to it may differ."""
@@ -23,16 +26,26 @@ _MOST = 16
 """Elements of a constant that is looked into."""
 
 
-def holds_deep(node: Node, word: str) -> bool:
-    """Return whether a word is a shape or value of a node."""
+def holds_deep(node: Node, word: str, known: Known) -> bool:
+    """Return whether a word is a shape or value of a node.
+
+    Args:
+        node: The node.
+        word: The word, in lower case.
+        known: What earlier calls with this word have found out of tensors.
+    """
     name, equals, text = word.partition("=")
     if equals:
-        return bool(text) and _has_value(node, name.strip("@"), text)
+        return bool(text) and _has_value(node, name.strip("@"), text, known)
     wanted = word if "[" in word else f"[{word.replace('x', ',')}]"
     scope = node.scope
     for value in (*node.outputs, *node.inputs):
-        known = scope.value_type(value) if value else None
-        if known is not None and (wanted in known.short.lower() or wanted in _long(known.text)):
+        verdict = known.get((scope, value))
+        if verdict is None:
+            of = scope.value_type(value) if value else None
+            verdict = of is not None and (wanted in of.short.lower() or wanted in _long(of.text))
+            known[scope, value] = verdict
+        if verdict:
             return True
     return False
 
@@ -41,7 +54,7 @@ def _long(text: str) -> str:
     return text.lower().replace(" ", "")
 
 
-def _has_value(node: Node, name: str, text: str) -> bool:
+def _has_value(node: Node, name: str, text: str, known: Known) -> bool:
     wanted = _plain(text)
     for attribute in node.attributes():
         if name and attribute.name.lower() != name:
@@ -51,7 +64,11 @@ def _has_value(node: Node, name: str, text: str) -> bool:
         values = attribute.value if isinstance(attribute.value, list) else [attribute.value]
         if _long(str(attribute.value)) == text or any(_is(value, wanted) for value in values):
             return True
-    return not name and any(_is(value, wanted) for value in _constants(node))
+    return not name and any(_is_constant(node.scope, value, wanted, known) for value in _ends(node))
+
+
+def _ends(node: Node) -> Iterator[str]:
+    return filter(None, (*node.inputs, *node.outputs))
 
 
 def _plain(text: str) -> object:
@@ -71,17 +88,24 @@ def _is(value: object, wanted: object) -> bool:
     return type(value) in (int, float, bool) and value == wanted
 
 
-def _constants(node: Node) -> Iterator[object]:
-    """Yield the elements of small constants that a node takes or is."""
-    for name in (*node.inputs, *node.outputs):
-        definition = node.scope.resolve(name) if name else None
-        if definition is None:
-            continue
-        tensor = definition.scope.initializer(name)
-        if tensor is None and definition.node is not None and definition.node.op_type == "Constant":
-            tensor = definition.node.tensor("value")
-        if tensor is not None and tensor.element_count <= _MOST:
-            try:
-                yield from tensor.read().reshape(-1).tolist()
-            except DldError:
-                continue
+def _is_constant(scope: Scope, name: str, wanted: object, known: Known) -> bool:
+    """Return whether a tensor is a small constant with an element."""
+    verdict = known.get((scope, name))
+    if verdict is None:
+        verdict = known[scope, name] = any(_is(value, wanted) for value in _elements(scope, name))
+    return verdict
+
+
+def _elements(scope: Scope, name: str) -> list[object]:
+    definition = scope.resolve(name)
+    if definition is None:
+        return []
+    tensor = definition.scope.initializer(name)
+    if tensor is None and definition.node is not None and definition.node.op_type == "Constant":
+        tensor = definition.node.tensor("value")
+    if tensor is None or tensor.element_count > _MOST:
+        return []
+    try:
+        return tensor.listed()
+    except DldError:
+        return []

@@ -7,9 +7,9 @@ is on goes out as :class:`Explorer.Selected`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,12 +28,14 @@ from dld_tui.widgets.explorer.state import (
     Entry,
     ExplorerModel,
     Figures,
+    Found,
     Item,
     Rows,
     Sort,
     View,
     all_nodes,
     below,
+    deep_words,
     next_match,
     reveal,
     set_all_unfolded,
@@ -182,7 +184,9 @@ class Explorer(Framed, Vertical):
         super().__init__(id=id)
         self.model = model
         self.node_filter: NodeFilter | None = None
-        self._last_text = ""
+        self._last_text = self._typed = ""
+        self._found: Found = {}
+        """What is known so far of the shapes and values in the text that was typed."""
         self._rows = Rows()
         self._edits = 0
         """How many the filter has heard of."""
@@ -406,20 +410,61 @@ class Explorer(Framed, Vertical):
         event.stop()
         if event.clear:
             self._set_text("")
+        elif self._typed != self.model.text:  # keys for the list wait for what it will show
+            self.tasks.start(self._look(self._typed), "search", replace=True)
         self.list.focus()
-        self.query_one(FilterBar).show(self.model.text)
+        self.query_one(FilterBar).show(self._typed)
 
     def _set_text(self, text: str) -> None:
-        if text == self.model.text:
+        if text == self._typed:
             return
         self._last_text = text.strip() or self._last_text
-        node = self.node
-        self.model.set_text(text)
+        self._typed, self._found = text, {}
+        self._show_typed()
+
+    def _show_typed(self) -> None:
+        """Show what fits the text: at once, or when shapes and values have been looked at."""
+        if deep_words(self._typed):
+            self.frame.show("Nodes", "searching …")
+            self.tasks.start(self._look(self._typed), "preview", replace=True)
+        else:
+            self._show_text(self._typed, None)
+
+    async def _look(self, text: str) -> None:
+        """Look for shapes and values in slices between which keys are answered."""
+        found = self._found
+
+        def steps() -> Iterator[None]:
+            for _ in self.model.look(text, found):
+                if found is not self._found:
+                    return  # another text was typed
+                yield
+
+        await self._in_slices(steps)
+        if found is self._found:
+            self._show_text(text, found)
+
+    async def _in_slices(self, steps: Callable[[], Iterator[None]]) -> None:
+        """Take steps between which keys are answered; all of them again after an edit."""
+        deadline, began = monotonic() + _SLICE_S, -1
+        while began != self._edits:
+            began = self._edits
+            for _ in steps():
+                if monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    if began != self._edits:
+                        break
+                    deadline = monotonic() + _SLICE_S
+
+    def _show_text(self, text: str, found: Found | None) -> None:
+        node, is_other = self.node, text != self.model.text
+        self.model.set_text(text, found)
         self.list.finder.pattern = text.strip() if len(text.split()) == 1 else ""
         if node is not None and not self.model.filtering:
             reveal(self.model, node)
         self.rebuild()
-        self._go_to_match(node)
+        if is_other:
+            self._go_to_match(node)
 
     def _go_to_match(self, former: Node | None) -> None:
         """Put the cursor on the first node found, unless it is on one and was on it before."""
@@ -435,7 +480,7 @@ class Explorer(Framed, Vertical):
 
     def clear(self) -> None:
         """Clear the filter text, or else the marks, or else the advanced filter."""
-        if self.model.text:
+        if self._typed:
             self._set_text("")
             self.query_one(FilterBar).show("")
         elif self.list.marks:
@@ -446,7 +491,7 @@ class Explorer(Framed, Vertical):
     @property
     def can_clear(self) -> bool:
         """Whether Esc has something to clear."""
-        return bool(self.model.text or self.list.marks or self.node_filter)
+        return bool(self._typed or self.list.marks or self.node_filter)
 
     def clear_filters(self) -> None:
         """Clear the filter text and the advanced filter."""
@@ -470,16 +515,7 @@ class Explorer(Framed, Vertical):
     async def _judge(self, node_filter: NodeFilter | None) -> None:
         """Ask the filter about every node, in slices between which keys are answered."""
         verdicts: dict[Node, bool] = {}
-        deadline, began = monotonic() + _SLICE_S, -1
-        while began != self._edits:  # anew after an edit
-            began = self._edits
-            verdicts.clear()
-            for _ in self._verdicts(node_filter, verdicts):
-                if monotonic() > deadline:
-                    await asyncio.sleep(0)
-                    if began != self._edits:
-                        break
-                    deadline = monotonic() + _SLICE_S
+        await self._in_slices(partial(self._verdicts, node_filter, verdicts))
         if node_filter is not self.node_filter:
             return  # another one was chosen meanwhile
         before = self.node
@@ -490,6 +526,7 @@ class Explorer(Framed, Vertical):
     def _verdicts(
         self, node_filter: NodeFilter | None, verdicts: dict[Node, bool]
     ) -> Iterator[None]:
+        verdicts.clear()
         if node_filter is not None:
             yield from node_filter.prepare(self.model.document)
             for node in all_nodes(self.model):
@@ -499,8 +536,15 @@ class Explorer(Framed, Vertical):
     def types_changed(self) -> None:
         """Draw types again, and apply a filter that uses types again."""
         self.list.invalidate()
+        self._look_again()
         if self.node_filter is not None and self.node_filter.needs_types:
             self.set_filter(self.node_filter)
+
+    def _look_again(self) -> None:
+        """Look for shapes and values again: they may be others."""
+        self._found = {}
+        if deep_words(self._typed):
+            self._show_typed()
 
     def find(self, step: int) -> None:
         """Go to the next (1) or previous (-1) node that fits the last filter text."""
@@ -508,6 +552,10 @@ class Explorer(Framed, Vertical):
         if not text:
             self.notify(hint("No search yet. Press {list.search} and type."), timeout=3)
             return
+        self.tasks.start(self._find(text, step), "search", replace=True)
+
+    async def _find(self, text: str, step: int) -> None:
+        await self._in_slices(partial(self.model.look, text, self.model.found))
         node = next_match(self.model, self._rows, self.list.cursor, step, text)
         if node is None:
             self.notify(f"Not found: {text[:60]}", timeout=3, markup=False)
@@ -548,6 +596,7 @@ class Explorer(Framed, Vertical):
         if transaction is None or transaction.is_whole:
             self.model = anew or model_anew(self.model)
             self.rebuild()
+            self._look_again()
             return
         moved = {
             primitive.scope
@@ -558,5 +607,6 @@ class Explorer(Framed, Vertical):
             self.rebuild()
         else:
             self.list.invalidate()
+        self._look_again()
         if moved and self.list.marks:
             self.list.set_marks(self.list.marks & set(all_nodes(self.model)))

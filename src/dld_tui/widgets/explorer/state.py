@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-_SIZES = re.compile(r"[\w?]+(x[\w?]+)+")
+_SIZES = re.compile(r"(?=.*(?:^|x)[\d?]+(?:x|$))[\w?]+(x[\w?]+)+")
+"""Dimensions, one of them a number."""
 
 
-_MOST_DEEP = 5_000
-"""Nodes whose shapes and values are looked at between two keys."""
-
-
-def is_deep(word: str) -> bool:
-    """Return whether a word of a search, in lower case, can be a shape or a value."""
-    return "[" in word or "=" in word or ("x" in word and bool(_SIZES.fullmatch(word)))
+def deep_words(text: str) -> list[str]:
+    """Return the words of a search, in lower case, that can be a shape or a value."""
+    words = text.lower().split()
+    return [word for word in words if "[" in word or "=" in word or _SIZES.fullmatch(word)]
 
 
 _DIGITS = re.compile(r"\d+")
@@ -149,23 +147,6 @@ class Entry:
         """By type, then by name."""
         return (self.op_type.lower(), self.sort_name)
 
-    def holds(self, words: Sequence[str]) -> bool:
-        """Return whether it has every word; the words are in lower case.
-
-        They are in its type or name, or a shape or value (:mod:`.deep_words`).
-        """
-        # Not all(): this runs for every node of a search, and a generator costs three times more.
-        for word in words:
-            if word not in self.haystack and not (is_deep(word) and self.holds_deep(word)):
-                return False
-        return True
-
-    def holds_deep(self, word: str) -> bool:
-        """Return whether a word is a shape or value of the node."""
-        from dld_tui.widgets.explorer.deep_words import holds_deep
-
-        return holds_deep(self.node, word)
-
 
 class _Operator:
     """What entries of one operator share."""
@@ -221,6 +202,8 @@ class Branch:
 
 
 Item: TypeAlias = "Entry | Branch"
+Found: TypeAlias = "dict[str, dict[Node, bool]]"
+"""By word whether a node has it."""
 Siblings: TypeAlias = "tuple[list[Item], int]"
 """Items below one branch, and how many characters of their labels the folders above already say."""
 
@@ -408,6 +391,8 @@ class ExplorerModel:
         self.descending = False
         """Whether that order is reversed."""
         self.text = ""
+        self.found: Found = {}
+        """What is known of the words of the last search that can be shapes or values."""
         self.condition: Callable[[Node], bool] | None = None
         self.show_constants = False
         self.exceptions: set[Node] = set()
@@ -494,6 +479,8 @@ class ExplorerModel:
             passed = self.condition is None or self._verdicts.get(node, False)
             if (self.text or self.condition is not None) and passed and self.holds_text(entry):
                 self._kept.add(node)
+            for verdicts in self.found.values():
+                verdicts.pop(node, None)
             self._stale |= self.condition is not None and self._verdicts.pop(node, None) is not None
             before = (entry.label, entry.op_type, entry.bodies)
             entry.refresh()
@@ -536,11 +523,18 @@ class ExplorerModel:
         self.root = scope
         self._stale = True
 
-    def set_text(self, text: str) -> None:
-        """Keep the nodes whose type or name holds every word of `text`, in any case."""
+    def set_text(self, text: str, found: Found | None = None) -> None:
+        """Keep the nodes that have every word of `text`, in any case.
+
+        Args:
+            text: Words of their type or name, shapes and values (:mod:`.deep_words`).
+            found: What :meth:`look` has found out of the latter.
+        """
+        if text != self.text:
+            self._kept.clear()
+            self._unfolded_in_filter.clear()
         self.text = text
-        self._kept.clear()
-        self._unfolded_in_filter.clear()
+        self.found = self.found if found is None else found
         self._stale = True
 
     def set_condition(
@@ -673,7 +667,48 @@ class ExplorerModel:
 
     def holds_text(self, entry: Entry) -> bool:
         """Return whether an entry has all words of the filter."""
-        return entry.holds(self.text.lower().split())
+        return self.holds(entry, self.text.lower().split(), deep_words(self.text))
+
+    def holds(self, entry: Entry, words: Sequence[str], deep: Sequence[str]) -> bool:
+        """Return whether an entry has every word; those in `deep` can be shapes or values."""
+        # Not all(): this runs for every node of a search, and a generator costs three times more.
+        for word in words:
+            if not (self._holds_deep(entry, word) if word in deep else word in entry.haystack):
+                return False
+        return True
+
+    def _holds_deep(self, entry: Entry, word: str) -> bool:
+        verdicts = self.found.setdefault(word, {})
+        if entry.node not in verdicts:
+            for _ in self._look_at([entry], word, verdicts):
+                pass
+        return verdicts[entry.node]
+
+    def look(self, text: str, found: Found) -> Iterator[None]:
+        """Find out which nodes have the words of a text that can be shapes or values.
+
+        Args:
+            text: The words.
+            found: Takes what is found; what is there already is not looked for again.
+
+        Yields:
+            After each node: that of all of a large model takes seconds.
+        """
+        for word in deep_words(text):
+            scopes = self.document.scopes()
+            entries = (entry for scope in scopes for entry in self.entries(scope))
+            yield from self._look_at(entries, word, found.setdefault(word, {}))
+
+    @staticmethod
+    def _look_at(entries: Iterable[Entry], word: str, verdicts: dict[Node, bool]) -> Iterator[None]:
+        from dld_tui.widgets.explorer.deep_words import holds_deep
+
+        known: dict[tuple[Scope, str], bool] = {}
+        for entry in entries:
+            if entry.node not in verdicts:
+                verdict = word in entry.haystack or holds_deep(entry.node, word, known)
+                verdicts[entry.node] = verdict
+                yield
 
     # --- filter ---------------------------------------------------------------------------------
 
@@ -711,9 +746,11 @@ class ExplorerModel:
             kept = [entry for entry in entries if not entry.constant or shows(entry.node)]
             self.hidden_constants += len(entries) - len(kept)
             entries = kept
+        deep = deep_words(self.text)
         for word in self.text.lower().split():
-            if is_deep(word) and len(entries) <= _MOST_DEEP:
-                entries = [e for e in entries if e.holds([word]) or e.node in self._kept]
+            if word in deep:
+                holds = self._holds_deep
+                entries = [e for e in entries if holds(e, word) or e.node in self._kept]
                 continue
             entries = [e for e in entries if word in e.haystack or e.node in self._kept]
         if self.condition is not None:
@@ -826,17 +863,17 @@ def next_match(model: ExplorerModel, rows: Rows, cursor: int, step: int, text: s
         step: 1 for downwards, -1 for upwards.
         text: Words.
     """
-    words = text.lower().split()
+    words, deep = text.lower().split(), deep_words(text)
     if not words or not rows.items:
         return None
     first = 0 if step > 0 else 1  # what is folded in the cursor's row comes after it
     for offset in range(first, len(rows) + 1):
         item = rows.items[(cursor + step * offset) % len(rows)]
         matches: list[Entry] = []
-        if offset and isinstance(item, Entry) and item.holds(words):
+        if offset and isinstance(item, Entry) and model.holds(item, words, deep):
             matches.append(item)
         if model.can_unfold(item) and not model.is_unfolded(item):
-            matches += [entry for entry in below(model, item) if entry.holds(words)]
+            matches += [e for e in below(model, item) if model.holds(e, words, deep)]
         if matches:
             return matches[0 if step > 0 else -1].node
     return None
@@ -943,7 +980,8 @@ def model_anew(old: ExplorerModel) -> ExplorerModel:
     new.view, new.sort, new.descending = old.view, old.sort, old.descending
     new.set_show_constants(old.show_constants)
     new.exceptions.update(_exceptions(old))
-    new.set_text(old.text)
+    if not deep_words(old.text):  # else it has to be looked for again
+        new.set_text(old.text)
     new.set_condition(old.condition)
     new.unfolded.update(_folds(old))
     return new
