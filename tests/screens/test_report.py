@@ -58,7 +58,10 @@ async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
 
 
 async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    sizes = ((80, 24), (100, 30), (120, 35), (160, 45), (200, 50))
+    sizes = [
+        (80, 24), (99, 34), *((100, rows) for rows in range(31, 38)), (149, 40),
+        *((150, rows) for rows in range(39, 46)), (200, 50),
+    ]  # fmt: skip
     before = pilot.app.size
     for on_gpu in (True, False):
         screen.set_class(on_gpu, "-gpu")
