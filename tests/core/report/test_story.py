@@ -137,12 +137,14 @@ def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) ->
     assert next_steps(open_report(tmp_path / "r.dldprof")) == []  # as other threads would be
 
 
-def waiting(path: Path, provider: str = "CUDA") -> Path:
+def waiting(path: Path, provider: str = "CUDA", cost: Cost | None = None) -> Path:
     """Write a report of a GPU that works 0.3 of 1 ms, a third of that in a Conv."""
     with gpu_writer(path, provider) as made:
+        made.set_fact("roofs", {CUDA: Peaks("gpu", {"tf32": 5e14, "fp16": 1e15}, 1e12)})
         made.add_latencies([1.0] * 80 + [1.5] * 20)
         for name, kind in (("c", "Conv"), ("r", "Relu")):
-            made.add_layer(Layer(name, kind, provider=CUDA, precision="float32"))
+            own = cost if kind == "Conv" else None
+            made.add_layer(Layer(name, kind, provider=CUDA, precision="float32", cost=own))
         kernels = [
             GpuEvent("s", "kernel", "k", start, took, layer)
             for start, took, layer in ((10.0, 100.0, 0), (300.0, 200.0, 1))
@@ -170,6 +172,15 @@ def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> No
     assert fp16.most == pytest.approx(1.5 / (0.3 - 0.1))
     assert fp16.gain_percent == pytest.approx((100 * (1 - 1 / 1.45), 100 * (1 - 0.2 / 1.5)))
     assert "33 % of the time is MatMul and Conv in fp32" in fp16.line
+
+
+@pytest.mark.parametrize(("bound", "roof_ms"), [("compute", 0.004), ("memory", 0.09)])
+def test_fp16_gains_what_the_peaks_allow(tmp_path: Path, bound: str, roof_ms: float) -> None:
+    """A kernel far below its roof is no nearer to that of fp16: it takes half the time at least."""
+    cost = Cost(10**9, 10**6, roof_ms=roof_ms, bound=bound, peak="tf32")
+    with open_report(waiting(tmp_path / "g.dldprof", cost=cost)) as report:
+        _, _, fp16 = next_steps(report)
+    assert fp16.most == pytest.approx(1.5 / (0.3 - 0.1 / 2))
 
 
 def test_no_graph_is_advised_of_a_pass_that_layers_on_the_cpu_interrupt(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from dld_tui.core.text import cell_width, clip, common_prefix
@@ -59,6 +61,42 @@ def cut_names(names: Sequence[str], cells: int) -> list[str]:
         shown[name] = _other(name, cells, taken)
         taken.add(shown[name])
     return [shown[name] for name in names]
+
+
+class ListedNames:
+    """The visible names of a list, which are cut together at each width that is asked for.
+
+    Args:
+        names: All of them; not looked at while each fits.
+        step: Widths are rounded down to multiples of it, where the room differs by row.
+    """
+
+    def __init__(self, names: Iterable[str], step: int = 1) -> None:
+        self._names = names
+        self._step = step
+        self._cut: dict[int, dict[str, str]] = {}
+
+    @cached_property
+    def _known(self) -> list[str]:
+        taken = list(islice(self._names, _MOST_TOGETHER + 1))
+        return [] if len(taken) > _MOST_TOGETHER else list(dict.fromkeys(taken))
+
+    def cut(self, name: str, cells: int, *, keep: str = "end") -> str:
+        """Return a name in at most `cells` cells; of a very long list, cut alone."""
+        if len(name) <= cells and cell_width(name) <= cells:
+            return name
+        if len(self._known) < 2:
+            return clip(name, cells, keep=keep)
+        width = max(cells - cells % self._step, min(cells, _DIFFERENT))
+        if width not in self._cut:
+            shown = cut_names(self._known, width)
+            self._cut[width] = dict(zip(self._known, shown, strict=True))
+        return self._cut[width].get(name) or clip(name, cells, keep=keep)
+
+
+_MOST_TOGETHER = 2_000
+_DIFFERENT = 12
+"""Cells in which different names stay different."""
 
 
 def _cut(name: str, front: int, cells: int) -> str:

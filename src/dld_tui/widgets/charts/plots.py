@@ -19,6 +19,7 @@ from textual.strip import Strip
 
 from dld_tui.core import fmt
 from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Histogram, Line, columns, fitted
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LineSource, ListSource
@@ -341,8 +342,9 @@ def legend(named: Sequence[tuple[str, str]], width: int) -> Line:
     """Return names, untrusted text, each after a swatch in its style."""
     line: Line = []
     room = max(width // max(len(named), 1) - 4, 8)
-    for name, style in named:
-        line += [(" ■ ", style), (clip(visible(name), room, keep="end"), "")]
+    names = cut_names([visible(name) for name, _ in named], room)
+    for name, (_, style) in zip(names, named, strict=True):
+        line += [(" ■ ", style), (name, "")]
     return line if sum(cell_width(text) for text, _ in line) <= width else fitted(line, width)
 
 

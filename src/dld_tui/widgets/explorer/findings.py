@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,6 +16,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, operator_style, wrap
@@ -23,6 +24,9 @@ from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node
 
 _OLDER = "older than the last edit"
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}
@@ -99,11 +103,17 @@ class FindingsList(LineView):
         self.pane.clear_filter()
 
 
+def _label(node: Node) -> str:
+    return visible(node.name or next(filter(None, node.outputs), ""))
+
+
 class FindingLines:
     """The line source."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = findings
+        nodes = (finding.node for finding in findings if finding.node is not None)
+        self._names = ListedNames(map(_label, nodes))
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -121,11 +131,11 @@ class FindingLines:
         room = width - 2
         node = finding.node
         if node is not None and width > 60:
-            label = visible(node.name or next(filter(None, node.outputs), ""))
             kind = clip(visible(node.op_type), 16)
             cells = _NODE_CELLS - cell_width(kind) - 1
             pieces.append((kind + " ", operator_style(node.op_type, node.domain)))
-            pieces.append((fit(label, cells, keep="middle") + " ", ""))
+            label = self._names.cut(_label(node), cells, keep="middle")
+            pieces.append((fit(label, cells) + " ", ""))
             room -= _NODE_CELLS + 1
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:

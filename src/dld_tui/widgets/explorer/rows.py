@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.explorer.state import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import stale_mark
@@ -85,6 +86,11 @@ class ExplorerRows:
         self._columns = Columns(0, 0)
         self._has_figure = False
         self._places: dict[Hashable, int] | None = None
+        self._names = ListedNames(
+            _tail(item, start)
+            for item, start in zip(rows.items, rows.starts, strict=True)
+            if not isinstance(item, Branch)
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -151,8 +157,8 @@ class ExplorerRows:
         columns = self.columns(width)
         kind = fit(entry.op_type, min(columns.type, max(4, room // 2)))
         cells = max(0, room - cell_width(kind) - 1 - columns.right)
-        tail = entry.label[start:] or entry.label
-        name = fit(tail, cells, keep="end" if start == 0 else "middle")
+        keep = "end" if start == 0 else "middle"
+        name = fit(self._names.cut(_tail(entry, start), cells, keep=keep), cells)
         style = operator_style(entry.kind[1], entry.kind[0])
         name_style = "" if entry.named else "dim"
         if self._is_context(entry):
@@ -188,6 +194,11 @@ def view_title(view: View, sort: Sort, descending: bool = False) -> str:
     if sort is Sort.FILE:
         return f"{title} reversed {arrow}" if descending else title
     return f"{title} by {sort.value} {arrow}"
+
+
+def _tail(entry: Entry, start: int) -> str:
+    """Return the name of a node without what names the row that it is below."""
+    return entry.label[start:] or entry.label
 
 
 def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:

@@ -9,6 +9,7 @@ from dld_tui.core.graph.folding import Fold, Row
 from dld_tui.core.graph.graph import GLYPHS, Kind
 from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.graph.drawing import LINES, joined
 from dld_tui.widgets.graph.overlays import Overlay
@@ -22,6 +23,7 @@ _TYPE_FROM = 48
 """Rows of so many cells show the type of the first output."""
 _NUMBER_FROM = 90
 _LABEL_CELLS = 18
+_NAME_STEP = 8
 _NAME_CELLS = 6
 """The least room for a name: columns at the right give way."""
 _WEIGHT_FROM = 60
@@ -58,6 +60,13 @@ class GraphRows:
             else 0.0
         )
         """What fills a bar."""
+        self._names = ListedNames(
+            (
+                self._name(index) if row.fold is None else fold_title(row.fold)
+                for index, row in enumerate(self.rows)
+            ),
+            _NAME_STEP,
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -88,6 +97,10 @@ class GraphRows:
             return f"{fold_title(row.fold)}  {fold_summary(row.fold)}"
         vertex = self._vertex(index)
         return f"{self.seen.labels[vertex]}  {self.seen.names[vertex]}"
+
+    def _name(self, index: int) -> str:
+        """Return the name of a vertex without what all names share."""
+        return visible(self.model.name_ends.without(self.seen.names[self._vertex(index)]))
 
     def _vertex(self, index: int) -> int:
         """Return the vertex of the graph that is seen."""
@@ -157,12 +170,12 @@ class GraphRows:
         cells = min(self._label_cells, max(0, room // 2))
         pieces: list[Piece] = [(fit(label, cells) + " ", self._style(row))]
         room -= cells + 1
-        name = visible(self.model.name_ends.without(self.seen.names[self._vertex(index)]))
+        name = self._name(index)
         work = self.model.work(self._subject_vertex(row))
         needed = cell_width(name) + (cell_width(work) + 2 if work else 0)
         right = _fitting(self._right(row, room, needed), room - _NAME_CELLS)
         left = room - sum(cell_width(text) for text, _ in right)
-        text = clip(name, left, keep="end")
+        text = self._names.cut(name, left)
         left -= cell_width(text)
         more = []
         hubs = self._hub_names(index)
@@ -229,7 +242,7 @@ class GraphRows:
         right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)
         room -= sum(cell_width(text) for text, _ in right)
         times = f"×{fold.count:,} " if fold.count > 1 else f"{row.time}. " if row.time else ""
-        title = clip(fold_title(fold), room - len(times))
+        title = self._names.cut(fold_title(fold), room - len(times), keep="start")
         pieces: list[Piece] = [(times, "number"), (title, "strong")]
         used = len(times) + cell_width(title)
         if not row.is_open:

@@ -12,7 +12,7 @@ the right end (see ``table_columns``), and a sign at the end of the header tells
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ from dld_tui.core.tables.table import (
     sort_places,
 )
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.core.text.names import MOST_SHARE, SharedEnds, cut_names, shared_ends
+from dld_tui.core.text.names import MOST_SHARE, ListedNames, SharedEnds, shared_ends
 from dld_tui.widgets.charts.bars import HEATS, Axis, bar, bar_ramp, heat, hottest
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import FilterBar
@@ -201,7 +201,7 @@ class TableLines:
                 pieces.append((" " * GAP, ""))
             text, style = self.cell(row, column, cells)
             if column.keep != "start":
-                text = self.view.cut_texts(column, cells).get(column.shown_text(row), text)
+                text = self.view.cut_text(column, row, cells)
             align = "right" if column.is_right else "left"
             pieces.append((fit(text, cells, align=align, keep=column.keep), style))
         return pieces
@@ -264,7 +264,7 @@ class TableView(LineView):
         self._axes: dict[str, Axis] = {}
         self._ends: dict[str, tuple[SharedEnds, int]] = {}
         """By column of names, what all share, and the cells of the longest."""
-        self._cut: dict[str, tuple[int, Mapping[str, str]]] = {}
+        self._cut: dict[tuple[str, str, str], ListedNames] = {}
         """By column of names, its cells, and the texts in so many by the whole ones."""
         self._reached = ""
         """The key of the column that scrolling brought in last; empty while nothing scrolled."""
@@ -330,19 +330,16 @@ class TableView(LineView):
         ends, longest = known
         return ends if longest > cells and ends.gapped else None
 
-    def cut_texts(self, column: Column[Any], cells: int) -> Mapping[str, str]:
-        """Return the texts of a column of names in `cells`; none where each is cut alone."""
-        rows = self.table.rows
-        if not 1 < len(rows) <= _MOST_FITTED:
-            return {}
-        known, texts = self._cut.get(column.key, (-1, {}))
-        if known != cells:
-            ends = self.ends(column, cells) or SharedEnds()
-            whole = list(dict.fromkeys(map(column.shown_text, rows)))
-            short = [visible(ends.without(text)) for text in whole]
-            texts = dict(zip(whole, cut_names(short, cells), strict=True))
-            self._cut[column.key] = cells, texts
-        return texts
+    def cut_text(self, column: Column[Any], row: Any, cells: int) -> str:
+        """Return the text of a cell in a column of names, cut among all of them."""
+        ends = self.ends(column, cells) or SharedEnds()
+        key = column.key, *ends
+        if key not in self._cut:
+            self._cut[key] = ListedNames(
+                visible(ends.without(column.shown_text(row))) for row in self.table.rows
+            )
+        text = visible(ends.without(column.shown_text(row)))
+        return self._cut[key].cut(text, cells, keep=column.keep)
 
     def axis(self, column: Column[Any]) -> Axis:
         """Return the axis that the figures of a column are drawn on."""

@@ -43,7 +43,7 @@ from dld_tui.core.tensorrt.plan.subject import shown_names
 from dld_tui.core.tensorrt.plan.summary import summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.core.text.names import cut_names
+from dld_tui.core.text.names import ListedNames, cut_names
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
@@ -259,13 +259,14 @@ def _findings(facts: PlanFacts, width: int) -> list[Line]:
     count = fmt.plural(len(findings), "finding")
     lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
     names = shown_names(facts.plan, facts.layers)
-    for finding in findings[:3]:
+    shown_first = [names.get(-1 if one.layer is None else one.layer, "") for one in findings[:3]]
+    listed = ListedNames(shown_first, _NAME_STEP)
+    for finding, name in zip(findings[:3], shown_first, strict=True):
         share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} % "
         style = _LEVEL_STYLES.get(finding.level, "info")
         text = clip(share + visible(finding.hazard), width - 3)
-        name = "" if finding.layer is None else names.get(finding.layer, "")
         room = width - 6 - cell_width(text)
-        shown = f"   {clip(name, room, keep='end')}" if name and room > 12 else ""
+        shown = f"   {listed.cut(name, room)}" if name and room > 12 else ""
         lines.append([(f" {level_glyph(finding.level)} ", style), (text, ""), (shown, "dim")])
     return lines
 
@@ -588,7 +589,7 @@ _STYLES = {"warning": "warn", "note": "info"}
 _NAME_SHARE = 0.35
 _NAME_FROM = 96
 """Rows of so many cells name the layer, shorter ones where the finding leaves room."""
-_LEAST_NAME = 14
+_LEAST_NAME, _NAME_STEP = 14, 8
 
 
 class FindingRows:
@@ -598,6 +599,7 @@ class FindingRows:
         self.findings = findings
         self._names = names
         self._has_percent = any(finding.percent is not None for finding in findings)
+        self._listed = ListedNames(map(self._name, findings), _NAME_STEP)
 
     def __len__(self) -> int:
         return len(self.findings)
@@ -636,7 +638,7 @@ class FindingRows:
         if named:
             gap = room - named - cell_width(hazard)
             pieces.append((" " * gap, ""))
-            pieces.append((clip(self._name(finding), named, keep="end"), "link"))
+            pieces.append((self._listed.cut(self._name(finding), named), "link"))
         return pieces
 
 

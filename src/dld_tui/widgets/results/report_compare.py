@@ -13,6 +13,7 @@ from dld_tui.core.compare.records import Cell, Row, Subject, label
 from dld_tui.core.compare.rows import margin, ratio_text, signed, time_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import Axis, Line
 from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import runs_picture
@@ -90,8 +91,8 @@ def _difference_lines(comparison: Comparison, width: int) -> list[Line]:
     if not comparison.differences:
         return [[("No differences in settings and environment.", "dim")]]
     lines: list[Line] = []
-    for difference in comparison.differences:
-        name = clip(visible(difference.name), _NAME_CELLS)
+    names = cut_names([visible(one.name) for one in comparison.differences], _NAME_CELLS)
+    for name, difference in zip(names, comparison.differences, strict=True):
         room = max(8, (width - len(name) - 2) // len(difference.values) - 3)
         line: Line = [(f"{name}  ", "strong")]
         for number, value in enumerate(difference.values):

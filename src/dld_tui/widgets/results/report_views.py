@@ -31,6 +31,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import factor
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text.names import cut_names
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import (
     ASCII_LEVELS,
@@ -197,8 +198,9 @@ def environment_lines(
         rows = [row for row in section if row[1]]
         cells = min(max((len(name) for name, *_ in rows), default=0), _NAME_CELLS)
         lines += [[(title, "strong")]] if rows else []
-        for name, text, style in rows:
-            lines.append([(f" {fit(name, cells, keep='end')}  ", "dim"), (text, style)])
+        names = cut_names([name for name, *_ in rows], cells)
+        for name, (_, text, style) in zip(names, rows, strict=True):
+            lines.append([(f" {fit(name, cells)}  ", "dim"), (text, style)])
         lines += [[]] if rows else []
     return lines[:-1]
 
