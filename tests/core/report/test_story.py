@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import pytest
 
@@ -175,7 +176,9 @@ def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("bound", "roof_ms"), [("compute", 0.004), ("memory", 0.09)])
-def test_fp16_gains_what_the_peaks_allow(tmp_path: Path, bound: str, roof_ms: float) -> None:
+def test_fp16_gains_what_the_peaks_allow(
+    tmp_path: Path, bound: Literal["compute", "memory"], roof_ms: float
+) -> None:
     """A kernel far below its roof is no nearer to that of fp16: it takes half the time at least."""
     cost = Cost(10**9, 10**6, roof_ms=roof_ms, bound=bound, peak="tf32")
     with open_report(waiting(tmp_path / "g.dldprof", cost=cost)) as report:
