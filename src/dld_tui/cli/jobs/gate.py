@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import click
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.time_pair import NOT_SET, pairs_of
 from dld_tui.cli.jobs.progress import ProgressReporter
+from dld_tui.cli.jobs.requirements import check_requirements, requirements_of
 from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
@@ -37,6 +38,12 @@ from dld_tui.core.compare.gate import (
     more_nodes,
     partners_of,
 )
+from dld_tui.core.compare.requirements import (
+    Outcome,
+    requirements_junit,
+    requirements_markdown,
+    requirements_table,
+)
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.permission import require_free
@@ -54,6 +61,10 @@ to end and by node. The gate runs as many pairs as the machine needs for an inte
 ±{WITHIN_PERCENT:g} %. Exit status 1 if NEW is slower by more than --tolerance. With fewer than
 {LEAST_RUNS} pairs within --limit, the verdict is "undecided", and the exit status 5.
 
+With --require and one model, fail if the model does not meet a requirement: runs in processes of
+their own are made until each is met or missed with a confidence of 95 %, else it is UNDECIDED
+(exit status 5).
+
 To compare settings of one model: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
 With --commands, BASE and NEW are command lines, each timed as a whole.
 """
@@ -61,7 +72,9 @@ With --commands, BASE and NEW are command lines, each timed as a whole.
 
 def _callback(
     base: str,
-    new: str,
+    new: str | None,
+    require: Sequence[str],
+    reference: Path | None,
     runs: int | None,
     within: float,
     limit: float | None,
@@ -76,14 +89,37 @@ def _callback(
     as_json: bool,
     **values: Any,
 ) -> int:
+    given = [base] if new is None else [base, new]
     for path in (markdown_file, junit_file):
         if path is not None:
             require_free([path], force)
-            if not commands and any(is_same_file(path, Path(one)) for one in (base, new)):
+            if not commands and any(is_same_file(path, Path(one)) for one in given):
                 raise UsageError("the verdict would replace a model", where=str(path))
     if markdown_file is not None and junit_file is not None:
         require_distinct([markdown_file, junit_file])
     settings = {name: value for name, value in values.items() if value not in (None, ())}
+    if new is None:
+        if commands or base_set or new_set or runs is not None:
+            raise UsageError("these options compare two versions", hint="Give a second model")
+        model = Path(base)
+        met = check_requirements(
+            model, require or requirements_of(model), settings, reference, target,
+            LIMIT_S if limit is None else limit,
+        )  # fmt: skip
+        if as_json:
+            write_json({"outcome": met.outcome.value, **(encode(met) or {})})
+        else:
+            write(met.line)
+            write()
+            write_table(requirements_table(met))
+        _write(((markdown_file, requirements_markdown), (junit_file, requirements_junit)), met)
+        return {Outcome.PASS: int(ExitStatus.DONE), Outcome.FAIL: int(ExitStatus.FOUND)}.get(
+            met.outcome, int(ExitStatus.FAILED)
+        )
+    if require or reference is not None:
+        raise UsageError(
+            "requirements are of one model", hint="Leave out NEW, or --require and --reference"
+        )
     if commands:
         if settings or base_set or new_set or target:
             raise UsageError("--commands cannot be combined with profile settings")
@@ -121,9 +157,17 @@ def _callback(
         write_json(_document(result))
     else:
         _print(result)
+    _write(((markdown_file, markdown), (junit_file, junit)), result)
+    if result.is_undecided:
+        return int(ExitStatus.FAILED)
+    return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
+
+
+def _write(files: Sequence[tuple[Path | None, Callable[[Any], str]]], result: Any) -> None:
+    """Write the verdict; after printing it, so that a full disk does not lose it."""
     problem = None
-    for path, text in ((markdown_file, markdown), (junit_file, junit)):
-        if path is not None:  # after printing the verdict, which a full disk must not lose
+    for path, text in files:
+        if path is not None:
             try:
                 write_text(path, text(result))
             except DldError as error:
@@ -132,9 +176,6 @@ def _callback(
                 narrate(f"wrote {path}")
     if problem is not None:
         raise problem
-    if result.is_undecided:
-        return int(ExitStatus.FAILED)
-    return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
 
 
 def _document(result: GateResult) -> dict[str, Any]:
@@ -204,7 +245,16 @@ command = click.Command(
     help=_HELP,
     params=[
         click.Argument(["base"], metavar="BASE"),
-        click.Argument(["new"], metavar="NEW"),
+        click.Argument(["new"], metavar="[NEW]", required=False),
+        click.Option(["--require"], multiple=True, metavar="TEXT", help=(
+            "Without NEW: a requirement of the model, such as 'p95 <= 35 ms', 'fps >= 30', "
+            "'size <= 20 MB', 'peak memory <= 500 MB' or 'snr >= 30 dB'; repeatable. By default "
+            "those in dld.toml beside it."
+        )),
+        click.Option(
+            ["--reference"], type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="MODEL", help="The model that accuracy is required against.",
+        ),
         click.Option(
             ["--runs"], type=click.IntRange(min=LEAST_RUNS), metavar="N",
             help="Number of runs of each. By default as many as needed.",

@@ -693,23 +693,23 @@ def more_nodes(result: GateResult) -> str:
 
 def markdown(result: GateResult) -> str:
     """Return the verdict as Markdown, for the summary of a pipeline."""
-    names = f"{_code(result.base)} → {_code(result.new)}"
-    lines = [f"### dld gate: {result.verdict}", "", names, "", _plain(result.line)]
+    names = f"{markdown_code(result.base)} → {markdown_code(result.new)}"
+    lines = [f"### dld gate: {result.verdict}", "", names, "", markdown_plain(result.line)]
     for note in result.notes:
-        lines += ["", f"Note: {_plain(note)}"]
+        lines += ["", f"Note: {markdown_plain(note)}"]
     if rows := listed_nodes(result):
         lines += ["", "| " + " | ".join(column.title for column in COLUMNS) + " |"]
         lines.append("|" + "---|" * len(COLUMNS))
         for row in rows:
             figures = (column.shown_text(row) for column in COLUMNS[1:])
-            cells = [_code(row.key).replace("|", "\\|"), *figures]  # `\|` also within code
+            cells = [markdown_code(row.key).replace("|", "\\|"), *figures]  # `\|` also within code
             lines.append("| " + " | ".join(cells) + " |")
         if more := more_nodes(result):
             lines += ["", more]
     return "\n".join(lines) + "\n"
 
 
-def _code(text: str) -> str:
+def markdown_code(text: str) -> str:
     """Return untrusted text as a code span, in which nothing is markup, a link or a mention."""
     shown = clip(visible(text), _LONGEST_NAME, keep="end")
     fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
@@ -718,7 +718,7 @@ def _code(text: str) -> str:
     return f"{fence}{space}{shown}{space}{fence}"
 
 
-def _plain(text: str) -> str:
+def markdown_plain(text: str) -> str:
     """Return text that may hold foreign parts so that none of it is markup."""
     return re.sub(r"[\\`*_\[\]<>&|~$@#]", r"\\\g<0>", visible(text))
 

@@ -1,0 +1,103 @@
+"""``dld gate MODEL --require``: verdicts, statuses, files, and requirements beside the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from click.testing import CliRunner
+
+from dld_tui.cli.jobs import requirements
+from dld_tui.cli.jobs.gate import command
+from dld_tui.core.errors import UsageError
+from tests.support.models import write
+
+pytest.importorskip("onnxruntime")
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 8] x) => (float[1, 8] y) <float[1, 8] w = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Mul(x, w) }"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write(tmp_path, MODEL)
+
+
+def gate(*arguments: str) -> tuple[int, Any]:
+    done = CliRunner().invoke(command, [*arguments, "--json"], standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.return_value, json.loads(done.stdout)
+
+
+def test_what_is_measured_is_judged(model: Path, tmp_path: Path) -> None:
+    """Sizes, memory and accuracy in whole; `dld` itself is asked once, for the latency."""
+    half = onnx.load(model)
+    half.graph.initializer[0].CopyFrom(
+        onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1, 8], [1, 2, 3, 4, 5, 6, 7, 8.01])
+    )
+    onnx.save(half, tmp_path / "near.onnx")
+    size = (tmp_path / "near.onnx").stat().st_size
+    status, found = gate(
+        str(tmp_path / "near.onnx"), "--reference", str(model), "--require", f"size <= {size} B",
+        "--require", f"size < {size} B", "--require", "peak memory <= 1 MB",
+        "--require", "snr >= 40 dB", "--require", "snr >= 90 dB",
+        "--markdown", str(tmp_path / "m.md"), "--junit", str(tmp_path / "j.xml"),
+    )  # fmt: skip
+    outcomes = [one["outcome"] for one in found["judged"]]
+    assert outcomes == ["PASS", "FAIL", "PASS", "PASS", "FAIL"]
+    assert (status, found["outcome"]) == (1, "FAIL")
+    assert found["judged"][2]["value"] > 32  # the weight's own bytes
+    assert (tmp_path / "m.md").read_text().count("PASS") == 4  # three rows, and the line above them
+    assert (tmp_path / "j.xml").read_text().count("<failure") == 2
+
+
+def test_runs_go_on_until_all_is_decided(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([1.0] * 8 + [3.0] * 100)
+    monkeypatch.setattr(requirements._Run, "latency", lambda self, wanted: {"median": next(times)})
+    status, found = gate(str(model), "--require", "median <= 2 ms")
+    assert (status, found["judged"][0]["runs"]) == (0, 8)
+    times = iter([1.0, 3.0] * 100)
+    status, found = gate(str(model), "--require", "median <= 2 ms")
+    assert (status, found["outcome"], found["judged"][0]["runs"]) == (5, "UNDECIDED", 24)
+    times = iter([1.0, 3.0] * 100)
+    status, found = gate(str(model), "--require", "median <= 2 ms", "--limit", "0")
+    assert (status, found["judged"][0]["runs"]) == (5, 1)
+
+
+def test_requirements_lie_beside_the_model(model: Path) -> None:
+    with pytest.raises(UsageError, match="nothing is required"):
+        gate(str(model))
+    beside = model.with_name("dld.toml")
+    beside.write_text(f'[requirements]\n"{model.name}" = ["size <= 1 B", "size <= 1 MB"]\n')
+    status, found = gate(str(model))
+    assert (status, [one["outcome"] for one in found["judged"]]) == (1, ["FAIL", "PASS"])
+    beside.write_text('[requirements]\n"other.onnx" = ["size <= 1 B"]\n')
+    with pytest.raises(UsageError, match="nothing is required"):
+        gate(str(model))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["--require", "snr >= 30 dB"], "against a model"),
+        (["--require", "size <= 1 MB", "--runs", "8"], "compare two versions"),
+        (["other.onnx", "--require", "size <= 1 MB"], "of one model"),
+        (["--require", "size"], "not a requirement"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(model: Path, more: list[str], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        gate(str(model), *more)
+
+
+@pytest.mark.slow
+def test_latencies_come_from_processes_of_their_own(model: Path) -> None:
+    status, found = gate(
+        str(model), "--require", "p95 <= 10 s", "--require", "fps >= 1e9", "--duration", "0.01"
+    )
+    assert [one["outcome"] for one in found["judged"]] == ["PASS", "FAIL"]
+    assert [one["runs"] for one in found["judged"]] == [8, 8]
+    assert status == 1
