@@ -117,6 +117,10 @@ def main(argv: list[str]) -> int:
         "--operations", type=int, metavar="N",
         help="commands that write models, on N of the models, which may be folders",
     )  # fmt: skip
+    parser.add_argument(
+        "--share", type=int, metavar="N",
+        help="with --operations: N operations for each model, drawn by chance; all by default",
+    )  # fmt: skip
     parser.add_argument("--log", type=Path, help="what became of each, kept from run to run")
     parser.add_argument("--judge", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -128,7 +132,7 @@ def main(argv: list[str]) -> int:
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     if options.operations:
         outcomes = operation_tasks.table(
-            options.operations, options.only, options.models, options.log
+            options.operations, options.only, options.models, options.log, options.share
         )
         return int(outcomes["wrong"] + outcomes["unloadable"] > 0)
     models = [one.resolve() for one in options.models] or _light_models()

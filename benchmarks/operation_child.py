@@ -1,14 +1,16 @@
 """A process that says of command after command that writes a model what became of the model.
 
 Reads one JSON object a line, answers each with one; when it dies, its parent starts another. It
-runs ``dld`` in this process, with workers that are forked, and judges results without it: by
-sessions of ONNX Runtime with default options and without optimisation, on inputs drawn here. Wrong
-results are kept in the folder that the variable ``KEEP`` names.
+runs ``dld`` with its jobs in a fork of this process, and judges results without it: by sessions of
+ONNX Runtime with default options and without optimisation, on inputs drawn here. Wrong results are
+kept in the folder that the variable ``KEEP`` names.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import io
 import json
 import os
@@ -19,18 +21,29 @@ import sys
 import tempfile
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from benchmarks.opset_tasks import agree, same
+from dld_tui.activities import worker
+from dld_tui.activities.worker import EventWriter
+from dld_tui.backends.onnxruntime import limits
+from dld_tui.cli.main import run as run_dld
+from dld_tui.core.child import CrashError, LimitError, Limits, compute, die_with
+from dld_tui.core.events import Event, event_from_line, event_to_line
+from dld_tui.targets.base import Job
+from dld_tui.targets.process import LocalTarget
+from tests.support import fork_server
 
 Feeds = Mapping[str, npt.NDArray[Any]]
 Judge: TypeAlias = "Callable[[Subject, Path, list[str]], tuple[str, str]]"
@@ -39,6 +52,9 @@ _SIZES = ((1, 1), (2, 2), (3, 3), (1, 8), (4, 4), (1, 16), (1, 64), (8, 8), (1, 
 _INTEGERS = ((0, 2), (1, 3), (0, 1), (1, 2), (2, 5))
 """Ranges of integers: indices, sizes, nothing."""
 _LARGEST = 1 << 24
+_LIMIT_S, _MEMORY = 60.0, 8 << 30
+_TOOLS = ("onnxslim", "onnx_graphsurgeon", "polygraphy.backend.onnx", "onnxruntime.quantization")
+"""What some jobs import."""
 _ANY: Any = object()
 """An output of which nobody knows what it must be."""
 _RANDOM = ("Random", "Bernoulli", "Multinomial", "training_mode")
@@ -158,7 +174,7 @@ class Operation:
 
 def outcome(operation: Operation, name: str, subject: Subject) -> dict[str, Any]:
     """Run an operation on a model and return what became of it."""
-    with tempfile.TemporaryDirectory() as place:
+    with _folder() as place:
         folder, output = Path(place), Path(place, "out.onnx")
         chance = random.Random(f"40 {name} {subject.path.name}")
         words = operation.words(subject, folder, chance)
@@ -177,9 +193,7 @@ def outcome(operation: Operation, name: str, subject: Subject) -> dict[str, Any]
             return answer | {"outcome": "unchanged" if idle else "refused", "why": last[-1][:400]}
         if output.read_bytes() == subject.path.read_bytes():
             return answer | {"outcome": "unchanged", "why": ""}
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            found, why = operation.judge(subject, output, words)
+        found, why = _judged_apart(partial(operation.judge, subject, output, words))
         if found in ("wrong", "unloadable"):
             kept = Path(os.environ.get("KEEP", place), f"{name}-{subject.path.stem}.onnx")
             if kept.parent != folder:
@@ -190,13 +204,108 @@ def outcome(operation: Operation, name: str, subject: Subject) -> dict[str, Any]
         return answer | {"outcome": found, "why": why[:400]}
 
 
-def _dld(words: Sequence[str]) -> tuple[int, str]:
-    from dld_tui.cli.main import run as run_dld
+def _judged_apart(judge: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Return what a judge says, who may crash."""
 
+    def answer() -> bytes:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return json.dumps(judge()).encode()
+
+    try:
+        found, why = json.loads(compute(answer, Limits(_LIMIT_S, _MEMORY)))
+    except (CrashError, LimitError) as error:
+        return "unloadable", f"the judge: {error!r}"
+    return found, why
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """Yield a folder, which no fork removes when it ends."""
+    place = tempfile.mkdtemp()
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def _dld(words: Sequence[str]) -> tuple[int, str]:
+    """Return the exit status and the output of a command, which runs in a fork."""
+    status, text = _forked(words, with_jobs=True)
+    return _forked(words, with_jobs=False) if status < 0 else (status, text)
+
+
+def _forked(words: Sequence[str], with_jobs: bool) -> tuple[int, str]:
+    """Run a command in a fork; with its jobs, whose own processes would take most of the time."""
+    parent = os.getpid()
+    with tempfile.TemporaryFile() as output:
+        pid = os.fork()
+        if not pid:
+            die_with(parent)
+            for descriptor in (1, 2):
+                os.dup2(output.fileno(), descriptor)
+            status = 70
+            try:
+                if with_jobs:
+                    LocalTarget.start = _start_here  # type: ignore[assignment, method-assign]
+                    fork_server.server.start_by_fork()  # for what jobs start
+                    os.environ["DLD_PARENT"] = ""  # it may limit itself
+                status = run_dld(words)
+                sys.stdout.flush()
+                sys.stderr.flush()
+            finally:
+                os._exit(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        output.seek(0)
+        return status, output.read().decode("utf-8", "replace")
+
+
+def _warm_up() -> None:
+    """Run commands once, so that forks have what is computed once."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N, 4] x) => (float[N, 4] y)'
+        " { z = Relu(x) y = Abs(z) }"
+    )
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        status = run_dld(words)
-    return status, out.getvalue()
+    with (
+        tempfile.TemporaryDirectory() as place,
+        contextlib.redirect_stdout(out), contextlib.redirect_stderr(out),
+        pytest.MonkeyPatch.context() as patch,
+    ):  # fmt: skip
+        patch.setattr(LocalTarget, "start", _start_here)
+        path, output = str(Path(place, "model.onnx")), str(Path(place, "out.onnx"))
+        onnx.save(model, path)
+        for words in (["opset", "--to", "15", "--no-measure"], ["fp16", "--no-measure"]):
+            run_dld(["convert", words[0], path, *words[1:], "-o", output, "--force"])
+        run_dld(["rewrite", path, "identity", "-o", output, "--force"])
+
+
+def _start_here(target: LocalTarget, activity_id: str, request: Mapping[str, Any]) -> Any:
+    limits._trials.clear()
+    return _JobHere(activity_id, request)
+
+
+class _JobHere(Job):
+    """A job of this process."""
+
+    def __init__(self, activity_id: str, request: Mapping[str, Any]) -> None:
+        self._line = json.dumps({"activity": activity_id, "request": {**request}}).encode()
+
+    def events(self) -> Iterator[Event]:
+        """Run the job, and yield its events."""
+        sent: list[Event] = []
+        writer = EventWriter(-1)
+        writer.send = sent.append  # type: ignore[assignment, method-assign]
+        last = worker.run_request(self._line, writer, worker.Control())
+        for event in (*sent, last):
+            if (copy := event_from_line(event_to_line(event))) is not None:
+                yield copy
+
+    def cancel(self) -> None:
+        """Do nothing: nobody asks for it."""
+
+    def close(self) -> None:
+        """Do nothing: it is over."""
 
 
 # --- judges ---------------------------------------------------------------------------------------
@@ -387,12 +496,16 @@ def part(subject: Subject, result: Path, words: list[str]) -> tuple[str, str]:
 
 def main() -> None:
     """Answer until the input ends."""
-    import pytest
-
     from benchmarks.operation_tasks import OPERATIONS
-    from tests.support import fork_server
 
+    places = list(sys.path)
+    fork_server.import_all(("activities", "backends", "cli", "core"))
+    for tool in _TOOLS:
+        importlib.import_module(tool)
+    sys.path[:] = places  # ONNX Runtime's quantizer adds a folder, whose modules would hide others
     fork_server.apply(pytest.MonkeyPatch())
+    _warm_up()
+    gc.freeze()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
     known: dict[str, Subject | str] = {}

@@ -97,8 +97,9 @@ def _expanded() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Any]]]:
 
 
 def table(
-    number: int, only: Collection[str] = (), places: Sequence[Path] = (), log: Path | None = None
-) -> Counter[str]:
+    number: int, only: Collection[str] = (), places: Sequence[Path] = (), log: Path | None = None,
+    share: int | None = None,
+) -> Counter[str]:  # fmt: skip
     """Print what became of the models, and why some were refused; return the outcomes.
 
     Args:
@@ -106,6 +107,8 @@ def table(
         only: The names of operations; all by default.
         places: Models, and folders of models; onnx's own if there are none.
         log: A file that keeps what became of each; what is in it is not done again.
+        share: How many operations, drawn by chance, each model gets besides those that are in the
+            log; all by default.
     """
     names = [name for name in OPERATIONS if not only or name in only]
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
@@ -118,7 +121,11 @@ def table(
             if asked.of(case, "")["outcome"] not in ("runs", "loads"):
                 continue
             left -= 1
+            chance = random.Random(f"{_SEED} {case.name}")
+            drawn = names if share is None else chance.sample(names, min(share, len(names)))
             for name in names:
+                if name not in drawn and not asked.knows(case, name):
+                    continue
                 row = asked.of(case, name)
                 outcome = row["outcome"]
                 counts[name][outcome] += 1
@@ -146,6 +153,10 @@ class _Asked:
         lines = log.read_text().splitlines() if log is not None and log.exists() else []
         rows = map(json.loads, lines)
         self._known: dict[tuple[str, str], Any] = {(r["model"], r["operation"]): r for r in rows}
+
+    def knows(self, case: Case, operation: str) -> bool:
+        """Return whether it is known what becomes of a model by an operation."""
+        return (case.name, operation) in self._known
 
     def of(self, case: Case, operation: str) -> Any:
         """Return what becomes of a model by an operation; empty for whether it loads and runs."""

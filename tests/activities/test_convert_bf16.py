@@ -15,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
 
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 LARGE = """
 <ir_version: 10, opset_import: ["" : 18]>
 large (float[N, 4] x) => (float[N, 4] y)
@@ -85,3 +85,28 @@ def test_the_result_is_valid_and_compared(tmp_path: Path, nodes: str) -> None:
     result = convert("bf16", models.write(tmp_path, text), out)
     assert cast("dict[str, Any]", result["values"])["is_good"]
     onnx.checker.check_model(onnx.load(out), full_check=True)
+
+
+def kept(folder: Path, text: str) -> dict[str, Any]:
+    out = folder / f"{len([*folder.iterdir()])}.onnx"
+    result = convert("bf16", models.write(folder, text), out, keep_io_types=True)
+    # ONNX Runtime has no kernels, but replaces operators by their definitions first.
+    with pytest.raises(Exception, match="Could not find an implementation"):
+        onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+    return cast("dict[str, Any]", result["kept"])
+
+
+def test_what_is_defined_by_operators_without_bfloat16_stays_float32(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : OPSET]> g (float[3] x) => (float[3] y)
+    <float low = {0}, float high = {6}> { a = Neg(x) b = Clip(a, low, high) y = Add(b, b) }"""
+    reasons = kept(tmp_path, text.replace("OPSET", "13"))
+    assert reasons == {"Clip: the Where in its definition does not take bfloat16": 1}
+    assert kept(tmp_path, text.replace("OPSET", "16")) == {}
+
+
+def test_nothing_is_converted_where_no_cast_makes_the_type(tmp_path: Path) -> None:
+    text = """<ir_version: 5, opset_import: ["" : 10, "com.microsoft" : 1]>
+    g (float[3] x) => (float[3] y) { y = com.microsoft.FastGelu(x) }"""
+    result = convert("bf16", models.write(tmp_path, text), tmp_path / "o.onnx")
+    assert result["nodes"] == 0
+    assert result["kept"] == {"FastGelu: Cast does not take bfloat16 in this opset": 1}

@@ -32,6 +32,11 @@ g (float[1, 3] x) => (float[1, 3] y)
 <int64 zero = {0}>
 { [sum] y = CumSum (x, zero) }
 """
+MAPPED = """
+<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 3]>
+g (float[3, 2] x) => (seq(map(int64, float)) y)
+{ [each] y = ai.onnx.ml.ZipMap <classlabels_int64s = [4, 5]> (x) }
+"""
 LOOPED = """
 <ir_version: 10, opset_import: ["" : 18]>
 g (float[2, 3] x) => (float[2, 3] y)
@@ -65,6 +70,12 @@ def test_a_batch_becomes_dynamic_and_its_items_are_compared(tmp_path: Path) -> N
     assert any("items at batch 4" in note for note in result["notes"])
     assert result["changed"] == ["Reshape flat: [2, 12] became [0, 12]"]
     assert [tensor.name for tensor in made.graph.initializer] == ["size_dld"]
+
+
+def test_a_sequence_with_an_entry_for_each_item_is_compared(tmp_path: Path) -> None:
+    result, made = convert(tmp_path, MAPPED, "batch=N")
+    assert made.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "N"
+    assert result["values"]["is_good"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

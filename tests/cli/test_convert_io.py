@@ -70,6 +70,14 @@ def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
     assert "a model that it is made of cannot be run" in outcome.json["values"]["skipped"]
 
 
+def test_scalars_stay_scalars_where_values_are_compared(dld: Dld, tmp_path: Path) -> None:
+    text = """<ir_version: 7, opset_import: ["" : 13]>
+        g (float x, float z) => (float y) { y = Add(x, z) }"""
+    model, out = models.write(tmp_path, text), tmp_path / "out.onnx"
+    command = ("convert", "io", model, "-o", out, "--floats", "float16", "--of", "both", "--json")
+    assert dld(*command).json["values"]["is_good"] is True
+
+
 def test_an_input_that_is_an_output_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
     text = """<ir_version: 7, opset_import: ["" : 13]>
         g (float[2] x, float[2] z) => (float[2] y, float[2] z) { y = Add(x, z) }"""

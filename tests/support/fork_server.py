@@ -90,10 +90,18 @@ class ForkServer:
         with self._lock:
             return self._socket or self._start()
 
+    def start_by_fork(self) -> None:
+        """Start the process as a fork of this one, which has imported all already."""
+        ours, theirs = _socket_pair()
+        if not os.fork():
+            ours.close()
+            serve(theirs.detach())
+        theirs.close()
+        self._socket = ours
+        self._modules = set(json.loads(ours.recv(_LARGEST)))
+
     def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LARGEST)
+        ours, theirs = _socket_pair()
         root = str(Path(__file__).parents[2])
         command = [
             sys.executable,
@@ -115,6 +123,13 @@ class ForkServer:
         return ours
 
 
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LARGEST)
+    return ends
+
+
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
@@ -128,7 +143,7 @@ def _adopt_orphans(wanted: bool) -> None:
     ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
 
 
-_server = ForkServer()
+server = ForkServer()
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +155,7 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     def execute_child(self: Any, args: Any, executable: Any, *rest: Any) -> None:
         preexec_fn, _, pass_fds, folder, environment = rest[:5]
         environment = os.environ if environment is None else environment
-        if executable or preexec_fn or pass_fds or not _server.takes(args, environment):
+        if executable or preexec_fn or pass_fds or not server.takes(args, environment):
             start(self, args, executable, *rest)
             return
         pipes, in_new_session = rest[8:14], rest[19]
@@ -149,7 +164,7 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
             "code": args[2], "arguments": ["-c", *args[3:]], "environment": dict(environment),
             "folder": os.fspath(folder or os.getcwd()), "in_new_session": in_new_session,
         }  # fmt: skip
-        self.pid = _server.fork(asked, [own if end < 0 else end for own, end in enumerate(theirs)])
+        self.pid = server.fork(asked, [own if end < 0 else end for own, end in enumerate(theirs)])
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
@@ -162,7 +177,7 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
 def serve(number: int) -> NoReturn:
     """Fork a worker for each message, until nobody asks any more."""
     connection = socket.socket(fileno=number)
-    _import_all()
+    import_all()
     gc.freeze()
     modules = {name.partition(".")[0] for name in sys.modules} - {"tests", "__main__"}
     connection.send(json.dumps(sorted(modules)).encode())
@@ -188,11 +203,12 @@ def serve(number: int) -> NoReturn:
         os.close(read)
 
 
-def _import_all() -> None:
+def import_all(rooms: Sequence[str] = _ROOMS) -> None:
+    """Import what workers import, and more rooms of the program."""
     import dld_tui
 
     names = [*_IMPORTED]
-    for room in _ROOMS:
+    for room in rooms:
         folder = str(Path(dld_tui.__path__[0], room))
         names += (found.name for found in pkgutil.walk_packages([folder], f"dld_tui.{room}."))
     for name in names:

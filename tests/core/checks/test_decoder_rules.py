@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.backends.conversion.soundness import all_findings
+from dld_tui.backends.conversion.soundness import errors_of
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
 from dld_tui.core.document import Document
@@ -207,7 +207,7 @@ def test_long_lengths_are_told_once_of_each_node(declared: bool, tmp_path: Path)
         model.graph.value_info.append(info)
     path.write_bytes(model.SerializeToString())
     with closing(Document.open(path)) as document:
-        told = [*all_findings(document), *decoder_findings(document)]
+        told = [*errors_of(document, path)[0], *decoder_findings(document)]
         found = [one for one in told if one.level != "info"]
         attentions = document.main.nodes_of_type("GroupQueryAttention")
         assert [one.node for one in found] == [*attentions]

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.check_sound import Request, run
-from dld_tui.backends.conversion.soundness import all_findings, require_sound
+from dld_tui.backends.conversion import soundness
+from dld_tui.backends.conversion.soundness import errors_of, require_sound
 from dld_tui.core.checks import check
+from dld_tui.core.checks.findings import LOAD, ToolFinding
 from dld_tui.core.document import Document
+from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError, InputError
 from tests.support import decoders, models
@@ -59,8 +62,24 @@ def test_types_that_were_inferred_before_a_conversion_do_not_count(tmp_path: Pat
     document = Document.open(decoders.grouped(tmp_path / "decoder.onnx"))
     document.main.inferred["layers.0.sum"] = ValueType("bfloat16", None)
 
-    assert [one.message for one in all_findings(document) if one.level == "error"] == []
+    assert errors_of(document, document.path) == ([], [])
     document.close()
+
+
+def test_a_refusal_counts_where_a_rule_names_the_node_in_the_original_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A runtime may compute a size, and so find a fault, in one of two models only.
+    fault = ToolFinding("error", LOAD, LocatedMessage("MatMul: it refuses that", [], 0))
+
+    def faults(document: Document, **_: object) -> tuple[list[ToolFinding], bool]:
+        is_refused = document.main.nodes[0].name == "other"
+        return ([fault], False) if is_refused else ([], True)
+
+    monkeypatch.setattr(soundness, "_runtime_faults", faults)
+    with pytest.raises(ActivityError, match="it refuses that"):
+        sound(NARROWED, NARROWED.replace("wide", "other"))
+    sound(NARROWED.replace("wide", "other"), NARROWED.replace("wide", "other"))
 
 
 FOREIGN = """

@@ -162,7 +162,7 @@ def _stage(document: Any, changed: list[ChangedTerminal]) -> Any:
             return value
         if one.axes:
             value = np.transpose(value, np.argsort(one.axes))
-        return np.ascontiguousarray(value.astype(numpy_dtype(one.before.dtype or "")))
+        return np.asarray(value.astype(numpy_dtype(one.before.dtype or "")), order="C")
 
     def of_output(name: str, value: Any) -> Any:
         one = by_name.get(name)

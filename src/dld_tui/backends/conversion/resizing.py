@@ -8,7 +8,7 @@ computes for this item; for other dimensions, it must run.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -300,29 +300,27 @@ def _items(
     seeds = [guess.values(seed) for seed in range(min(_SETS, count // own))]
     sets = [{name: seeded[name] if name in dimension.axes else first[name] for name in first}
             for seeded in seeds]  # fmt: skip
-    runs = [_flat(before, before.run(before.feed(dict(seeded)))) for seeded in sets]
+    runs = [before.run(before.feed(dict(seeded))) for seeded in sets]
     order = [index % len(sets) for index in range(count // own)]
     together = {
         name: np.concatenate([sets[index][name] for index in order], dimension.axes[name])
         if name in dimension.axes else first[name] for name in first
     }  # fmt: skip
-    results: list[dict[str, Any]] = []
+    results: list[list[Any]] = []
     for begin in range(0, count, size):
         part = {
             name: np.take(value, range(begin, begin + size), dimension.axes[name])
             if name in dimension.axes else value for name, value in together.items()
         }  # fmt: skip
-        results.append(_flat(after, _run(after, part, dimension, size)))
+        results.append(_run(after, part, dimension, size))
     criteria = _criteria(original)
     tolerances = (
         parse_tolerances(request.tolerance) if request.tolerance
         else Tolerances(criteria.tolerance)
     )  # fmt: skip
     rows: dict[str, OutputError] = {}
-    for name in {**runs[0], **results[0]}:
-        seeded = [runs[index][name] for index in order if name in runs[index]]
-        other = [outputs[name] for outputs in results if name in outputs]
-        if (len(seeded), len(other)) != (len(order), len(results)):
+    for name, (seeded, other) in _by_name(before, [runs[index] for index in order], results):
+        if not seeded or not other:
             error = TensorError((), 0, mismatch="sequences of other lengths")
             problem = f"at {dimension.key} {size}: {error.mismatch}"
             rows[name] = OutputError.of(error, problem)
@@ -343,13 +341,28 @@ def _items(
     return rows
 
 
-def _flat(session: Any, values: Sequence[Any]) -> dict[str, Any]:
-    """Return outputs by name, what sequences hold one by one."""
-    return {
-        name: element
-        for output, value in zip(session.outputs, values, strict=True)
-        for name, element in elements_of(output, value)
-    }
+def _by_name(
+    session: Any, runs: Sequence[Sequence[Any]], results: Sequence[Sequence[Any]]
+) -> Iterator[tuple[str, tuple[list[Any], list[Any]]]]:
+    """Yield outputs by name of all runs of both models, what sequences hold one by one.
+
+    Sequences that grow with the dimension are joined. Nothing is there of what some run lacks.
+    """
+    for at, output in enumerate(session.outputs):
+        sides = [[values[at] for values in side] for side in (runs, results)]
+        if all(isinstance(side[0], list) for side in sides) and _differ(sides):
+            sides = [[[item for items in side for item in items]] for side in sides]
+        flat = [[dict(elements_of(output, value)) for value in side] for side in sides]
+        for name in {**flat[0][0], **flat[1][0]}:
+            mine, theirs = ([one.get(name) for one in side] for side in flat)
+            found = [[] if any(one is None for one in side) else side for side in (mine, theirs)]
+            yield name, (found[0], found[1])
+
+
+def _differ(sides: Sequence[Sequence[Sized]]) -> bool:
+    """Return whether sequences of both models have other lengths, and as many items in all."""
+    (one, *_), (other, *_) = sides
+    return len(one) != len(other) and sum(map(len, sides[0])) == sum(map(len, sides[1]))
 
 
 def _grown(shape: Sequence[int], other: Sequence[int]) -> int | None:

@@ -147,20 +147,21 @@ def require_sound(
     if not are_limited():  # nothing was tried before
         limit_trials(before, after)
     home = after.path or before.path
-    errors = _errors(all_findings(after, home, is_for_runtime=is_for_runtime))
+    errors, refusals = errors_of(after, home, is_for_runtime)
     foreign = _foreign_operators(after)
     sources = (before, *others)
     notes = _foreign_note(foreign.difference(*map(_foreign_operators, sources)))
     errors = [one for one in errors if one.rule != LOAD or not _is_of(one, foreign)]
     if not errors:
         return notes
-    known = [
-        one
-        for source in sources
-        for one in _errors(all_findings(source, is_for_runtime=is_for_runtime))
+    known = [errors_of(source, source.path, is_for_runtime) for source in sources]
+    rules = {one.rule for found, _ in known for one in found} | _NO_FAULT
+    if any(refused for _, refused in known):
+        rules.add(LOAD)
+    # A refusal counts by itself, even where a rule names the same node in the original, too.
+    added = [one for one in errors if one.rule not in rules] or [
+        one for one in refusals if one.rule not in rules and not _is_of(one, foreign)
     ]
-    rules = {finding.rule for finding in known} | _NO_FAULT
-    added = [finding for finding in errors if finding.rule not in rules]
     if not added:
         return notes
     more = f" (and {len(added) - 1} more)" if added[1:] else ""
@@ -212,10 +213,10 @@ def way_round(is_taken: Callable[[dict[str, Any]], bool]) -> str | None:
     return next((words for words, changes in _LESS_OPTIMIZED if is_taken(changes)), None)
 
 
-def all_findings(
-    document: Document, home: Path | None = None, *, is_for_runtime: bool = True
-) -> list[Finding]:
-    """Return all findings of a document. Types that are inferred are noted in it.
+def errors_of(
+    document: Document, home: Path | None, is_for_runtime: bool = True
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the errors of a document, and those of them with which ONNX Runtime refuses it.
 
     Inference is left out for very many nodes that ONNX Runtime takes: it would find no more.
     """
@@ -225,7 +226,6 @@ def all_findings(
         document.forget_types()  # those of before a conversion may be other ones
     else:
         model = onnx.ModelProto.FromString(skeleton_bytes(document))
-        home = home or document.path
         if home is not None:
             inline_small_data(model, home)
         inference = infer(model)
@@ -234,7 +234,8 @@ def all_findings(
             store_types(document, inference.model)
         told = [*complaints_of(inference), *broken_demands(document), *faults]
     # Errors of rules count even where ONNX Runtime takes them: other readers do not.
-    return joined(findings_of(document, told), None, check(document))
+    found = joined(findings_of(document, told), None, check(document))
+    return _errors(found), _errors(findings_of(document, faults))
 
 
 def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFinding], bool]:

@@ -27,12 +27,14 @@ from dld_tui.core.conversion.copies import (
     relink_users,
     working_copy,
 )
+from dld_tui.core.conversion.definition_types import unfit_definitions
 from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.conversion.widening import join_casts, widen
 from dld_tui.core.document.casting import (
     Cast,
     CastBar,
     CastPlan,
+    Changes,
     FreshNames,
     Relink,
     Unchangeable,
@@ -55,6 +57,7 @@ from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.operators.categories import SIZE_OPERATORS
 from dld_tui.core.operators.matching import schema_of
+from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
@@ -544,6 +547,7 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
     blocked_ops, wanted = set(options.op_block), set(options.node_block)
     met: set[str] = set()
     chosen = []
+    is_castable = _takes_cast(copy, options.narrow)
     for scope in copy.main.walk():
         sizes = _size_arithmetic(scope)
         for node in scope.nodes:
@@ -552,6 +556,8 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
             why = _why_kept(node, blocked_ops, names, sizes, options.narrow)
             if why is None and (tuple(scope.path), node.ref) in options.places:
                 why = f"{node.op_type}: its values do not fit {options.narrow.dtype}"
+            if why is None and not is_castable:
+                why = f"{node.op_type}: Cast does not take {options.narrow.dtype} in this opset"
             if why is None:
                 chosen.append(node)
             elif why:
@@ -560,7 +566,21 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
         raise UsageError(
             f"no node is named {visible(missing[0])!r}", hint="See dld inspect --nodes"
         )
-    return chosen
+    if options.narrow.dtype != "bfloat16":  # float16 is in all versions of operators
+        return chosen
+    changes = ((node, changes_of(node, options.narrow.precision)) for node in chosen)
+    unfit = unfit_definitions((n, one) for n, one in changes if isinstance(one, Changes))
+    for node in chosen:
+        if why := unfit.get(node.op_type, "") if not node.domain else "":
+            kept[f"{node.op_type}: the {why} in its definition does not take bfloat16"] += 1
+    return [node for node in chosen if node.domain or node.op_type not in unfit]
+
+
+def _takes_cast(copy: Document, narrow: NarrowType) -> bool:
+    """Return whether Cast makes the type in the opset of a model."""
+    cast = schema_for("Cast", "", copy.opset_imports.get(""))
+    formal = cast.output(0) if cast is not None else None
+    return formal is not None and type_text_of(narrow.dtype) in formal.types
 
 
 def _is_named(node: Node, name: str) -> bool:

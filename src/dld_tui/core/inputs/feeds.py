@@ -169,14 +169,14 @@ def _checked(path: Path, spec: InputSpec, array: AnyArray) -> AnyArray:
     if spec.dtype == "string" and array.dtype.kind in "US":
         array = array.astype(object)
     if is_extended(spec.dtype) and array.dtype.kind in "Vu" and array.itemsize == wanted.itemsize:
-        array = np.ascontiguousarray(array).view(wanted)  # .npy has no name for such types
+        array = np.asarray(array, order="C").view(wanted)  # .npy has no name for such types
     if array.dtype != wanted:
         raise InputError(f"has type {array.dtype}, but the model has {spec.text}", where=str(path))
     if spec.dims is not None and not spec.container and not _fits(spec.dims, array.shape):
         raise InputError(
             f"has shape {fmt.shape(array.shape)}, but the model has {spec.text}", where=str(path)
         )
-    return np.ascontiguousarray(array) if array.ndim else array
+    return np.asarray(array, order="C")
 
 
 def _fits(dims: tuple[int | str | None, ...], shape: tuple[int, ...]) -> bool:

@@ -95,6 +95,21 @@ def test_a_new_function_imports_what_the_model_does_not(tmp_path: Path) -> None:
     run(document, x=FEEDS["x"][:2])
 
 
+def test_nodes_of_a_function_name_the_operators_of_onnx_as_its_imports_do(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    model = onnx.load(path)
+    model.opset_import[0].domain = "ai.onnx"
+    for node in model.graph.node:
+        node.domain = "ai.onnx"
+    onnx.save(model, path)
+    document = Document.open(path)
+    first = document.main.nodes[0]
+    document.apply("make_function", scope=[], nodes=[first.ref], name="part")
+    (function,) = model_of(document).functions
+    assert [entry.domain for entry in function.opset_import] == [""]
+    assert [node.domain for node in function.node] == [""]
+
+
 def test_rename_takes_instances_and_imports_along(tmp_path: Path) -> None:
     document = opened(tmp_path, body_models.SHAPES)
     expected = run(document, **FEEDS)

@@ -44,6 +44,7 @@ from dld_tui.core.document.local_functions import (
     references,
     shown_key,
 )
+from dld_tui.core.document.locations import nested_nodes
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type, constant_node, node_proto
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.transactions import (
@@ -237,7 +238,13 @@ def new_function(key: FunctionKey, imports: dict[str, int]) -> onnx.FunctionProt
 def enter_function(
     document: Document, transaction: Transaction, proto: onnx.FunctionProto, key: FunctionKey
 ) -> Scope:
-    """Put a function at the end of the model's list, and import its domain."""
+    """Put a function at the end of the model's list, and import its domain.
+
+    Its nodes get the name of the operators of ONNX that its imports have: runtimes compare them.
+    """
+    for node in nested_nodes(proto.node):
+        if node.domain and not plain_domain(text_of(node.domain)):
+            node.domain = ""
     ensure_ir(transaction, document, OVERLOADS_IR if key[2] else FUNCTIONS_IR)
     ensure_import(transaction, document.main, key[0], 1)
     function = Scope(proto, document)

@@ -1,0 +1,100 @@
+"""Whether the definitions of operators take a type.
+
+A runtime without a kernel of an operator runs its definition, whose operators may take fewer types:
+Clip takes bfloat16 from opset 13 on, and the Where that it consists of from opset 16 on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+
+import onnx
+from onnx import defs, helper
+
+from dld_tui.core.child import CrashError, LimitError, RefusedError
+from dld_tui.core.document.casting import Changes
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.types.value_types import ValueType, type_proto_of
+from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.operators import native
+from dld_tui.core.operators.matching import mismatch
+
+_DOMAIN = "definition"
+
+
+def unfit_definitions(changes: Iterable[tuple[Node, Changes]]) -> dict[str, str]:
+    """Return operators of ai.onnx whose definition does not take a type, with what refuses it.
+
+    Runs onnx's native code, in forks.
+
+    Args:
+        changes: Nodes, and how a type changes each.
+    """
+    calls: dict[str, tuple[onnx.NodeProto, int, list[onnx.TypeProto]]] = {}
+    for node, change in changes:
+        version = node.scope.document.opset_imports.get("", 1)
+        if node.domain or node.op_type in calls:
+            continue
+        types = [_type(node, name, index, change) for index, name in enumerate(node.inputs)]
+        calls[node.op_type] = (_named(node), version, types)
+    found = native.definitions([*calls.values()]) if calls else []
+    refusals = {
+        op_type: _refusal(definition, *call)
+        for (op_type, call), definition in zip(calls.items(), found, strict=True)
+        if definition is not None
+    }
+    return {op_type: why for op_type, why in refusals.items() if why}
+
+
+def _type(node: Node, name: str, index: int, change: Changes) -> onnx.TypeProto:
+    known = node.scope.value_type(name) if name else None
+    if known is None or known.dtype is None:
+        return onnx.TypeProto()
+    is_changed = index in {place for place, _ in change.inputs}
+    kind = ValueType(change.dtype if is_changed else known.dtype, known.dims)
+    return type_proto_of(kind) or onnx.TypeProto()
+
+
+def _named(node: Node) -> onnx.NodeProto:
+    """Return a node with short names, and with the attributes that it leaves out."""
+    call = onnx.NodeProto(op_type=node.op_type)
+    call.input.extend(name and f"in{at}" for at, name in enumerate(node.inputs))
+    call.output.extend(name and f"out{at}" for at, name in enumerate(node.outputs))
+    call.attribute.extend(node.proto.attribute)
+    given = {text_of(attribute.name) for attribute in call.attribute}
+    version = node.scope.document.opset_imports.get("", 1)
+    for name, attribute in defs.get_schema(node.op_type, version).attributes.items():
+        if name not in given and attribute.default_value.type:
+            call.attribute.append(attribute.default_value)
+    return call
+
+
+def _refusal(
+    definition: onnx.FunctionProto, call: onnx.NodeProto, version: int,
+    types: Sequence[onnx.TypeProto],
+) -> str:  # fmt: skip
+    """Return what in a definition does not take the types of a call; empty if all does."""
+    imports = [helper.make_opsetid("", version), helper.make_opsetid(_DOMAIN, 1)]
+    model = onnx.ModelProto(ir_version=10, opset_import=imports)
+    model.graph.node.append(call)
+    model.graph.node[0].domain = _DOMAIN
+    for name, kind in zip(call.input, types, strict=True):
+        if name:
+            model.graph.input.add(name=name, type=kind)
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in call.output if name)
+    function = model.functions.add()
+    function.CopyFrom(definition)
+    function.domain = _DOMAIN
+    del function.opset_import[:]
+    function.opset_import.extend(imports)
+    with contextlib.suppress(RefusedError, LimitError, CrashError):
+        model = native.infer_shapes(native.inline_local_functions(model))
+        with contextlib.closing(Document(model, path=None)) as document:
+            for scope in document.main.walk():
+                for node in scope.nodes:
+                    for index, name in enumerate(node.inputs):
+                        if name and mismatch(node, index, scope.value_type(name)):
+                            return node.op_type
+    return ""
