@@ -169,6 +169,17 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "load",
+        "Load",
+        "Measure throughput and latency of several clients on one session.",
+        result="dld_tui.core.report.load:LoadResult",
+        command=Command(("load",), show="dld_tui.cli.jobs.results:show_load"),
+        result_view="dld_tui.screens.results.table:of_load",
+        synonyms=("clients", "concurrency", "throughput", "saturation", "queue", "server"),
+        page_command="model.load",
+        offered=True,
+    ),
+    _own(
         "start_up",
         "Measure session startup",
         "Measure session creation by stage, and show the provider of each node.",

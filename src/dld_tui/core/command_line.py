@@ -75,6 +75,8 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     activity="tune", example="model.onnx"),
         CommandInfo("sweep", "Measure a model at several sizes.",
                     activity="sweep", example="model.onnx --batch 1,2,4,8"),
+        CommandInfo("load", "Measure several clients at once.",
+                    activity="load", example="model.onnx --clients 1,2,4,8"),
         CommandInfo("startup", "Measure session creation.",
                     activity="start_up", example="model.onnx"),
         CommandInfo("memory", "Predict the memory of a run.",

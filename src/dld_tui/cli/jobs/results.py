@@ -51,6 +51,7 @@ from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.params import written_files
 from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.report.statistics import PERCENTILES
 from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
@@ -215,6 +216,11 @@ def show_refit(result: Result, as_json: bool) -> None:
 def show_sweep(result: Sweep, as_json: bool) -> None:
     """Print the best points and a row for each."""
     _show(result, sweep_lines(result), [sweep_table(result)], as_json=as_json)
+
+
+def show_load(result: LoadResult, as_json: bool) -> None:
+    """Print where it saturates and a row for each load."""
+    _show(result, load_lines(result), [load_table(result)], as_json=as_json)
 
 
 def show_start_up(result: StartUp, as_json: bool) -> None:

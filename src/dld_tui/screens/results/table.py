@@ -14,6 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
+from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.report.sweep import (
     BATCH,
@@ -153,6 +154,25 @@ def _sweep_plot(result: Sweep) -> Plot | None:
         Axis("items/s" if is_rate else "ms", ratio_text, least=0.0), spots,
         [(found.at, "warn")] if found is not None else [],
     )  # fmt: skip
+
+
+def of_load(result: LoadResult, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a load, with the median latency over throughput."""
+    spots = [
+        Spot(
+            point.throughput, point.latency_ms[0],
+            f"{fmt.plural(point.clients, 'client')}: {ratio_text(point.throughput)} requests/s,"
+            f" {fmt.milliseconds(point.latency_ms[0])} ms",
+        )
+        for point in result.points
+        if point.throughput is not None and point.latency_ms and point.latency_ms[0] is not None
+    ]  # fmt: skip
+    plot = Plot(
+        [Marks([spot.x for spot in spots], [spot.y for spot in spots])],
+        Axis("requests/s", ratio_text, least=0.0), Axis("ms", ratio_text, least=0.0), spots,
+    )  # fmt: skip
+    title = f"load of {Path(result.model).name}"
+    return TableResult(title, load_lines(result), load_table(result), plot)
 
 
 def of_memory(plan: MemoryPlan, values: Mapping[str, JSON]) -> TableResult:

@@ -64,6 +64,10 @@ class Profiling(Controller):
         """Show the form for measuring this model at several sizes."""
         self._start_form("sweep", "sweep")
 
+    def load(self) -> None:
+        """Show the form for measuring this model with several clients."""
+        self._start_form("load", "measure")
+
     def start_up(self) -> None:
         """Show the form for measuring what making a session takes."""
         self._start_form("start_up", "measure")

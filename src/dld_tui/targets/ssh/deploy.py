@@ -593,6 +593,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "tune": _tune,
     "start_up": _onnxruntime,
     "sweep": _onnxruntime,
+    "load": _onnxruntime,
     "memory": _onnxruntime,
     "profile_llm": _onnxruntime,
     "critical_path": _onnxruntime,

@@ -1,0 +1,154 @@
+"""Several clients on one session: throughput and latency against load, and where it saturates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dld_tui.core import fmt
+from dld_tui.core.report.statistics import percentile
+from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
+from dld_tui.core.text import visible
+
+ENOUGH = 0.95
+"""Of the highest throughput, or of the offered rate."""
+_PERCENTS = (50.0, 90.0, 99.0, 99.9)
+_LEAST_BEYOND = 5
+"""Requests beyond a percentile, without which it is not told."""
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What one point measured: seconds since its beginning, in the order of arrival."""
+
+    arrived: tuple[float, ...]
+    """When each was due. In a closed loop that is when a client sends it."""
+    begun: tuple[float, ...]
+    ended: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """Figures of one load. Fields may be added, never renamed."""
+
+    clients: int
+    """Requests that are computed at the same time, at most."""
+    offered: float | None = None
+    """Requests a second that arrive; None in a closed loop, where each client waits for its own."""
+    requests: int = 0
+    seconds: float = 0.0
+    throughput: float | None = None
+    """Requests a second that were answered."""
+    latency_ms: tuple[float | None, ...] = ()
+    """Percentiles 50, 90, 99 and 99.9 of arrival to answer; None where too few lie beyond."""
+    queue_ms: float | None = None
+    """Mean time between arrival and begin."""
+    compute_ms: float | None = None
+    """Mean time between begin and answer."""
+    problem: str = ""
+    """Why it was not measured. Fit for a terminal."""
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether as many were answered as arrived."""
+        if self.offered is None or self.throughput is None:
+            return self.throughput is not None
+        in_time_s = self.seconds - (self.compute_ms or 0.0) / 1000  # the last one begins then
+        return self.requests >= ENOUGH * self.offered * in_time_s
+
+
+def point_of(clients: int, offered: float | None, requests: Requests) -> LoadPoint:
+    """Return the figures of what was measured; there is at least one request."""
+    pairs = zip(requests.arrived, requests.ended, strict=True)
+    latencies = sorted(1000 * (ended - arrived) for arrived, ended in pairs)
+    count, seconds = len(latencies), max(requests.ended)
+    queued = sum(b - a for a, b in zip(requests.arrived, requests.begun, strict=True))
+    computed = sum(e - b for b, e in zip(requests.begun, requests.ended, strict=True))
+    return LoadPoint(
+        clients, offered, count, seconds, count / seconds,
+        tuple(
+            percentile(latencies, percent)
+            if percent <= 50 or count * (1 - percent / 100) >= _LEAST_BEYOND else None
+            for percent in _PERCENTS
+        ),
+        1000 * queued / count, 1000 * computed / count,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """The result of the activity ``load``. Fields may be added, never renamed."""
+
+    model: str
+    backend: str
+    threads: int
+    """Threads within an operator, of the one session; 0 for ONNX Runtime's choice."""
+    points: tuple[LoadPoint, ...]
+    inputs: str = ""
+    """The shapes of the inputs, for display."""
+
+
+def saturation(result: LoadResult) -> str:
+    """Say where more load brings no more throughput; empty where that is unknown."""
+    closed = [p for p in result.points if p.offered is None and p.throughput is not None]
+    if len(closed) > 1:
+        most = max(p.throughput or 0.0 for p in closed)
+        first = next(p for p in closed if (p.throughput or 0.0) >= ENOUGH * most)
+        if first is closed[-1]:
+            return f"No saturation up to {fmt.plural(first.clients, 'client')}."
+        where = fmt.plural(first.clients, "client")
+        rate = f"{ratio_text(most)} requests/s at most"
+        return f"Saturated from {where} on: {rate}; more clients wait longer."
+    opened = [p for p in result.points if p.offered is not None and p.throughput is not None]
+    if not opened:
+        return ""
+    late = [p for p in opened if not p.keeps_up]
+    if not late:
+        return f"It keeps up with {ratio_text(opened[-1].offered or 0.0)} requests/s."
+    good = [p for p in opened if p.keeps_up and (p.offered or 0.0) < (late[0].offered or 0.0)]
+    most = max(p.throughput or 0.0 for p in opened)
+    kept = "It does not keep up with"
+    if good:
+        kept = f"It keeps up with {ratio_text(good[-1].offered or 0.0)} requests/s, not with"
+    return f"{kept} {ratio_text(late[0].offered or 0.0)}: {ratio_text(most)} requests/s at most."
+
+
+def load_table(result: LoadResult) -> Table[LoadPoint]:
+    """Return a row a load."""
+    columns: list[Column[LoadPoint]] = [
+        Column("clients", "clients", lambda point: point.clients, COUNT, 8),
+        Column("offered", "offered/s", lambda point: point.offered, RATE, 10),
+        Column("throughput", "answered/s", lambda point: point.throughput, RATE, 11),
+    ]
+    for at, percent in enumerate(_PERCENTS):
+        columns.append(
+            Column(
+                f"p{percent:g}", f"p{percent:g} ms",
+                lambda point, at=at: point.latency_ms[at] if point.latency_ms else None,  # type: ignore[misc]
+                MS, 10, heat=not at,
+            )
+        )  # fmt: skip
+    columns += [
+        Column("queue_ms", "waiting ms", lambda point: point.queue_ms, MS, 11),
+        Column("compute_ms", "computing ms", lambda point: point.compute_ms, MS, 13),
+        Column("requests", "requests", lambda point: point.requests or None, COUNT, 9),
+        Column("problem", "why not", lambda point: point.problem, TEXT, least=12),
+    ]
+    hidden = set[str]()
+    if not any(point.problem for point in result.points):
+        hidden.add("problem")
+    if all(point.offered is None for point in result.points):
+        hidden |= {"offered", "queue_ms"}  # a client that waits for its own answer has no queue
+    shown = tuple(column for column in columns if column.key not in hidden)
+    return Table(shown, result.points, name="load", title="Load")
+
+
+def load_lines(result: LoadResult) -> list[str]:
+    """Return where it saturates, what failed, and how it was run."""
+    lines = [text for text in (saturation(result),) if text]
+    failed: Sequence[LoadPoint] = [point for point in result.points if point.problem]
+    if failed:
+        lines.append(f"{fmt.plural(len(failed), 'load')} not measured: {failed[0].problem}")
+    threads = fmt.plural(result.threads, "thread") if result.threads else "one thread a core"
+    lines.append(f"One session, {threads}, {visible(result.backend)}; {result.inputs}")
+    return lines
