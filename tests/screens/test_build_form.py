@@ -25,7 +25,7 @@ from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm, SwitchField
 from tests.support import models
-from tests.support.tui import screen_text
+from tests.support.tui import screen_text, until
 
 BUILD = "build_tensorrt"
 MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
@@ -144,6 +144,24 @@ async def test_the_form_is_there_while_libraries_are_looked_for(target: FakeTarg
         await app.workers.wait_for_complete()
     assert target.job is not None
     assert target.job.cancelled.wait(60)
+
+
+async def test_what_runs_does_not_depend_on_how_soon_the_key_comes(
+    target: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ActivityScreen, "missing", "")
+    target.may_end.clear()
+    app, runs = DldApp(), []
+    monkeypatch.setattr(app, "run_job", lambda _, values, *rest, **__: runs.append(values["fp16"]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(BUILD, {"model": "m.onnx", "fp16": True})
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: app._notifications)
+        assert runs == []
+        target.may_end.set()
+        await until(pilot, lambda: runs)
+    assert runs == [False], "strongly typed: the setting does not apply"
 
 
 async def test_a_target_that_does_not_answer_is_said(target: FakeTarget) -> None:

@@ -14,7 +14,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.activity.form import ActivityScreen, Libraries
 from dld_tui.widgets.dialogs.dialogs import QuestionDialog
 from tests.support import models
 from tests.support.tui import flat_text, until
@@ -79,7 +79,9 @@ async def test_a_file_that_exists_is_asked_about(
     activity: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ActivityScreen, "missing", "")  # not every machine has every library
+    # Not every machine has every library, and some have settings that others lack.
+    monkeypatch.setattr(ActivityScreen, "missing", "")
+    monkeypatch.setattr(Libraries, "ask", lambda *_: None)
     for name in ("m.onnx", "n.onnx"):
         models.write(tmp_path, models.CHAIN, name)
     (tmp_path / "e.engine").write_bytes(b"engine")

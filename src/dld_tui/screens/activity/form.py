@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -323,7 +324,17 @@ class Libraries:
         self.known: list[LibraryFacts] = []
         self.problem = ""
         """Why nothing is known."""
-        self.waiting = False
+        self._nothing_asked = asyncio.Event()
+        self._nothing_asked.set()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the target has still to answer."""
+        return not self._nothing_asked.is_set()
+
+    async def answered(self) -> None:
+        """Wait for the answer: what can be set depends on it."""
+        await self._nothing_asked.wait()
 
     def leave(self) -> None:
         """Stop asking."""
@@ -337,7 +348,7 @@ class Libraries:
         if (target, path) in self._asked:
             return
         self._asked.add((target, path))
-        self.waiting = True
+        self._nothing_asked.clear()
         request: dict[str, JSON] = {"paths": [path] if path else []}
         self._screen.tasks.start(self._ask(target, request), "libraries")
 
@@ -354,7 +365,8 @@ class Libraries:
     def _answered(self, target: str, libraries: list[LibraryFacts], problem: str) -> None:
         if self._left.is_set() or target != self._target:
             return
-        self.known, self.problem, self.waiting = libraries, problem, False
+        self.known, self.problem = libraries, problem
+        self._nothing_asked.set()
         self._changed()
 
     def chosen(self, choice: str) -> LibraryFacts | None:
@@ -712,7 +724,15 @@ class ActivityScreen(Page):
 
     @task()
     async def action_run(self) -> None:
-        """Run it; asks whether an engine is trusted, and before an output is overwritten."""
+        """Run it; asks whether an engine is trusted, and before an output is overwritten.
+
+        First the target has to say what its library can do: else what runs would depend on how
+        soon the key comes.
+        """
+        if self.libraries is not None and self.libraries.waiting:
+            message = f"Looking for TensorRT on {visible(self._target())} …"
+            self.notify(message, timeout=3, markup=False)
+            await self.libraries.answered()
         if missing := self.missing:
             host(self).show_error(UsageError(missing))
             return
