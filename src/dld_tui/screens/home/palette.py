@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import events
@@ -137,14 +138,21 @@ class Palette(SearchDialog[Entry]):
         self._screen_below = screen
         self._shown = self.entries
 
+    @cached_property
+    def _of_models(self) -> list[Entry]:
+        """What an open model could do; nothing where one is open, whose commands are listed."""
+        has_model = any(entry.command.scope == "workspace" for entry in self.entries)
+        return [] if has_model else commands_of_models(self._screen_below)
+
+    @cached_property
+    def _of_shells(self) -> list[Entry]:
+        return commands_of_shells(self.entries)
+
     def found(self, text: str) -> ListSource:
         """Return the commands that match, best match first; without one, those of models."""
-        self._shown = ranked(self.entries, text)
-        has_model = any(entry.command.scope == "workspace" for entry in self.entries)
-        if not (self._shown or has_model):
-            self._shown = ranked(commands_of_models(self._screen_below), text)
+        self._shown = ranked(self.entries, text) or ranked(self._of_models, text)
         if text.strip():
-            self._shown += ranked(commands_of_shells(self.entries), text)
+            self._shown += ranked(self._of_shells, text)
         width = self.text_width - 2
         longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)
         titles = min(longest, _TITLE, width // 3)
