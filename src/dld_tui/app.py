@@ -361,7 +361,8 @@ class DldApp(Tabs, Commands, App[int]):
         """Ask for another model and compare the shown one with it; without one ask for both."""
         from dld_tui.screens.results.diff import ask_models
 
-        models = await ask_models(self.tasks, self.page.path)
+        document = self.page.edited_document
+        models = await ask_models(self, document.path if document is not None else None)
         if models is not None:
             self.compare(*models)
 

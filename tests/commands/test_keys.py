@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+from textual.binding import Binding
 from textual.keys import _character_to_key
 
+import dld_tui
 from dld_tui.commands import COMMANDS
 from dld_tui.commands.key_names import key_name, unknown_and_clashing, with_keys
+from dld_tui.widgets.dialogs.dialogs import Dialog
 
 
 @pytest.mark.parametrize(
@@ -81,40 +86,49 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
     text = "{job.again} again  {job.copy} copy"
     assert with_keys(text, {}) == "F5 again  y copy"
     assert with_keys(text, {"job.again": "ctrl+@,x"}) == "^Space again  y copy"
+    assert with_keys("{graph.arrange} does it", {}) == '"arrange again" in the palette does it'
 
 
-RESULTS = (
-    "report",
-    "plan",
-    "log",
-    "compare",
-    "tuned",
-    "accuracy",
-    "tactics",
-    "precision",
-    "result",
-)
-"""The scopes of pages of results."""
-TITLES = {
-    "a": {"apply", "choose model"}, "b": {"group"},
-    "c": {"compare", "compare profiles", "add report"}, "f": {"filter", "filter by", "hide noise"},
-    "i": {"details", "notes", "full text"}, "m": {"maximise"},
-    "p": {"critical path", "save picture"}, "s": {"go to node"},
-    "t": {"timeline", "graph", "show layer", "engine"}, "v": {"next chart", "next table", "chart",
-    "in order"}, "w": {"save csv", "save script"},
-    "y": {"share", "copy", "copy command", "copy settings"}, "C": {"columns"}, "Q": {"rewrite"},
-    "W": {"export"},
-}  # fmt: skip
-"""What a letter does there: variants of one thing."""
-
-
-def test_a_letter_means_one_thing_on_all_pages_of_results() -> None:
-    titles: dict[str, set[str]] = {}
+def test_a_letter_means_one_thing_everywhere() -> None:
+    """The table of letters says what each means; a command with another meaning needs another."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"
+    rows = re.findall(r"^\| `([A-Za-z])` \| ([^|]+) \| ([^|]+) \|$", page.read_text("utf-8"), re.M)
+    written = {letter: set(titles.split(", ")) for letter, _, titles in rows}
+    used: dict[str, set[str]] = {}
     for command in COMMANDS:
-        for key in command.keys.split(",") if command.scope in RESULTS else ():
+        for key in command.keys.split(","):
             if len(key) == 1 and key.isalpha():
-                titles.setdefault(key, set()).add(command.title)
-    assert titles == TITLES
+                used.setdefault(key, set()).add(command.title)
+    assert used == written
+    meanings = [meaning for _, meaning, _ in rows]
+    assert len(set(meanings)) == len(meanings), "two letters for one thing"
+
+
+def test_titles_that_mean_one_thing_have_one_letter_or_one_each() -> None:
+    letters: dict[str, set[str]] = {}
+    for command in COMMANDS:
+        own = {key for key in command.keys.split(",") if len(key) == 1 and key.isalpha()}
+        if own:
+            letters.setdefault(command.title, set()).update(own)
+    assert {title: found for title, found in letters.items() if len(found) > 1} == {}
+
+
+def test_dialogs_have_the_letters_of_the_pages() -> None:
+    for module in pkgutil.walk_packages(dld_tui.__path__, "dld_tui."):
+        if module.name.startswith(("dld_tui.widgets.", "dld_tui.screens.")):
+            importlib.import_module(module.name)
+    found: dict[str, set[str]] = {}
+    waiting: list[type] = [Dialog]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        for binding in Binding.make_bindings(vars(kind).get("BINDINGS", ())):
+            if len(binding.key) == 1 and binding.key.isalpha():
+                found.setdefault(binding.key, set()).add(binding.action)
+    assert found == {
+        "C": {"close"}, "a": {"declare", "import", "new"}, "d": {"clear", "remove"},
+        "q": {"close"}, "u": {"undo"}, "y": {"copy"},
+    }  # fmt: skip
 
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "dld_tui"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.commands import COMMANDS, by_id
-from dld_tui.commands.command import PLACES, Command, fits
+from dld_tui.commands.command import DIGITS, PLACES, Command, fits
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,10 @@ def test_every_place_has_commands(place: str) -> None:
     shown = [command for command in COMMANDS if fits(command, place)]
     assert shown
     assert all(name in PLACES for command in shown for name in command.menu)
+
+
+def test_a_digit_means_one_command_that_has_no_key() -> None:
+    assert len(set(DIGITS.values())) == len(DIGITS)
+    for id in DIGITS:
+        assert not by_id()[id].keys
+        assert any(fits(by_id()[id], place) for place in PLACES), id

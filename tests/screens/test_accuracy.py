@@ -146,7 +146,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
         await session.until(lambda: page.is_current and page.query(ListTable))
         assert "bigger" in session.text
         assert "in fp16" in session.text
-        await session.pilot.press("a")
+        await session.pilot.press("e")
         nodes = session.screen.document.main.nodes
         await session.until(lambda: all(precision_of(node) for node in nodes))
         found = {node.name: precision_of(node) for node in nodes}
@@ -166,7 +166,7 @@ async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) 
         session.screen.history.edit("rename_node", scope=[], node="bigger", name="other")
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
-        await session.pilot.press("a")
+        await session.pilot.press("e")
         await session.until(lambda: "are no longer in the model" in session.text)
         await session.pilot.press("escape")
         await session.pilot.press("w")

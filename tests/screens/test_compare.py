@@ -78,7 +78,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
     )
 
 
-async def answer(pilot: Pilot[Any], dialog: type[Dialog[Any]], path: Path) -> None:
+async def answer(pilot: Pilot[Any], dialog: type[Dialog[Any]], path: Path | str) -> None:
     """Type a path into a dialog that comes up, and accept."""
     await until(
         pilot, lambda: isinstance(pilot.app.screen, dialog) and pilot.app.screen.query(Input)
@@ -177,7 +177,7 @@ async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
         await pilot.press("o")
         await pilot.pause()
         assert keys(screen) == ["one", "reorder", "same"]  # by name
-        await pilot.press("O")
+        await pilot.press("tilde")
         await pilot.pause()
         assert keys(screen) == ["same", "reorder", "one"]
 
@@ -273,8 +273,10 @@ async def test_from_the_start_page_by_paths(pair: tuple[Path, Path]) -> None:
     async with app.run_test(size=SMALL) as pilot:
         await pilot.pause()
         app.action_compare_reports()
-        for path in pair:
-            await answer(pilot, OpenPathDialog, path)
+        await answer(pilot, OpenPathDialog, pair[0])
+        await until(pilot, lambda: isinstance(app.screen, PickDialog))
+        await until(pilot, lambda: "b.dldprof  now  same model" in screen_text(app))
+        await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison)
 
 
@@ -282,7 +284,7 @@ async def test_one_more_report(pair: tuple[Path, Path], tmp_path: Path) -> None:
     third = write(tmp_path / "c.dldprof", tmp_path / "m.onnx", 8, [(layer("same", "Add"), 2.0)])
     async with opened(*pair) as (pilot, screen):
         screen.action_add_report()
-        await answer(pilot, OpenPathDialog, third)
+        await answer(pilot, PickDialog, str(third))
         await until(pilot, lambda: len(screen.subjects) == 3)
         await until(pilot, lambda: "threads  1 / 4 / 8" in screen_text(screen.app))
         assert "C-A ms" in screen_text(screen.app)

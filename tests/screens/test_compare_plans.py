@@ -148,12 +148,19 @@ async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path
         assert "shared by cost" in title
 
 
+async def other_file(pilot: Pilot[Any]) -> None:
+    """Choose the row that asks for any path."""
+    await until(pilot, lambda: "another file" in screen_text(pilot.app))
+    await pilot.press("end", "pagedown", "pagedown", "enter")
+
+
 async def test_a_path_that_cannot_be_read_is_not_kept(
     pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
     async with opened(*pair) as (pilot, screen):
         title = screen.tab_title
         await pilot.press("c")
+        await other_file(pilot)
         await answer(pilot, OpenPathDialog, tmp_path / "missing.json")
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
         await pilot.press("escape")
@@ -163,6 +170,7 @@ async def test_a_path_that_cannot_be_read_is_not_kept(
         await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
         assert screen.tab_title == title
         await pilot.press("c")
+        await other_file(pilot)
         await answer(pilot, OpenPathDialog, pair[0])
         await until(pilot, lambda: len(screen.subjects) == 3)
         assert screen.comparison is not None

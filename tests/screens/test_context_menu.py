@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from dld_tui.commands import Command
+from dld_tui.commands.command import DIGITS
 from dld_tui.screens.home.palette import ContextMenu, Entry, grouped, menu_keys
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.workspace import NARROW, SIZES, Session, opened
@@ -99,15 +101,15 @@ async def test_menus_of_a_model(chain: Path) -> None:
             await session.reset()
 
 
-def test_keys_of_a_menu_are_those_outside_it_or_digits() -> None:
-    rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 4)]
-    rows += [Command("b.x", "other", "Help.", keys="y"), Command("b.d", "del", "H.", "delete,d")]
-    rows.append(Command("b.u", "top", "Help.", keys="up"))
-    found = list(menu_keys([Entry(row, None, None) for row in rows], {"b.x": "x"}).values())
-    assert found[:10] == [[digit] for digit in "1234567890"]
-    assert found[10:12] == [[], []]
-    assert found[12:14] == [["x"], ["delete", "d"]]
-    assert found[14] == [], "a key that moves in the menu is not taken"
+def test_keys_of_a_menu_are_those_outside_it_or_a_digit_that_stays() -> None:
+    def keys(id: str, own: str = "", keymap: Mapping[str, str] | None = None) -> list[str]:
+        return menu_keys(Entry(Command(id, "title", "Help.", own), None, None), keymap or {})
+
+    assert keys("edit.fold") == [DIGITS["edit.fold"]]
+    assert keys("edit.fold", keymap={"edit.fold": "x"}) == ["x"]
+    assert keys("a.new") == [], "a command that is added moves no digit"
+    assert keys("b.d", "delete,d") == ["delete", "d"]
+    assert keys("b.u", "up") == [], "a key that moves in the menu is not taken"
 
 
 def test_entries_are_in_groups_with_those_that_can_run_first() -> None:

@@ -85,7 +85,7 @@ async def filter_and_all_nodes(pilot: Pilot[Any], screen: DiffScreen) -> None:
     for _ in range(3):
         await pilot.press("f")
     await until(pilot, lambda: len(view(screen).lines) == 8)
-    await pilot.press("a")
+    await pilot.press("C")
     await until(pilot, lambda: len(view(screen).lines) > 8)
     assert "choose  If(choice) -> y | choose  If(choice) -> y" in texts(screen)
     assert texts(screen).index(" | extra  Tanh(a) -> q") < texts(screen).index(

@@ -47,7 +47,7 @@ async def test_the_list_and_opening_a_function(shapes: Path, size: tuple[int, in
 
 async def going_to_an_instance(session: Session) -> None:
     await list_functions(session)
-    await session.press("i")
+    await session.press("right_square_bracket")
     await session.type("inner")
     await session.until(lambda: "1" in session.text)
     await session.press("enter")

@@ -78,7 +78,7 @@ async def test_enter_opens_the_editor_and_escape_comes_back(tmp_path: Path) -> N
 
 async def unused_ones_are_deleted_and_come_back(session: Session, page: InitializersScreen) -> None:
     document = session.screen.document
-    await session.pilot.press("D")
+    page.action_delete_unused()
     await session.until(lambda: session.app.screen is not page)
     await session.pilot.press("d")
     await session.until(lambda: initializers(document) == ["w"])
@@ -132,12 +132,12 @@ async def connecting_switching_and_disconnecting(
     await pick(session, page, "mul b")
     await session.until(lambda: second.inputs == ("a", "odd"))
     await session.until(lambda: page.row is not None and page.row.uses == 1)
-    await session.pilot.press("w")
+    await session.pilot.press("R")
     await pick(session, page, "brain")
     await session.until(lambda: second.inputs == ("a", "brain"))
     await session.until(lambda: any(row.name == "brain" and row.uses for row in page.pane.rows))
     go(page, "brain")
-    await session.pilot.press("backslash")
+    await session.pilot.press("K")
     await session.until(lambda: second.inputs == ("a",))
     await session.until(lambda: page.row is not None and not page.row.uses)
 
@@ -180,7 +180,7 @@ async def values_move_to_a_data_file_and_back(session: Session, page: Initialize
     entries = main.initializers[1].external_entries
     assert entries["location"] == "tensors.onnx.data"
     await session.until(lambda: page.row is not None and page.row.tensor.is_external)
-    await session.pilot.press("X")
+    await session.pilot.press("I")
     await session.until(lambda: not main.initializers[1].is_external)
 
 
@@ -206,7 +206,9 @@ async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
         assert found.read().tolist() == [0, 1, 2, 3]
         await session.pilot.press("enter")
         await session.until(lambda: isinstance(session.app.screen, TensorScreen))
-        await session.pilot.press("E")
+        editor = session.app.screen
+        assert isinstance(editor, TensorScreen)
+        editor.action_data_file()
         await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
         await session.pilot.press("tab")
         await session.type("4")
@@ -220,7 +222,7 @@ async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
 async def sparse_and_dense(session: Session, page: InitializersScreen) -> None:
     main = session.screen.document.main
     go(page, "thin")
-    await session.pilot.press("p")
+    page.action_sparse()
     await session.until(lambda: main.initializer("thin") is not None)
     tensor = main.initializer("thin")
     assert tensor is not None

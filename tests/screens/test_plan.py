@@ -274,12 +274,15 @@ async def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "name"), [("w", "out.csv"), ("W", "out.html"), ("p", "out.svg"), ("p", "out.txt")]
+    ("key", "name"), [("w", "out.csv"), ("W", "out.html"), ("", "out.svg"), ("", "out.txt")]
 )
 async def test_what_is_shown_is_written(engine: Path, tmp_path: Path, key: str, name: str) -> None:
     out = tmp_path / name
-    async with opened(engine, SMALL) as (pilot, _):
-        await pilot.press("2", key)
+    async with opened(engine, SMALL) as (pilot, screen):
+        if key:
+            await pilot.press("2", key)
+        else:
+            screen.action_save_picture()
         dialog = pilot.app.screen
         assert isinstance(dialog, PromptDialog)
         dialog.dismiss(str(out))

@@ -81,7 +81,7 @@ async def groups_have_their_time_on_the_gpu(pilot: Pilot[Any], screen: ReportScr
 
 
 async def from_the_table_to_the_kernel_and_back(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("3", "t", "x")
+    await pilot.press("3", "t", "X")
     assert seen(screen) == {"timeline"}
     event = timeline(screen).event_at_cursor()
     layer = pane(screen).layer_at_cursor()
@@ -98,7 +98,7 @@ async def a_copy_belongs_to_no_layer(pilot: Pilot[Any], screen: ReportScreen) ->
     await pilot.press("2", "down", "home")
     assert screen.layer_at_cursor() is None
     assert "memcpy" in text_of(timeline(screen))
-    await pilot.press("enter", "s", "t", "x", "right_square_bracket")
+    await pilot.press("enter", "s", "t", "X", "right_square_bracket")
     await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
 
 
@@ -245,7 +245,7 @@ async def test_a_report_of_a_newer_program_is_one_clear_line(report: Path) -> No
 
 async def test_ascii_glyphs_only(report: Path) -> None:
     async with opened(report, LARGE, Config(glyphs="ascii")) as (pilot, screen):
-        await pilot.press("2", "space", "end", "x", "3", "space", "space")
+        await pilot.press("2", "space", "end", "X", "3", "space", "space")
         for _ in range(4):
             await pilot.press("v")
             for widget in screen.query("AnswerText, TimelineView, LayerTable, BarChart, #sums"):

@@ -118,7 +118,7 @@ async def test_a_job_that_was_left_is_found_and_fetched(
         await until(pilot, lambda: isinstance(app.screen, TargetsScreen))
         await pilot.press("J")
         await until(pilot, lambda: screen_text(app).count("running") == 2)
-        await pilot.press("c", "s")
+        await pilot.press("d", "s")
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.end is not None)
         assert "stopped" in screen_text(app)
         await pilot.press("escape")
@@ -144,7 +144,7 @@ async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:
         await until(pilot, lambda: app.screen is screen)
         await pilot.press("escape")
         await until(pilot, lambda: "with or without" in screen_text(app))
-        await pilot.press("c")
+        await pilot.press("d")
         await until(pilot, job.go.is_set)
         assert not job.cancelled
 

@@ -94,7 +94,7 @@ async def test_a_test_asks_and_says_each_step(
     async with app.run_test(size=(100, 40)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        await pilot.press("t")
+        await pilot.press("f5")
         await until(pilot, lambda: sshd.fingerprint in screen_text(app))
         assert isinstance(app.screen, ChoiceDialog)
         await pilot.press("y")
@@ -118,7 +118,7 @@ async def test_what_fails_is_said_with_its_remedy(tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        await pilot.press("t")
+        await pilot.press("f5")
         await until(pilot, lambda: "Check the port" in screen_text(app))
         assert "the connection is refused" in screen_text(app)
         await until(pilot, lambda: "connect, just now" in screen_text(app))
@@ -136,7 +136,7 @@ async def test_giving_up_ends_the_test(sshd: Sshd, tmp_path: Path) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        await pilot.press("t")
+        await pilot.press("f5")
         await until(pilot, lambda: isinstance(app.screen, SecretDialog))
         await pilot.pause()
         await pilot.press("escape")
@@ -201,7 +201,7 @@ async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> No
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        await pilot.press("t")
+        await pilot.press("f5")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
         await pilot.pause()
         await pilot.press("n")

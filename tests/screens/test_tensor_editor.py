@@ -137,28 +137,28 @@ async def test_slices_of_more_dimensions(tmp_path: Path) -> None:
         assert "[1, 1, 1] = 26" in session.text
         await session.press("left_square_bracket", "left_square_bracket")
         assert "[2, 1, 1] = 46" in session.text
-        await session.press("t")
+        await session.press("backslash")
         assert (page.grid.view.rows, page.grid.view.columns) == (5, 4)
         assert "[2, 1, 1] = 46" in session.text
-        await session.press("r")
+        await session.press("underscore")
         assert page.grid.view.row_axis == 0
         assert "[2, 1, 1] = 46" in session.text
 
 
 async def test_going_to_an_index(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
-        await session.pilot.press("i", *"2", "space", "1", "space", "minus", "1", "enter")
+        await session.pilot.press("colon", *"2", "space", "1", "space", "minus", "1", "enter")
         await session.until(lambda: session.app.screen is page)
         await session.pilot.pause()
         assert f"[2, 1, 4] = {VOLUME[2, 1, 4]:g}" in session.text
-        await session.pilot.press("i", "9", "9", "enter")
+        await session.pilot.press("colon", "9", "9", "enter")
         await session.pilot.pause()
         assert "flat index goes from 0 to 59" in session.text
 
 
 async def test_a_range_is_filled_added_to_and_multiplied(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
-        await session.pilot.press("right_square_bracket", "shift+down", "shift+right", "f")
+        await session.pilot.press("right_square_bracket", "shift+down", "shift+right", "E")
         await session.pilot.press("9", "enter")
         await session.pilot.pause()
         wanted = VOLUME.copy()
@@ -193,11 +193,11 @@ async def test_statistics_are_asked_for_when_narrow_or_large(tmp_path: Path) -> 
     config.save({"preview_bytes": 8})
     async with editor(tmp_path, "volume") as (session, page):
         assert "Statistics" not in session.text
-        await session.press("s")
+        await session.press("i")
         await session.until(lambda: page.side.state == "done")
         await session.pilot.pause()
         assert "29.5" in session.text
-        await session.press("s")
+        await session.press("i")
         assert "Statistics" not in session.text
 
 
@@ -213,7 +213,7 @@ async def test_escape_stops_only_a_reading_that_was_asked_for(
 
     monkeypatch.setattr(tensor_editor, "_statistics", read)
     async with editor(tmp_path, "volume") as (session, page):
-        await session.press("s")
+        await session.press("i")
         await session.until(lambda: page.side.state == "reading")
         config.save({"preview_bytes": 8})
         page.read_side(anyway=True)
@@ -230,7 +230,7 @@ async def test_escape_stops_only_a_reading_that_was_asked_for(
 async def test_a_tensor_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     async with editor(tmp_path, "gone") as (session, page):
         assert "External data gone.bin not found" in session.text
-        await session.press("e", "f", "G", "space", "i")
+        await session.press("e", "E", "G", "space", "colon")
         assert session.app.screen is page
 
 
@@ -340,7 +340,7 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
         assert weight is not None
         values = weight.matrix().T
         for name in (*WeightPart, "as stored"):
-            await session.pilot.press("d")
+            await session.pilot.press("v")
             await session.until(lambda name=name: name in session.text)  # type: ignore[misc]
             if name == "dequantized":
                 await session.pilot.press("right", "down", "e")  # nothing to edit
@@ -400,7 +400,7 @@ async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> N
         await session.pilot.press("delete")
         await session.until(lambda: ints() == [1, 3])
         assert page.grid.column == 1
-        await session.pilot.press("shift+left", "o")  # as many as are marked
+        await session.pilot.press("shift+left", "a")  # as many as are marked
         await session.until(lambda: ints() == [0, 0, 1, 3])
         await session.until(lambda: not page.edits.is_working)
         await session.pilot.press("end")
@@ -423,7 +423,7 @@ async def test_rows_of_a_matrix_are_inserted_deleted_and_pasted(tmp_path: Path) 
             rows: list[list[float]] = page.tensor.read().reshape(page.tensor.shape).tolist()
             return rows
 
-        await session.pilot.press("down", "o")
+        await session.pilot.press("down", "a")
         zeros = [0] * len(start[0])
         expected = np.insert(start, 1, zeros, 0)
         await session.until(lambda: values() == expected.tolist())
@@ -435,5 +435,5 @@ async def test_rows_of_a_matrix_are_inserted_deleted_and_pasted(tmp_path: Path) 
         await session.until(
             lambda: any("do not fit" in n.message for n in session.app._notifications)
         )
-        await session.pilot.press("D")
+        await session.pilot.press("d")
         await session.until(lambda: values() == np.delete(expected, 1, 0).tolist())

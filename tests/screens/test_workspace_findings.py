@@ -92,7 +92,7 @@ async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     async with opened(path, WIDE) as session:
         await on_rule(session, "unused-value-info")
-        await session.press("F")
+        await session.press("E")
         await session.until(lambda: "unused-value-info" not in rules(session))
         assert len(session.screen.document.history.done) == 1
 
@@ -109,22 +109,22 @@ async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
     text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
     async with opened(models.write(tmp_path, text), WIDE) as session:
         await on_rule(session, "unknown-operator")
-        assert "fixable" not in session.screen.facts()
+        assert "fixable" not in session.screen.findings.list.facts()
         await session.press("f")
         assert not session.screen.document.history.done
         assert session.app.screen is session.screen, "the filter of nodes has the same key"
         told = [one.message for one in session.app._notifications]
-        assert told == ["There is no safe repair for this"]
+        assert told == ["fix: no fixable finding at the cursor"]
 
 
 async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
     await on_rule(session, "arity")
     pane = session.screen.findings
     every = len(pane.findings)
-    await session.press("o")
+    await session.press("b")
     assert {finding.rule for finding in pane.shown} == {"arity"}
     assert "1 of arity shown" in pane.frame.keys
-    await session.press("o")
+    await session.press("b")
     assert len(pane.shown) == every
     await session.press("/")
     await session.type("unused")

@@ -41,7 +41,8 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
         assert "2 of 4 nodes" in session.text
         assert session.text.count("2 of 4") == 2  # in Layers, too
         await session.go("first")
-        await session.press("W")
+        session.screen.node_list.toggle_constant()
+        await session.settle()
         assert session.screen.model.cursor.node is named(session, "first")
         assert "one" in "".join(session.rows)
         model = session.screen.graph.model
@@ -50,7 +51,8 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
         assert "one" in model.graph.names
         assert "two" not in model.graph.names
         await to_graph(session, "one")
-        await session.press("W")  # the constant that the cursor is on
+        session.screen.node_list.toggle_constant()
+        await session.settle()  # the constant that the cursor is on
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
         assert {"one", "two"}.isdisjoint(model.graph.names)
@@ -139,12 +141,15 @@ async def the_focus_view_and_the_way_back(session: Session) -> None:
 
 async def ways_between_the_marked_node_and_the_cursor(session: Session) -> None:
     await to_graph(session, "/layers.3/norm")
-    await session.press("w")
+    session.screen.graph.action_show_path()
+    await session.settle()
     assert view(session) is GraphView.FOLDED
     assert "Mark one or two nodes" in list(session.app._notifications)[-1].message
     await session.press("space")
     await session.go("/layers.3/join")
-    await session.press("2", "w")
+    await session.press("2")
+    session.screen.graph.action_show_path()
+    await session.settle()
     assert view(session) is GraphView.FOCUS
     boxes = session.screen.graph.canvas.drawing
     assert boxes is not None
@@ -156,7 +161,8 @@ async def ways_between_two_marked_nodes(session: Session) -> None:
     await to_graph(session)
     session.screen.selection.set_marks(named(session, f"/layers.3/{n}") for n in ("norm", "gate"))
     await session.pilot.pause()
-    await session.press("w")
+    session.screen.graph.action_show_path()
+    await session.settle()
     assert "focus ways" in session.text
     assert session.screen.graph.canvas.drawing is not None
     assert len(session.screen.graph.canvas.drawing.graph) == 2

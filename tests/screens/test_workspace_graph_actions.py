@@ -149,15 +149,15 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
     async with opened(layers) as session:
         await to_graph(session, "/stem")
-        await session.press("o")
+        await session.press("percent_sign")
         assert "overview · precision" in session.screen.graph.frame.title
         assert "· precision" in session.text
-        await session.press("o")
+        await session.press("percent_sign")
         assert "· weights 192 B" in session.text
         session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
         await session.settle()
         assert "· weights 192 B" in session.text
-        await session.press("o")
+        await session.press("percent_sign")
         assert "weights" not in session.screen.graph.frame.title
 
 
@@ -191,7 +191,7 @@ async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(lay
         assert (figures.title, set(figures.values.values())) == ("time", {0.25})
         assert "0.250 ms" in session.text
         while "time" in session.screen.graph.frame.title:
-            await session.press("o")
+            await session.press("percent_sign")
         assert session.screen.explorer.model.figures is None
         shown = session.screen.graph.frame.title
         session.app.add_page(Profile("third"))
@@ -240,7 +240,7 @@ async def test_a_box_is_moved_kept_and_arranged_again(
         await session.until(lambda: position_of(node) == (4, 1))
         moved = canvas.drawing
         assert moved is not None
-        await session.press("A")
+        session.screen.graph.action_arrange()
         await session.until(lambda: position_of(node) is None)
         await session.press("u")
         assert position_of(node) == (4, 1)

@@ -94,7 +94,7 @@ async def what_is_required_is_asked_for(session: Session) -> None:
 async def a_new_initializer_and_a_name(session: Session) -> None:
     await session.go("first")
     dialog = await quick_add(session, "mul")
-    await session.press("i")
+    await session.press("a")
     session.app.screen.query_one(Input).value = "float32[4] 1 2 3 4"
     await session.press("enter")
     await session.until(lambda: isinstance(session.app.screen, WiringDialog))

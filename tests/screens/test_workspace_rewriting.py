@@ -46,7 +46,7 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         assert len(session.screen.explorer.marked) == 6
         assert len(session.screen.panes.graph.list.marks) == 6
 
-        await session.press("w", "c", "Q")
+        await session.press("comma", "c", "Q")
         await session.type("Add(Mul(x, w), g) => my.Fused(x, w, g)")
         await session.until(lambda: "3 places to replace" in session.text)
         assert "- s0 = Mul(n0, w0)" in session.text

@@ -59,36 +59,36 @@ async def test_mark_along_the_links(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         await mark(session, "first", "third")
         assert "2 marked" in session.text
-        await session.press("w", "b")
+        await session.press("comma", "b")
         assert marked(session) == ["first", "second", "third"]
-        await session.press("w", "i")
+        await session.press("comma", "i")
         assert marked(session) == ["last"]
-        await session.press("w", "u")
+        await session.press("comma", "u")
         assert len(marked(session)) == 4
-        await session.press("w", "c")
+        await session.press("comma", "c")
         assert marked(session) == []
         assert "marked" not in session.text.splitlines()[1]
         await session.go("second")
-        await session.press("w", "d")
+        await session.press("comma", "d")
         assert marked(session) == ["second", "third", "last"]
 
 
 async def mark_by_name_and_type(session: Session) -> None:
     await session.go("/b/one")
-    await session.press("w", "n")
+    await session.press("comma", "n")
     assert isinstance(session.app.screen, PromptDialog)
     await session.press("enter")
     assert marked(session) == ["/b/one", "/b/two"]
-    await session.press("w", "c", "w", "t")
+    await session.press("comma", "c", "comma", "t")
     assert marked(session) == ["/a/one", "/b/one"]
-    await session.press("w", "n", "ctrl+u")
+    await session.press("comma", "n", "ctrl+u")
     await session.type("/x")
     assert "No node's name begins with this" in session.text
 
 
 async def mark_by_filter_adds_to_the_marks(session: Session) -> None:
     await mark(session, "/a/two")
-    await session.press("w", "f")
+    await session.press("comma", "f")
     assert isinstance(session.app.screen, FilterDialog)
     await session.press("tab")
     await session.type("has dilations")
@@ -236,7 +236,7 @@ async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
 @SIZES
 async def test_shared_attributes_in_one_step(scoped: Path, size: tuple[int, int]) -> None:
     async with opened(scoped, size) as session:
-        await session.press("w", "i", "E")
+        await session.press("comma", "i", "E")
         dialog = session.app.screen
         assert isinstance(dialog, BatchDialog)
         shown = {item.name: item.text for item in dialog.groups[0].attributes}

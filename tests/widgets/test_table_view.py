@@ -77,7 +77,7 @@ async def test_sorting_keeps_the_cursor_on_its_row_and_unknown_last() -> None:
         assert names(view) == [HOSTILE, "conv1", "漢字", "relu1"]
         assert view.key_at_cursor() == HOSTILE
         assert "ms▼" in rows_of(app)[0]
-        await pilot.press("O")
+        await pilot.press("tilde")
         assert names(view) == ["conv1", "漢字", HOSTILE, "relu1"]
         assert view.key_at_cursor() == HOSTILE
         await pilot.press("o", "o", "o")

@@ -99,7 +99,7 @@ async def test_panning_moves_the_window_and_not_the_cursor() -> None:
         before = view.scale.offset_us
         await pilot.press("L", "pagedown")
         assert view.scale.offset_us > before
-        await pilot.press("H", "pageup", "pageup")
+        await pilot.press("shift+left", "pageup", "pageup")
         assert view.scale.offset_us == 0
         assert app.moves == []
 

@@ -114,15 +114,15 @@ async def test_from_a_layer_to_its_kernel_and_back(report: Report) -> None:
     app = Host(report)
     async with app.run_test(size=(120, 30)) as pilot:
         view = app.query_one(TimelineView)
-        await pilot.press("right", "right", "x")
+        await pilot.press("right", "right", "X")
         event = view.event_at_cursor()
         assert event is not None
         assert (event.layer, view.key_at_cursor()) == (2, 2)
         assert event.name == KERNELS[0]
         assert KERNELS[0] in text_of(view)
-        await pilot.press("x")
+        await pilot.press("X")
         assert (view.event_at_cursor(), view.key_at_cursor()) == (None, 2)
-        await pilot.press("home", "x")
+        await pilot.press("home", "X")
         assert view.event_at_cursor() is None
         assert "not in this pass" in next(iter(app._notifications)).message
         assert app.moves == [1, 2, 0]
@@ -146,7 +146,7 @@ async def test_copies_have_size_rate_and_no_layer(report: Report) -> None:
         assert view.key_at_cursor() is None
         assert "memcpy" in text_of(view)
         assert "602 kB at 75.3 GB/s" in text_of(view)
-        await pilot.press("enter", "x", "space", "right", "space")
+        await pilot.press("enter", "X", "space", "right", "space")
         assert "GPU" in row_of(view, "measure")
 
 

@@ -203,6 +203,19 @@ PLACES: Mapping[str, str] = {
 }
 """What can be at the cursor."""
 
+DIGITS: Mapping[str, str] = {
+    "edit.copy_name": "1",
+    "edit.operator": "2",
+    "edit.add_attribute": "3",
+    "edit.fold": "4",
+    "link.bypass": "5",
+    "link.add": "6",
+    "link.remove": "7",
+    "link.graph_output": "8",
+    "link.graph_input": "9",
+    "edit.rename_many": "0",
+}
+"""The digits of commands without a key, the same in the menus of all places."""
 _FITS: Mapping[str, str] = {
     "node": "node",
     "nodes": "node",

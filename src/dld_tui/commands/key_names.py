@@ -46,6 +46,8 @@ def key_name(key: str) -> str:
 def with_keys(text: str, keymap: Mapping[str, str]) -> str:
     """Replace command ids in a hint, such as ``{job.again} again``, by the first key of each.
 
+    A command without a key is in the palette.
+
     Args:
         text: The hint.
         keymap: Command id to the user's keys.
@@ -55,7 +57,9 @@ def with_keys(text: str, keymap: Mapping[str, str]) -> str:
     """
 
     def key(match: re.Match[str]) -> str:
-        return key_name(keymap.get(match[1], by_id()[match[1]].keys).split(",")[0])
+        command = by_id()[match[1]]
+        keys = keymap.get(command.id, command.keys).split(",")[0]
+        return key_name(keys) if keys else f'"{command.title}" in the palette'
 
     return _COMMAND.sub(key, text)
 

@@ -957,19 +957,23 @@ def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:
     target = os.path.realpath(model)
     for _, file in zip(range(_MOST_REPORTS), files, strict=False):
         with contextlib.suppress(DldError, OSError):
-            if _is_of(file, target):
+            if model_of(file) == target:
                 yield file
 
 
-def _is_of(report: str, model: str) -> bool:
-    """Return whether a report is of a model; reads two rows of it."""
+def model_of(report: str) -> str | None:
+    """Return the path of the model of a report; reads two rows of it.
+
+    Raises:
+        DldError: It is no report.
+    """
     with contextlib.closing(schema.open_database(Path(report))) as connection:
         facts = read_facts(
             lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
         )
     stored = facts.get("model")
     path = stored.get("path") if isinstance(stored, dict) else None
-    return isinstance(path, str) and os.path.realpath(path) == model
+    return os.path.realpath(path) if isinstance(path, str) else None
 
 
 @contextlib.contextmanager

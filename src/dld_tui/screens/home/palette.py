@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from dld_tui import commands
 from dld_tui.commands import Command
-from dld_tui.commands.command import GROUPS, fits
+from dld_tui.commands.command import DIGITS, GROUPS, fits
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.command_line import COMMANDS
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -287,13 +287,12 @@ class ContextMenu(Dialog[Entry]):
         super().__init__()
         self.TITLE_TEXT = clip(visible(title), _TITLE_CELLS, keep="middle")
         self.entries = grouped(entries)
-        self._listed = entries
         self.at = at
         self._key_cells = self._title_cells = 0
 
     def body(self) -> Iterable[Widget]:
-        by_command = menu_keys(self._listed, getattr(self.app, "_keymap", {}))
-        keys = [by_command[entry.command.id] for entry in self.entries]
+        keymap = getattr(self.app, "_keymap", {})
+        keys = [menu_keys(entry, keymap) for entry in self.entries]
         names = [key_name(own[0]) if own else "" for own in keys]
         self._key_cells = max(_LEAST_KEY_CELLS, *map(cell_width, names)) + 2
         self._title_cells = max(cell_width(entry.command.title) for entry in self.entries) + 2
@@ -372,22 +371,17 @@ def keys_of(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
     return [key for key in map(str.strip, keys) if key and key not in _TAKEN]
 
 
-def menu_keys(entries: Sequence[Entry], keymap: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the keys of each command: its own, or a digit while there are any.
+def menu_keys(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
+    """Return the keys of a command in a menu: its own, or its digit; none for the rarest.
 
-    A letter means one thing in the menu and outside of it; a digit one thing in the menus of all
-    places of a kind, whatever can run there.
+    A letter means one thing in the menu and outside of it, a digit one thing in all menus.
 
     Args:
-        entries: In the order of the table.
+        entry: The command.
         keymap: Command id to the user's keys.
     """
-    free = iter("1234567890")
-    found = {}
-    for entry in entries:
-        digit = None if (own := keys_of(entry, keymap)) else next(free, None)
-        found[entry.command.id] = [digit] if digit else own
-    return found
+    digit = DIGITS.get(entry.command.id)
+    return keys_of(entry, keymap) or ([digit] if digit else [])
 
 
 def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,70 +21,39 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.settings.paths import distinct_names, near
+from dld_tui.core.report.report import model_of, reports_of
+from dld_tui.core.settings.paths import distinct_names
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.home.tabs import OPENERS
+from dld_tui.screens.home.nearby import REPORTS, ask_nearby
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
-from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
-from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.page import Host, host
 from dld_tui.widgets.tasks import on_thread, task
 
-_SCOPES = ("report", "plan")
-"""Pages whose files can be compared."""
-_OTHER = ""
-"""The key of the row that asks for a path."""
-
 
 async def ask_reports(services: Host, first: Path | None) -> None:
     """Ask for two reports, or for one to compare `first` with, and compare them."""
-    report = first or await ask_report(services, "Compare: the first report", [])
+    report = first or await ask_nearby(services, "Compare: the first report", REPORTS)
     if report is None:
         return
-    other = await ask_report(services, f"Compare {visible(report.name)} with", [report])
+    other = await _ask_other(services, f"Compare {visible(report.name)} with", [report])
     if other is not None:
         services.add_page(CompareScreen([report, other]))
 
 
-async def ask_report(services: Host, title: str, but: Collection[Path]) -> Path | None:
-    """Ask for a report: one that is open or was, or any by its path.
+async def _ask_other(services: Host, title: str, reports: Sequence[Path]) -> Path | None:
+    """Ask for another report; those of the same model come first."""
 
-    Args:
-        services: Know what is open, and ask.
-        title: The question.
-        but: Reports that are not offered.
-    """
-    known = {os.path.abspath(path) for path in but}
-    offered = [path for path in dict.fromkeys(_known(services)) if path not in known]
-    if offered:
-        names = distinct_names([os.path.basename(path) for path in offered], offered)
-        items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
-        other = PickItem(_OTHER, [("another file …", "key")], "")
-        pick = PickDialog(title, lambda: items, placeholder="name of a report", last=[other])
-        key = await services.tasks.ask(pick)
-        if key != _OTHER:
-            return None if key is None else Path(str(key))
-    about = "path of a report or of layer information"
-    return await services.tasks.ask(OpenPathDialog(title, placeholder=about))
+    def same_model(paths: Sequence[str]) -> Iterable[str]:
+        with suppress(DldError, OSError):
+            if model := model_of(str(reports[0])):
+                return reports_of(model, paths)
+        return ()
 
-
-def _known(host: Host) -> Iterator[str]:
-    openers = (OPENERS["REPORT"], OPENERS["ENGINE_LAYERS"])
-    for page in host.pages:
-        if page.SCOPE in _SCOPES and page.path is not None:
-            yield os.path.abspath(page.path)
-    for file in host.state.recent():
-        if OPENERS.get(file.kind) in openers and os.path.lexists(file.path):
-            yield file.path
-
-
-def _item(path: str, name: str) -> PickItem:
-    folder = near(os.path.dirname(path))
-    return PickItem(path, [(visible(name), "strong"), (f"  {visible(folder)}", "dim")], path)
+    return await ask_nearby(services, title, REPORTS, reports, top=same_model, why="same model")
 
 
 _Place: TypeAlias = "tuple[int, Layer]"
@@ -324,7 +294,7 @@ class CompareScreen(ResultsPage[Compared]):
 
     @task()
     async def action_add_report(self) -> None:
-        path = await ask_report(host(self), "Compare with", self.paths)
+        path = await _ask_other(host(self), "Compare with", self.paths)
         if path is not None:
             self.paths.append(path)
             self.read()

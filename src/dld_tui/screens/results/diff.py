@@ -40,8 +40,8 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.page import Page, host
-from dld_tui.widgets.tasks import Tasks, on_thread, task, with_progress
+from dld_tui.widgets.shell.page import Host, Page, host
+from dld_tui.widgets.tasks import on_thread, task, with_progress
 
 STATUS_STYLES = {
     "added": "good",
@@ -616,16 +616,17 @@ def _lines(diff: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, st
     return lines, summary(diff)
 
 
-async def ask_models(tasks: Tasks, new: Path | None) -> tuple[Path, Path] | None:
+async def ask_models(services: Host, new: Path | None) -> tuple[Path, Path] | None:
     """Ask for the models to compare; None when the user changes their mind.
 
     Args:
-        tasks: Asks.
+        services: Know what is open, and ask.
         new: The model that is shown, which is taken as the new one; None asks for it, too.
     """
-    from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+    from dld_tui.screens.home.nearby import MODELS, ask_nearby
 
-    old = await tasks.ask(OpenPathDialog("Compare: the old model"))
+    but = [new] if new is not None else []
+    old = await ask_nearby(services, "Compare: the old model", MODELS, but)
     if old is not None and new is None:
-        new = await tasks.ask(OpenPathDialog("Compare: the new model"))
+        new = await ask_nearby(services, "Compare: the new model", MODELS, [old])
     return None if old is None or new is None else (old, new)

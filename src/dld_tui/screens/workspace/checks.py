@@ -103,9 +103,7 @@ class Checks(Controller):
         return self._answer is not None
 
     def facts(self, cursor: Cursor) -> set[str]:
-        finding = cursor.finding
         return holding(
-            fixable=finding is not None and finding.is_fixable,
             repairs=any(item.repair is not None and item.is_fixable for item in self._findings),
         )
 
@@ -260,18 +258,6 @@ class Checks(Controller):
             [f for f in self._findings if f.rule == rule] if event.every else [event.finding]
         )
 
-    def fix(self) -> None:
-        """Repair what the finding under the cursor is about."""
-        finding = self.panes.findings.current
-        if finding is not None:
-            self.repair_asked(Findings.FixAsked(finding, every=False))
-
-    def fix_rule(self) -> None:
-        """Repair all findings of the rule under the cursor."""
-        finding = self.panes.findings.current
-        if finding is not None:
-            self.repair_asked(Findings.FixAsked(finding, every=True))
-
     def fix_all(self) -> None:
         """Make every repair that is safe."""
         from dld_tui.core.checks.findings import safe
@@ -302,10 +288,6 @@ class Checks(Controller):
             return document.apply(edit, **arguments)
 
         self.history.change("Repairing", [make], large=size > _LARGE)
-
-    def only_rule(self) -> None:
-        """Show only findings of the rule under the cursor, or all again."""
-        self.panes.findings.toggle_rule()
 
     def toggle_speed(self) -> None:
         """Look for what keeps the model from running fast too, after each edit again; or stop."""

@@ -238,7 +238,7 @@ class BatchDialog(Dialog[list[JSON]]):
     KEYS = "Enter edit  Del default  F5 set all  Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5,ctrl+s", "apply", "set all", show=False, priority=True),
-        Binding("delete,d", "default", "default", show=False),
+        Binding("backslash,delete", "default", "default", show=False),
     ]
 
     def __init__(self, groups: Sequence[TypeGroup]) -> None:

@@ -51,12 +51,12 @@ _ADD = "add"
 class WiringDialog(Dialog[Wiring]):
     """Gives the wiring when everything that must be chosen has been, or None."""
 
-    KEYS = "Enter change  i new  d clear  F5 add  Esc close"
+    KEYS = "Enter change  a new  d clear  F5 add  Esc close"
     WIDTH = 112
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "add", show=False),
         Binding("delete,d", "clear", show=False),
-        Binding("i", "new", show=False),
+        Binding("a", "new", show=False),
     ]
 
     def __init__(self, wiring: Wiring) -> None:

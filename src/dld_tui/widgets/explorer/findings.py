@@ -22,7 +22,7 @@ from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, operator_style, wrap
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.frame import Framed
 
 if TYPE_CHECKING:
@@ -81,6 +81,11 @@ class FindingsList(LineView):
         super().__init__(empty="No findings.", id="findings-list")
         self.pane = pane
         self.finder.open_filter = pane.type_filter
+
+    def facts(self) -> set[str]:
+        finding = self.pane.current
+        is_fixable = finding is not None and finding.is_fixable
+        return holding(finding=finding is not None, fixable=is_fixable)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to clear."""

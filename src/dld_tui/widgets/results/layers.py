@@ -348,18 +348,18 @@ class ColumnList(LineView):
     """One row a column; Space and Enter switch it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "activate", "switch", show=False)]
-    HELP = "Space shows or hides a column, d restores the default columns, Esc closes the list."
+    HELP = "Space shows or hides a column, \\ restores the default columns, Esc closes the list."
 
 
 class ColumnsDialog(Dialog[tuple[str, ...]]):
     """Which columns to show; changes are kept when it is closed."""
 
     TITLE_TEXT = "Columns"
-    KEYS = "Space switch  d default  Esc done"
+    KEYS = "Space switch  \\ default  Esc done"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "done", show=False),
-        Binding("f,C", "close", "done", show=False),
-        Binding("d", "defaults", "default", show=False),
+        Binding("C", "close", "done", show=False),
+        Binding("backslash", "defaults", "default", show=False),
     ]
 
     def __init__(self, chosen: Sequence[str], known: Table[Layer]) -> None:
