@@ -29,7 +29,7 @@ async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm
     screen = session.app.screen
     if write:
         screen.query_one("#target ChoiceField", ChoiceField).value = WRITE
-        await session.until(lambda: not screen.query_one(ParamForm).rows["output"].why_not)
+        await session.until(lambda: screen.query_one(ParamForm).rows["output"].why_not is None)
     return screen.query_one(ParamForm)
 
 

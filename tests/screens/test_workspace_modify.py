@@ -39,7 +39,7 @@ async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
     screen = session.app.screen
     if write:
         screen.query_one("#target ChoiceField", ChoiceField).value = WRITE
-        await session.until(lambda: not screen.query_one(ParamForm).rows["output"].why_not)
+        await session.until(lambda: screen.query_one(ParamForm).rows["output"].why_not is None)
     return screen.query_one(ParamForm)
 
 
@@ -110,7 +110,7 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
         rows["calibration"].text = str(tmp_path)
         await session.until(lambda: "dld convert quantize" in session.text)
         shown.query_one("#target ChoiceField", ChoiceField).value = WRITE
-        await session.until(lambda: not rows["output"].why_not)
+        await session.until(lambda: rows["output"].why_not is None)
         rows["output"].text = str(tmp_path / "link.onnx")
         await session.until(lambda: "the model that is open" in session.text)
         await session.pilot.press("f5")

@@ -121,7 +121,7 @@ class ComparisonSettings:
     )
     against_optimization: str = param(
         "same",
-        label="Other optimis.",
+        label="Other optimisation",
         help="Graph optimisation of the other run.",
         choices=("same", *_LEVELS),
         spellings=("--against-optimization",),

@@ -30,6 +30,18 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
+class OneOf:
+    """A question of a form that several flags answer, of which one at most may be set."""
+
+    label: str
+    help: str
+    otherwise: str
+    """The answer with none of the flags."""
+    first: str
+    """The answer of a new form: this one, or the label of a flag."""
+
+
+@dataclass(frozen=True)
 class Param:
     """What people need to know of one setting."""
 
@@ -69,6 +81,10 @@ class Param:
     """A function that explains a value in a few words, such as the 0 for all cores: of the value,
     all values, and whether the job runs on this machine; empty text if the value is
     self-explanatory."""
+    applies: Callable[[Mapping[str, JSON]], bool] | None = None
+    """Whether it has an effect, given the other values; a form has no row for it otherwise."""
+    one_of: OneOf | None = None
+    """The question that this flag answers, with its label as the answer."""
     of_model: bool | None = None
     """Whether a value belongs to its model and never fills the form of another one. By default,
     this holds for files, shapes and lists, which name tensors, nodes, layers and data; other values
@@ -106,6 +122,11 @@ def param(default: Any = dataclasses.MISSING, /, **about: Any) -> Any:
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def when(name: str, *answers: JSON) -> Callable[[Mapping[str, JSON]], bool]:
+    """Return whether another setting has one of some values; for :attr:`Param.applies`."""
+    return lambda values: values.get(name) in answers
 
 
 def like(request: type[Any], name: str, /, default: Any = dataclasses.MISSING, **about: Any) -> Any:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.events import Event
-from dld_tui.core.params import param
+from dld_tui.core.params import param, when
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.transactions import Transaction
+
+_IS_NMS = when("step", "nms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +42,18 @@ class Request(EditRequest):
         False, label="Keep", help="Keep the output itself as well.", spellings=("--keep",)
     )
     axis: int = param(
-        -1, label="Axis", help="Axis of softmax, argmax and top-k.", spellings=("--axis",)
-    )
+        -1, label="Axis", help="Axis of softmax, argmax and top-k.", spellings=("--axis",),
+        applies=when("step", "softmax", "argmax", "top-k"),
+    )  # fmt: skip
     k: int = param(
-        5, label="K", help="How many of the largest values.", minimum=1, spellings=("--k",)
-    )
+        5, label="K", help="How many of the largest values.", minimum=1, spellings=("--k",),
+        applies=when("step", "top-k"),
+    )  # fmt: skip
     scores: str = param(
         "",
         label="Scores",
-        help="For nms: the output with the scores, where they are apart.",
+        applies=_IS_NMS,
+        help="For nms: the output with the scores, where another one has them.",
         spellings=("--scores",),
         metavar="NAME",
         empty="behind the boxes",
@@ -56,6 +61,7 @@ class Request(EditRequest):
     boxes: str = param(
         "centres",
         label="Boxes",
+        applies=_IS_NMS,
         help="For nms: x, y of the centre, width and height; or two corners.",
         choices=("centres", "corners"),
         spellings=("--boxes",),
@@ -63,20 +69,22 @@ class Request(EditRequest):
     objectness: bool = param(
         False,
         label="Objectness",
+        applies=_IS_NMS,
         help="For nms: the value behind a box is a factor of its scores (YOLOv5).",
         spellings=("--objectness",),
     )
     iou: float = param(
         0.45, label="IoU", help="For nms: boxes with a larger overlap are one.", minimum=0,
-        maximum=1, spellings=("--iou",),
+        maximum=1, spellings=("--iou",), applies=_IS_NMS,
     )  # fmt: skip
     threshold: float = param(
         0.25, label="Threshold", help="For nms: scores below are left out.",
-        spellings=("--threshold",),
+        spellings=("--threshold",), applies=_IS_NMS,
     )  # fmt: skip
     most: int = param(
-        300, label="Most boxes", help="For nms: of each class.", minimum=1, spellings=("--most",)
-    )
+        300, label="Most boxes", help="For nms: of each class.", minimum=1, spellings=("--most",),
+        applies=_IS_NMS,
+    )  # fmt: skip
 
     def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
         """Return the edit that does it, and its arguments."""

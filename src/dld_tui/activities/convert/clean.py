@@ -12,12 +12,19 @@ from typing import Any
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.params import param
+from dld_tui.core.params import OneOf, param
 from dld_tui.core.types import JSON
 
+_CONSTANTS = OneOf(
+    "Constants",
+    "Turn Constant nodes into initializers, or initializers of the model file into Constant nodes.",
+    otherwise="keep",
+    first="keep",
+)
 
-def _flag(name: str, label: str, text: str) -> Any:
-    return param(False, label=label, help=text, spellings=(f"--{name}",))
+
+def _flag(name: str, label: str, text: str, one_of: OneOf | None = None) -> Any:
+    return param(False, label=label, help=text, spellings=(f"--{name}",), one_of=one_of)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,18 +32,18 @@ class Request(EditRequest):
     """Which passes."""
 
     constants_to_initializers: bool = _flag(
-        "constants-to-initializers", "Constants to initializers",
-        "Turn Constant nodes into initializers.",
+        "constants-to-initializers", "as initializers",
+        "Turn Constant nodes into initializers.", _CONSTANTS,
     )  # fmt: skip
     initializers_to_constants: bool = _flag(
-        "initializers-to-constants", "Initializers to constants",
-        "Turn initializers of the model file into Constant nodes.",
+        "initializers-to-constants", "as nodes",
+        "Turn initializers of the model file into Constant nodes.", _CONSTANTS,
     )  # fmt: skip
     share_weights: bool = _flag(
         "share-weights", "Share weights", "Keep one copy of equal initializers."
     )
     weights_off_inputs: bool = _flag(
-        "weights-off-inputs", "Weights off the inputs",
+        "weights-off-inputs", "Weights off inputs",
         "Remove initializers from the graph inputs, so that runtimes can fold them.",
     )  # fmt: skip
     remove_unused: bool = _flag(

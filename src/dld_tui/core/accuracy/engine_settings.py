@@ -118,12 +118,6 @@ def is_low(settings: BuildSettings) -> bool:
 
 
 TENSORRT = "tensorrt"
-_ORT_ONLY = "for ONNX Runtime only"
-_BUILT = "the engine is already built"
-_NO_ENGINE = "not run by TensorRT"
-_RUN_BY = "an engine is run by TensorRT"
-_DATA = "the input data give it"
-_NO_FILE = "no engine file is given"
 _NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
 
 _SEARCHED = ("fp16", "bf16")
@@ -169,7 +163,8 @@ def has_two_runs(values: Mapping[str, JSON]) -> bool:
 def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return why settings of a comparison, or of a precision search, are disabled, by name.
 
-    The texts are short: they appear next to the fields of a form.
+    The texts are short: they appear next to the fields of a form. They are empty for what the
+    other values leave without an effect.
 
     Args:
         values: The values of the form.
@@ -180,27 +175,27 @@ def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) ->
     is_search = "against_backend" not in values
     disabled: dict[str, str] = {}
     if is_search:
-        disabled |= dict.fromkeys(_SEARCHED, "the search chooses them")
+        disabled |= dict.fromkeys(_SEARCHED, "")
     elif mine == TENSORRT:
-        disabled |= dict.fromkeys(("provider", "optimization"), _ORT_ONLY)
+        disabled |= dict.fromkeys(("provider", "optimization"), "")
     if theirs == TENSORRT:
         disabled |= dict.fromkeys(
-            ("against_provider", "against_optimization", "provider_option"), _ORT_ONLY
+            ("against_provider", "against_optimization", "provider_option"), ""
         )
     if engines[0]:
-        disabled |= {"backend": _RUN_BY, "tensors": "an engine has outputs only"}
+        disabled |= {"backend": "", "tensors": ""}
     if engines[1]:
-        disabled |= {"against_backend": _RUN_BY, "round": _BUILT}
+        disabled |= {"against_backend": "", "round": ""}
     if not any(engines):
-        disabled["trust"] = _NO_FILE
+        disabled["trust"] = ""
     if _path(values, "inputs") is not None:
-        disabled |= dict.fromkeys(("shape", "seed", "sets"), _DATA)
+        disabled |= dict.fromkeys(("shape", "seed", "sets"), "")
     names = [setting.name for setting in settings_of(EngineSettings) if setting.name != "trust"]
     if TENSORRT not in (mine, theirs):
-        return disabled | dict.fromkeys(names, _NO_ENGINE)
+        return disabled | dict.fromkeys(names, "")
     sides = zip((mine, theirs), engines, strict=True)
     if not any(side == TENSORRT and not is_there for side, is_there in sides):
-        return disabled | {name: _BUILT for name in names if name not in LOADING}
+        return disabled | {name: "" for name in names if name not in LOADING}
     lacking = {} if facts is None else reasons(facts)
     return disabled | {name: why for name, why in lacking.items() if name in names}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,26 @@ from typing import Any
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
-from dld_tui.core.params import like, param
+from dld_tui.core.params import OneOf, like, param, when
 from dld_tui.core.types import JSON
 
 _PAGE = "Verification"
+_METHOD = OneOf(
+    "Method",
+    "dynamic computes the scales of activations at run time; weights only stores MatMul weights in"
+    " few bits and computes in floating point; static needs sample inputs.",
+    otherwise="static",
+    first="dynamic",
+)
+"""How a form asks for it; a command needs a flag or samples."""
+
+
+def _is_static(values: Mapping[str, JSON]) -> bool:
+    return not (values.get("dynamic") or values.get("weights_only"))
+
+
+def _is_calibrated(values: Mapping[str, JSON]) -> bool:
+    return _is_static(values) and not values.get("list_only")
 
 
 class _Settings:
@@ -85,14 +101,19 @@ class ValueVerification(_Settings):
     values: str = param(
         "auto",
         label="Values",
+        applies=when("verify", True),
         help="Compare the outputs with those of the original. auto: only up to 67 MB of weights.",
         choices=("auto", "always", "never"),
         spellings=("--values",),
         page=_PAGE,
     )
-    shape: tuple[str, ...] = like(InputSettings, "shape", help=VERIFIED_HELP, page=_PAGE)
-    inputs: Path | None = like(InputSettings, "inputs", page=_PAGE)
-    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance", page=_PAGE)
+    shape: tuple[str, ...] = like(
+        InputSettings, "shape", help=VERIFIED_HELP, page=_PAGE, applies=when("verify", True)
+    )
+    inputs: Path | None = like(InputSettings, "inputs", page=_PAGE, applies=when("verify", True))
+    tolerance: tuple[str, ...] = like(
+        ToleranceSettings, "tolerance", page=_PAGE, applies=when("verify", True)
+    )
 
     def require(self) -> None:
         """Refuse tolerances that make no sense.
@@ -120,6 +141,7 @@ class Verification(ValueVerification):
     measure: bool = param(
         True,
         label="Latency",
+        applies=when("verify", True),
         help="Measure the latency of both models briefly on this CPU.",
         spellings=("--measure",),
         page=_PAGE,
@@ -133,6 +155,7 @@ class Repair(Verification):
     repair: bool = param(
         False,
         label="Repair",
+        applies=when("verify", True),
         help=(
             "If outputs are outside the tolerance, keep the nodes that cause it in their "
             "original type."
@@ -143,6 +166,7 @@ class Repair(Verification):
     limit: float | None = param(
         None,
         label="Repair limit",
+        applies=when("repair", True),
         help="Start no trial of --repair after this time. The same command resumes it.",
         unit="s",
         minimum=0,
@@ -169,17 +193,10 @@ class Repair(Verification):
 class QuantizationSettings:
     """What is quantized, and how."""
 
-    list_only: bool = param(
-        False,
-        label="List",
-        help=(
-            "Only list the tensors that static quantization would quantize; needs no calibration."
-        ),
-        spellings=("--list",),
-    )
     calibration: Path | None = param(
         None,
         label="Calibration",
+        applies=_is_calibrated,
         help="Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, ….",
         kind="folder",
         spellings=("--calibration",),
@@ -187,7 +204,8 @@ class QuantizationSettings:
     )
     dynamic: bool = param(
         False,
-        label="Dynamic",
+        label="dynamic",
+        one_of=_METHOD,
         help=(
             "Dynamic quantization: compute scales of activations at run time; needs no calibration."
         ),
@@ -195,7 +213,8 @@ class QuantizationSettings:
     )
     weights_only: bool = param(
         False,
-        label="Weights only",
+        label="weights only",
+        one_of=_METHOD,
         help=(
             "Weight-only quantization: store MatMul weights in blocks of 4 or 8 bits and "
             "compute in floating point; needs no calibration."
@@ -220,6 +239,7 @@ class QuantizationSettings:
     activations: str = param(
         "int8",
         label="Activations",
+        applies=_is_static,
         help="Element type of activations.",
         choices=("int8", "uint8", "int16", "uint16", "fp8"),
         spellings=("--activations",),
@@ -227,6 +247,7 @@ class QuantizationSettings:
     block: int = param(
         128,
         label="Block size",
+        applies=when("weights_only", True),
         help="Number of weights that share a scale (weight-only).",
         minimum=16,
         maximum=256,
@@ -236,6 +257,7 @@ class QuantizationSettings:
     format: str = param(
         "auto",
         label="Format",
+        applies=when("weights_only", True),
         help=(
             "Weight-only: matmulnbits uses ONNX Runtime's MatMulNBits, dequantize uses blocked "
             "DequantizeLinear (opset 21). auto depends on the backend."
@@ -246,6 +268,7 @@ class QuantizationSettings:
     rounding: str = param(
         "nearest",
         label="Rounding",
+        applies=when("weights_only", True),
         help=(
             "Weight-only: round to the nearest level, or k-quant, which minimises the weighted "
             "error of each block (uint4)."
@@ -256,12 +279,14 @@ class QuantizationSettings:
     lm_head: bool = param(
         False,
         label="lm_head",
+        applies=when("weights_only", True),
         help="Weight-only: also quantize the MatMul that computes the logits.",
         spellings=("--lm-head",),
     )
     method: str = param(
         "auto",
-        label="Method",
+        label="Calibration method",
+        applies=_is_calibrated,
         help=(
             "Calibration method. auto: minmax, or the best of all if outputs are outside the "
             "tolerance."
@@ -300,14 +325,23 @@ class QuantizationSettings:
     per_channel: bool = param(
         True,
         label="Per channel",
+        applies=when("weights_only", False),
         help="Use one scale per channel of a weight, if the opset supports it.",
         spellings=("--per-channel",),
     )
     reduce_range: bool = param(
         False,
         label="Reduced range",
+        applies=when("weights_only", False),
         help="Use 7 bits for weights, for CPUs without VNNI.",
         spellings=("--reduce-range",),
+    )
+    list_only: bool = param(
+        False,
+        label="List only",
+        applies=_is_static,
+        help=("List the tensors that static quantization would quantize; write nothing."),
+        spellings=("--list",),
     )
 
     @property

@@ -189,14 +189,14 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
         if rank == 3 and is_fixed(dims[1]) and dims[1] == 1:
             return _audio_or_tokens(spec, words, traits)
         if rank == 3 and not is_fixed(dims[1]) and named_role(str(dims[1]), traits) is BATCH:
-            return TOKENS, "its place before the batch"
+            return TOKENS, "its position before the batch"
         if rank == 2 and "ids" in words and spec.dtype in _FLOATS:  # places of what is attended to
             return TOKENS, f"the name {spec.name}"
         return BATCH, "its first dimension"
     if rank >= 4:
         return _in_space(spec, axis, traits)
     if spec.dtype not in _FLOATS:
-        return (TOKENS, "integers in rows") if rank == 2 else (COUNT, "its place")
+        return (TOKENS, "integers in rows") if rank == 2 else (COUNT, "its position")
     if words & SPECTRUM_WORDS:
         return (WINDOW if words & {"features"} and dims[1] in (80, 128) else FRAMES), (
             f"the name {spec.name}"
@@ -210,8 +210,8 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
             return _audio_or_tokens(spec, words, traits)
         if words & AUDIO_WORDS and axis == 1 and dims[2] == 1:
             return _audio_or_tokens(spec, words, traits)
-        return (TOKENS if axis == 1 else FRAMES), "its place"
-    return _audio_or_tokens(spec, words, traits) if rank == 2 else (COUNT, "its place")
+        return (TOKENS if axis == 1 else FRAMES), "its position"
+    return _audio_or_tokens(spec, words, traits) if rank == 2 else (COUNT, "its position")
 
 
 def _audio_or_tokens(spec: InputSpec, words: set[str], traits: ModelTraits) -> tuple[Role, str]:
@@ -230,13 +230,13 @@ def _in_space(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, st
     is_last = is_fixed(dims[-1]) and dims[-1] in (1, 3, 4) and not is_fixed(dims[1])
     channel = rank - 1 if is_last else 1
     if axis == channel:
-        return CHANNELS, "its place"
+        return CHANNELS, "its position"
     spatial = [at for at in range(1, rank) if at != channel]
     if rank == 5 and axis == spatial[0]:
         is_video = bool(set(words_of(spec.name)) & {"video", "frames", "clip", "pixel", "values"})
-        return (VIDEO if is_video else DEPTH), "its place"
+        return (VIDEO if is_video else DEPTH), "its position"
     if rank == 5:
-        return Role(SIDE.name, (112, 224, *LATENT.sizes)), "its place"
+        return Role(SIDE.name, (112, 224, *LATENT.sizes)), "its position"
     words = set(words_of(spec.name))
     height = dims[spatial[0]]
     is_low = isinstance(height, int) and is_fixed(height) and height <= 64
@@ -248,7 +248,7 @@ def _in_space(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, st
         return DETECTED, f"the name {spec.name}"
     if traits.is_detector:
         return DETECTED, "a detector"
-    return SIDE, f"the name {spec.name}" if words & _IMAGE_WORDS else "its place"
+    return SIDE, f"the name {spec.name}" if words & _IMAGE_WORDS else "its position"
 
 
 def is_token_ids(spec: InputSpec) -> bool:

@@ -391,7 +391,7 @@ class OptimizerSettings:
     )
     no_compilation_cache: bool = param(
         False,
-        label="No compilation cache",
+        label="No compiler cache",
         help="Do not store compiled code in the timing cache.",
         spellings=("--no-compilation-cache", "--noCompilationCache"),
         page="Optimizer",

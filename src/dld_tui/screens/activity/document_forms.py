@@ -151,7 +151,6 @@ def _texts(value: JSON) -> list[str]:
 
 APPLY, WRITE = "apply it to this model", "write a file"
 """Where the result goes."""
-_KEYS = "{activity.run} run  {activity.tick} list  {activity.copy} copy  {page.close} close"
 _LABEL, _PATH_CELLS = 19, 40
 _RESULT = "result"
 
@@ -200,8 +199,13 @@ class ConvertForm(ActivityScreen):
             id="target",
         )
         box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
-        box.frame.show(self.activity.title, _KEYS)
+        self.box = box
         yield box
+
+    @property
+    def frame_title(self) -> str:
+        """What is to be done, and with which model."""
+        return f"{self.activity.title} · {visible(Path(str(self.given['model'])).name)}"
 
     @property
     def applies(self) -> bool:
@@ -210,14 +214,9 @@ class ConvertForm(ActivityScreen):
         return (fields.first(ChoiceField).value if fields else self._first) == APPLY
 
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
-        """Return why the model, and a file while none is written, are not asked for."""
-        reasons = {
-            "model": "the open document, edits included",
-            "in_place": "choose 'apply it' instead",
-        }
-        if self.applies:
-            reasons["output"] = "no file is written"
-        return reasons
+        """Leave out the model, which is open, and the file while none is written."""
+        absent = ("model", "in_place", "output") if self.applies else ("model", "in_place")
+        return dict.fromkeys(absent, "")
 
     @property
     def missing(self) -> str:
@@ -273,6 +272,7 @@ class ConvertForm(ActivityScreen):
     def on_descendant_focus(self) -> None:
         """Offer the list where there is one."""
         self.refresh_bindings()
+        self._show_frame()
 
     def _targets(self) -> list[str]:
         return [targets.LOCAL]
@@ -351,13 +351,9 @@ class ModelForm(ActivityScreen):
         return fields.first(ChoiceField).value if fields else self.choices[0]
 
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
-        """Return why the model, and what it is compared with, are not asked for."""
-        reasons = super().own_reasons(values)
-        if self.chosen_state == EDITED:
-            reasons["model"] = "the open document, edits included"
-        elif self.chosen_state == BOTH:
-            reasons |= {"model": "the saved file", "against": "the open document, edits included"}
-        return reasons
+        """Leave out the model, and what it is compared with, where the choice of a state has it."""
+        absent = {EDITED: ("model",), BOTH: ("model", "against")}.get(self.chosen_state, ())
+        return super().own_reasons(values) | dict.fromkeys(absent, "")
 
     @property
     def command_line(self) -> str:

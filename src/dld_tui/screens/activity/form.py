@@ -60,6 +60,10 @@ from dld_tui.widgets.tasks import on_thread, task
 _SECTION = "presets"
 _PRESET_KEYS = "123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 60
+LOW = 20
+"""Rows of a screen below which the settings need those of other things."""
+NARROW = 60
+"""Columns of a screen below which values need those of labels."""
 
 
 def _problem(name: str) -> str | None:
@@ -213,7 +217,7 @@ class GuessedShapes:
     def show(self) -> None:
         """Show it again, after the size of the screen has changed."""
         size = self._screen.app.size
-        most = 3 if size.height < 36 else 8
+        most = 1 if size.height < LOW else 3 if size.height < 36 else 8
         lines = self._lines(max(20, size.width - 6), most)
         self.rows.styles.height = len(lines)
         self.rows.set_rows([[(line, "dim")] for line in lines])
@@ -242,6 +246,8 @@ class GuessedShapes:
             if hint and len(rows) > room:
                 rows = wrap(f"{same[0].text}{more}", width - 2)
             if len(rows) > room:
+                if most == 1:
+                    return [clip(same[0].text, width)]
                 if not lines:
                     lines = [clip(f"{same[0].text}{more}", width - 2)]
                 rest_text = fmt.plural(rest - (len(lines) == 1), "more shape")
@@ -476,7 +482,8 @@ def trust_dialog(engine: str) -> QuestionDialog:
     )
 
 
-_KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  {page.close} close"
+_KEYS = ("{activity.run} run", "{activity.copy} copy", "{page.close} close")
+_PAGE_KEY, _LIST_KEY = "{activity.next_page} page", "{activity.tick} list"
 Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""
@@ -513,6 +520,7 @@ class ActivityScreen(Page):
         self._reasons: Reasons | None = resolve(self.activity.reasons)
         self.presets = Presets(self, self.activity.id)
         self.guessed = GuessedShapes(self, self.open_document)
+        self.box = ActivityBox()
         self.libraries: Libraries | None = None
         """The TensorRT libraries, where the form is about them."""
         self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
@@ -543,8 +551,22 @@ class ActivityScreen(Page):
             Rows([[]] * self._command_rows, id="command"),
         )
         box.set_class(bool(rows), "-stated")
-        box.frame.show(self.activity.title, _KEYS)
+        target.display = len(names) > 1
+        self.box = box
         yield box
+
+    @property
+    def frame_title(self) -> str:
+        """What stands in the border."""
+        return self.activity.title
+
+    def _show_frame(self) -> None:
+        """Name in the border what works here."""
+        form = self.query_one(ParamForm)
+        run, *others = _KEYS
+        pages = [_PAGE_KEY] if len(form.shown_pages) > 1 else []
+        lists = [_LIST_KEY] if "tickable" in self.facts() else []
+        self.box.frame.show(self.frame_title, "  ".join([run, *pages, *lists, *others]))
 
     def _remembered(self) -> dict[str, JSON]:
         """Return the settings of the last time; what belongs to a model only for that one."""
@@ -610,8 +632,13 @@ class ActivityScreen(Page):
         return None
 
     def on_resize(self) -> None:
-        """Break the lines about guessed shapes again."""
+        """Break the lines about guessed shapes again, and give the settings what room there is."""
+        self.set_class(self.app.size.height < LOW, "-low")
+        self.set_class(self.app.size.width < NARROW, "-narrow")
         self.guessed.show()
+        if self.query(ParamForm):
+            self.query_one("#command").styles.height = self._command_rows
+            self._show_commands()
 
     def _ask_libraries(self, form: ParamForm) -> None:
         """Ask the target what it has of TensorRT, where the form needs it."""
@@ -628,7 +655,7 @@ class ActivityScreen(Page):
 
     @property
     def _command_rows(self) -> int:
-        return 2 if self.has_trtexec else 1
+        return 2 if self.has_trtexec and self.app.size.height >= LOW else 1
 
     def _libraries_changed(self) -> None:
         if self.is_mounted:
@@ -659,6 +686,7 @@ class ActivityScreen(Page):
         self._ask_libraries(event.form)
         self._grey(event.form)
         self._show_commands()
+        self._show_frame()
         self.refresh_bindings()
         self.guessed.ask(event.form)
 
@@ -678,6 +706,7 @@ class ActivityScreen(Page):
         lines = [(missing, "warn") if missing else (self.command_line, "dim")]
         if self.has_trtexec:
             lines.append((visible(self.trtexec_command), "dim"))
+        lines = lines[: self._command_rows]
         rows: list[list[Piece]] = [[(clip(line, room), style)] for line, style in lines]
         self.query_one("#command", Rows).set_rows(rows)
 
@@ -703,7 +732,7 @@ class ActivityScreen(Page):
     @property
     def command_line(self) -> str:
         """The shell command that does the same."""
-        values = self.query_one(ParamForm).values()
+        values = self.asked_values()
         chosen = self._targets()
         line = command_line(self.activity.words, self.activity.request, values)
         return " ".join([line, *(f"--target {n}" for n in chosen if chosen != [targets.LOCAL])])

@@ -316,7 +316,7 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
         if self._is_int8:
             owner.show_page(page)
             names: list[JSON] = [node.node for node in self.kept or ()]
-            page.show_conversion_form("convert_quantize", {"exclude": names})
+            page.show_conversion_form("convert_quantize", {"dynamic": False, "exclude": names})
             return
         steps: list[JSON] = []
         for edit in self.edits:

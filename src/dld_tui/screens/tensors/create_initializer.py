@@ -16,7 +16,7 @@ from textual.widget import Widget
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.literals import parse_literal
 from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.params import from_json, param
+from dld_tui.core.params import from_json, param, when
 from dld_tui.core.tensors.elements import payload_bytes, to_json
 from dld_tui.core.tensors.generate import uniform_range
 from dld_tui.core.tensors.npy import import_npy
@@ -33,18 +33,8 @@ from dld_tui.widgets.shell.command_dispatch import bindings_for
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History
 
-FILLS = ("zeros", "values", "normal", "uniform", "positive", "negative", "npy", "external")
-NEEDS = {
-    "values": ("values",),
-    "normal": ("mean", "deviation", "seed"),
-    "uniform": ("low", "high", "seed"),
-    "positive": ("seed",),
-    "negative": ("seed",),
-    "npy": ("file",),
-    "external": ("file", "offset", "length"),
-}
-"""The settings that a fill uses, beyond those that all of them use."""
-ALWAYS = ("name", "dtype", "dims", "fill", "sparse")
+RANDOM = ("normal", "uniform", "positive", "negative")
+FILLS = ("zeros", "values", *RANDOM, "npy", "external")
 
 
 @dataclass(frozen=True)
@@ -72,33 +62,60 @@ class NewTensor:
     values: str = param(
         "",
         label="As typed",
+        applies=when("fill", "values"),
         help="A literal, such as [[1, 2], [3, 4]], 0.5 or ['a', 'b'].",
         empty="zeros",
     )
-    mean: float = param(0.0, label="Mean", help="Of the normal distribution.")
-    deviation: float = param(
-        1.0, label="Deviation", minimum=0, help="The standard deviation of the normal distribution."
+    mean: float = param(
+        0.0, label="Mean", applies=when("fill", "normal"), help="Of the normal distribution."
     )
-    low: float = param(0.0, label="From", help="The least number of the uniform distribution.")
-    high: float = param(1.0, label="To", help="The largest number of the uniform distribution.")
+    deviation: float = param(
+        1.0,
+        label="Deviation",
+        applies=when("fill", "normal"),
+        minimum=0,
+        help="The standard deviation of the normal distribution.",
+    )
+    low: float = param(
+        0.0,
+        label="From",
+        applies=when("fill", "uniform"),
+        help="The least number of the uniform distribution.",
+    )
+    high: float = param(
+        1.0,
+        label="To",
+        applies=when("fill", "uniform"),
+        help="The largest number of the uniform distribution.",
+    )
     seed: int = param(
-        0, label="Seed", minimum=0, help="The same seed gives the same numbers everywhere."
+        0,
+        label="Seed",
+        applies=when("fill", *RANDOM),
+        minimum=0,
+        help="The same seed gives the same numbers everywhere.",
     )
     file: Path | None = param(
-        None, label="File", kind="file", metavar="FILE",
+        None, label="File", applies=when("fill", "npy", "external"), kind="file", metavar="FILE",
         help="The .npy file, or the data file that the values are in already.",
     )  # fmt: skip
     offset: int = param(
-        0, label="Offset", unit="B", minimum=0, help="Where the values begin in the data file."
+        0,
+        label="Offset",
+        applies=when("fill", "external"),
+        unit="B",
+        minimum=0,
+        help="Where the values begin in the data file.",
     )
     length: int | None = param(
-        None, label="Length", unit="B", minimum=0,
+        None, label="Length", applies=when("fill", "external"), unit="B", minimum=0,
         help="The bytes of the values; by default what type and dimensions need.",
         empty="what type and dimensions need",
     )  # fmt: skip
     sparse: bool = param(
         False,
         label="Sparse",
+        applies=when("fill", *FILLS[:-1]),
         help="Keep only the elements that are not zero, with their places."
         " They can be edited in the list of initializers.",
     )
@@ -237,29 +254,13 @@ class CreateInitializer(FormPage):
             title, "{create.run} create  {page.close} close", ParamForm(NewTensor, {}), problem
         )
 
-    def on_mount(self) -> None:
-        """Show the fields that count."""
-        self._say_used()
-
     def on_unmount(self) -> None:
         """Stop what runs for this page."""
         self.edits.cancel_work()
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
-        """Show which fields count for the chosen values."""
-        self._say_used()
+        """Take back what was wrong."""
         self._show_problem("")
-
-    def _say_used(self) -> None:
-        fill = str(self.form.values()["fill"])
-        used = {*ALWAYS, *NEEDS.get(fill, ())} - ({"sparse"} if fill == "external" else set())
-        for name, row in self.form.rows.items():
-            is_used = name in used
-            row.display = is_used
-            row.field.disabled = not is_used
-            if is_used == bool(row.why_not):
-                row.why_not = "" if is_used else "not used"
-                row.show_problem(row.value()[1] if is_used else None)
 
     def _show_problem(self, problem: str) -> None:
         mark = glyphs.current().error

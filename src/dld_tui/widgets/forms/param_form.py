@@ -17,6 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.params import (
+    OneOf,
+    Param,
     RequestData,
     Setting,
     placeholder_text,
@@ -25,7 +27,7 @@ from dld_tui.core.params import (
     text_of,
     value_of,
 )
-from dld_tui.core.text import fit, visible
+from dld_tui.core.text import cell_width, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.forms.path_input import complete, find_matches
 from dld_tui.widgets.forms.text_field import TextField, drawn
@@ -35,7 +37,14 @@ from dld_tui.widgets.tasks import on_thread
 
 _LABEL = 21
 """Cells of a label, with the mark of the focused one before it and a blank behind it."""
-_HELP_ROWS = 3
+LABEL_CELLS = _LABEL - 2
+"""The longest label."""
+_NOTE = 10
+"""Cells of the note on a value at least, so that the ends of most fields are below each other."""
+_HELP_ROWS, _LOW_ROWS = 3, 11
+"""Rows of the help below the fields, and those of a form that leaves it one."""
+_NARROW = 56
+"""Columns of a form that cuts its labels, and has notes only on what is wrong."""
 _WIDE, _HELP_COLUMNS = 100, 38
 """Columns from which the help is beside the fields, and its own."""
 _MANY_ROWS = 30
@@ -50,19 +59,19 @@ class FieldRow(Horizontal):
         Binding("up", "next_row(-1)", "previous field", show=False),
     ]
 
-    def __init__(self, setting: Setting, text: str, why_not: str) -> None:
+    def __init__(self, setting: Setting, text: str, why_not: str | None) -> None:
         super().__init__()
         self.setting = setting
         self.why_not = why_not
+        """Why it cannot be set; empty where there is nothing to set, so that it is not there."""
         self.remark = ""
         """A remark on the value; shown if there is no error."""
         self.suggested: Sequence[str] = ()
         """What Enter fills in where the field is empty."""
         self.field = field_for(setting, text)
-        self.field.disabled = bool(why_not)
         self.label = Rows([[]], classes="label")
         self.note = Rows([[]], classes="note")
-        self.set_class(bool(why_not), "-greyed")
+        self._follow_why_not()
 
     def compose(self) -> ComposeResult:
         yield self.label
@@ -72,7 +81,7 @@ class FieldRow(Horizontal):
     def on_mount(self) -> None:
         """Show the label, and what there is to say of the value."""
         self._show_label()
-        self.show_problem(None if self.why_not else self.value()[1])
+        self.show_problem(self.problem)
 
     def action_next_row(self, step: int) -> None:
         step_focus(self, step)
@@ -80,8 +89,12 @@ class FieldRow(Horizontal):
     def _show_label(self) -> None:
         style = "faint" if self.why_not else "dim"
         mark = glyphs.current().cursor if self.has_focus_within else " "
-        label = fit(self.setting.param.label, _LABEL - 2)
+        label = fit(self.setting.param.label, (self.label.size.width or _LABEL) - 2)
         self.label.set_rows([[(mark, "accent"), (label, style)]])
+
+    def on_resize(self) -> None:
+        """Cut the label again."""
+        self._show_label()
 
     def on_descendant_focus(self) -> None:
         """Mark the row."""
@@ -102,18 +115,26 @@ class FieldRow(Horizontal):
         elif isinstance(self.field, (ChoiceField, Input)):
             self.field.value = text
 
-    def set_why_not(self, why_not: str) -> None:
-        """Grey the setting for a reason, or free it when there is none."""
-        if why_not == self.why_not:
-            return
-        self.why_not = why_not
-        self.field.disabled = bool(why_not)
-        self.set_class(bool(why_not), "-greyed")
-        self._show_label()
+    def set_why_not(self, why_not: str | None) -> None:
+        """Grey the setting for a reason, take it away for none, or free it."""
+        if why_not != self.why_not:
+            self.why_not = why_not
+            self._follow_why_not()
+            self._show_label()
+
+    def _follow_why_not(self) -> None:
+        self.field.disabled = self.why_not is not None
+        self.display = self.why_not != ""
+        self.set_class(bool(self.why_not), "-greyed")
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the value, where it counts."""
+        return self.value()[1] if self.why_not is None else None
 
     def value(self) -> tuple[JSON, str | None]:
-        """Return (value, what is wrong or None); that of a greyed setting is the default."""
-        if self.why_not and not self.setting.required:
+        """Return (value, what is wrong or None); that of what cannot be set is the default."""
+        if self.why_not is not None and not self.setting.required:
             return plain_default(self.setting), None
         if isinstance(self.field, SwitchField):
             return self.field.value == "on", None
@@ -142,12 +163,13 @@ class FieldRow(Horizontal):
             self.text in ("", _text(self.setting, {}))
         )
         texts = filter(None, (said, "default" if is_default else ""))
-        note: list[Piece] = [(f" {'  '.join(texts)}", "dim")]
+        note: list[Piece] = [(f" {'  '.join(texts):>{_NOTE - 1}}", "dim")]
         if self.why_not:
             note = [(f" {self.why_not}", "dim")]
         elif problem:
             note = [(f" {glyphs.current().error} {problem}", "bad")]
         self.note.set_rows([note])
+        self.note.styles.width = max(_NOTE, sum(cell_width(text) for text, _ in note))
         self.set_class(bool(problem), "-wrong")
 
 
@@ -172,7 +194,7 @@ class PageRow(Rows, can_focus=False):
 
     def _names(self, width: int) -> list[tuple[str, str]]:
         """Return pages and their texts; closer together, then without the first, where needed."""
-        pages, shown = self.form.pages, self.form.page
+        pages, shown = self.form.shown_pages, self.form.page
         wrong = sum(map(self.form.page_is_wrong, pages))
         is_wide = sum(len(name) + 4 for name in pages) + wrong <= width
         gap = " " if is_wide else ""
@@ -180,7 +202,7 @@ class PageRow(Rows, can_focus=False):
             (name, f"[{gap}{name}{gap}]" if name == shown else f" {gap}{name}{gap} ")
             for name in pages
         ]
-        first, at = 0, pages.index(shown)
+        first, at = 0, pages.index(shown) if shown in pages else 0
         while first < at and wrong + sum(len(text) for _, text in texts[first : at + 2]) > width:
             first += 1
         return texts[first:]
@@ -224,13 +246,15 @@ class ParamForm(Vertical):
         super().__init__(id=id)
         declared = settings_of(request) if isinstance(request, type) else request
         self.settings = tuple(s for s in declared if not s.param.internal)
-        self.pages = tuple(dict.fromkeys(setting.param.page for setting in self.settings))
+        self._reasons = reasons or {}
+        self._flags = _flags_of(self.settings)
+        asked = _asked(self.settings)
+        values = self._answered(values)
+        self.pages = tuple(dict.fromkeys(setting.param.page for setting in asked))
         self.page = self.pages[0]
         self.rows = {
-            setting.name: FieldRow(
-                setting, _text(setting, values), (reasons or {}).get(setting.name, "")
-            )
-            for setting in self.settings
+            setting.name: FieldRow(setting, _text(setting, values), self._reasons.get(setting.name))
+            for setting in asked
         }
         self.here = True
         """Whether what it asks for runs on this machine."""
@@ -249,23 +273,27 @@ class ParamForm(Vertical):
         yield Rows([[]] * _HELP_ROWS, id="field-help")
 
     def on_mount(self) -> None:
-        """Check what was given."""
+        """Check what was given, and begin where there is something to set."""
         self.check()
+        self._show_pages()
 
     def focus_first(self) -> None:
         """Go to the first field of the page, or to the first that is wrong."""
-        for row in self.rows.values():
-            mine = row.setting.param.page == self.page and not row.why_not
-            if mine and not row.is_attached:
-                return  # it is being made, and this is called again when it is there
-            if mine and (not self._wrong or row.setting.name in self._wrong):
+        rows = [row for row in self._rows_of(self.page) if row.why_not is None]
+        wrong = [row for row in rows if row.setting.name in self._wrong]
+        for row in (wrong or rows)[:1]:
+            if row.is_attached:  # else it is being made, and this is called again when it is there
                 # Now, not when the loop comes to it: what is typed next is for this field.
                 self.screen.set_focus(row.field)
-                return
-        self._help = "Nothing can be set here now; see the reasons beside the fields."
-        self._show_help()
+                self.call_after_refresh(self._scroll_to_focused)
 
     # Pages
+
+    @property
+    def shown_pages(self) -> tuple[str, ...]:
+        """The pages with something to set; the first one where there is none."""
+        filled = {row.setting.param.page for row in self.rows.values() if row.why_not is None}
+        return tuple(page for page in self.pages if page in filled) or self.pages[:1]
 
     def show_page(self, name: str) -> None:
         """Show a page and go to its first field."""
@@ -282,6 +310,13 @@ class ParamForm(Vertical):
         else:
             self.focus_first()
 
+    def _show_pages(self) -> None:
+        for names in self.query(PageRow):
+            names.display = len(self.shown_pages) > 1
+            names.refresh()
+        if self.page not in self.shown_pages:
+            self.show_page(self.shown_pages[0])
+
     def _rows_of(self, page: str) -> list[FieldRow]:
         return [row for row in self.rows.values() if row.setting.param.page == page]
 
@@ -289,9 +324,9 @@ class ParamForm(Vertical):
         """Go to the next or the previous field, also of another page; past the last one, out."""
         here = [row.field for row in self._rows_of(self.page) if row.field.focusable]
         edge = here[-1 if step > 0 else 0] if here else None
-        is_outermost = self.page == self.pages[-1 if step > 0 else 0]
+        is_outermost = self.page == self.shown_pages[-1 if step > 0 else 0]
         leads_out = is_outermost and any(self not in w.ancestors for w in self.screen.focus_chain)
-        if self.screen.focused is not edge or leads_out or len(self.pages) == 1:
+        if self.screen.focused is not edge or leads_out or len(self.shown_pages) == 1:
             (self.screen.focus_next if step > 0 else self.screen.focus_previous)()
             return
         self.step_page(step)
@@ -301,7 +336,9 @@ class ParamForm(Vertical):
 
     def step_page(self, step: int) -> None:
         """Show the next or the previous page."""
-        self.show_page(self.pages[(self.pages.index(self.page) + step) % len(self.pages)])
+        pages = self.shown_pages
+        at = pages.index(self.page) if self.page in pages else -1
+        self.show_page(pages[(at + step) % len(pages)])
 
     def page_is_wrong(self, name: str) -> bool:
         """Return whether a field of the page has an error."""
@@ -317,25 +354,48 @@ class ParamForm(Vertical):
     def values(self) -> RequestData:
         """Return the values of all fields as JSON data; those with an error are None."""
         data = RequestData({name: row.value()[0] for name, row in self.rows.items()})
+        for question, flags in self._flags.items():
+            answer = data.pop(question.label)
+            data |= {name: answer == label for name, label in flags.items()}
         data.settings = self.settings
         return data
 
     def set_values(self, values: Mapping[str, JSON]) -> None:
         """Fill the fields that are named."""
-        for name, value in values.items():
+        for name, value in self._answered(values).items():
             if name in self.rows:
                 self.rows[name].text = text_of(self.rows[name].setting, value)
         self.check()
 
+    def _answered(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
+        """Return values with the answers to questions in place of their flags."""
+        answered = dict(values)
+        for question, flags in self._flags.items():
+            given = [answered.pop(name) for name in flags if name in values]
+            labels = (label for name, label in flags.items() if values.get(name))
+            if given:
+                answered[question.label] = next(labels, question.otherwise)
+        return answered
+
     def set_reasons(self, reasons: Mapping[str, str]) -> None:
-        """Grey the settings that cannot be set, by name, and free the others."""
+        """Grey the settings that cannot be set, by name, and free the others.
+
+        A setting with an empty reason is not there.
+        """
+        self._reasons = reasons
+        if self._apply_reasons(self.values()):
+            self.check()
+
+    def _apply_reasons(self, values: Mapping[str, JSON]) -> bool:
+        """Take away, grey and free rows; return whether there was something to do."""
         changed = False
         for name, row in self.rows.items():
-            why_not = reasons.get(name, "")
+            why_not, applies = self._reasons.get(name), row.setting.param.applies
+            if applies is not None and not applies(values):
+                why_not = ""
             changed |= why_not != row.why_not
             row.set_why_not(why_not)
-        if changed:
-            self.check()
+        return changed
 
     def set_remarks(self, remarks: Mapping[str, str]) -> None:
         """Show remarks on some values, by the names of their settings."""
@@ -343,7 +403,7 @@ class ParamForm(Vertical):
             row = self.rows[name]
             if row.remark != remark:
                 row.remark = remark
-                row.show_problem(None if row.why_not else row.value()[1])
+                row.show_problem(row.problem)
 
     def reset(self) -> None:
         """Set every field that has a default back to it."""
@@ -365,16 +425,20 @@ class ParamForm(Vertical):
     def check(self) -> None:
         """Show what is wrong with each field, and what the others stand for."""
         before, self._wrong = self._wrong, set()
+        pages = self.shown_pages
         values = self.values()
+        for _ in self.rows:  # what is taken away may take others away
+            if not self._apply_reasons(values):
+                break
+            values = self.values()
         for name, row in self.rows.items():
             row.show_effective(values, here=self.here)
-            problem = None if row.why_not else row.value()[1]
+            problem = row.problem
             row.show_problem(problem)
             if problem:
                 self._wrong.add(name)
-        if before != self._wrong:
-            for pages in self.query(PageRow):
-                pages.refresh()
+        if before != self._wrong or pages != self.shown_pages:
+            self._show_pages()
         self.post_message(self.Edited(self))
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -403,16 +467,25 @@ class ParamForm(Vertical):
         self.screen.focus_next()
 
     def _show_help(self) -> None:
-        is_wide = self.size.width >= _WIDE
+        width, height = self.size
+        is_wide, is_low = width >= _WIDE, height <= _LOW_ROWS
         self.set_class(is_wide, "-wide")
-        rows = self.size.height if is_wide else _HELP_ROWS
-        lines = wrap(self._help, _HELP_COLUMNS if is_wide else max(20, self.size.width))[:rows]
+        self.set_class(width < _NARROW, "-narrow")
+        self.set_class(is_low, "-low")
+        rows = height if is_wide else 1 if is_low else _HELP_ROWS
+        lines = wrap(self._help, _HELP_COLUMNS if is_wide else max(20, width))[:rows]
         lines += [""] * (rows - len(lines))
         self.query_one("#field-help", Rows).set_rows([[(line, "dim")] for line in lines])
 
     def on_resize(self) -> None:
-        """Break the help again, and put it where there is room."""
+        """Break the help again, put it where there is room, and keep the field in sight."""
         self._show_help()
+        self.call_after_refresh(self._scroll_to_focused)
+
+    def _scroll_to_focused(self) -> None:
+        focused = self.screen.focused if self.is_attached else None
+        if focused is not None and self in focused.ancestors:
+            focused.scroll_visible(animate=False)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Explain the field under the help line, and show its page."""
@@ -425,6 +498,32 @@ class ParamForm(Vertical):
         # The news of a focus may come when another page was asked for meanwhile: that one stays.
         if about.page != self.page and self.screen.focused is event.widget:
             self.show_page(about.page)
+
+
+def _flags_of(settings: Iterable[Setting]) -> dict[OneOf, dict[str, str]]:
+    """Return the flags, and the answer that each stands for, by the question that they answer."""
+    flags: dict[OneOf, dict[str, str]] = {}
+    for setting in settings:
+        if (question := setting.param.one_of) is not None:
+            flags.setdefault(question, {})[setting.name] = setting.param.label
+    return flags
+
+
+def _asked(settings: Sequence[Setting]) -> list[Setting]:
+    """Return the settings as a form asks for them: flags of one question are one choice."""
+    flags = _flags_of(settings)
+    asked: dict[str, Setting] = {}
+    for setting in settings:
+        question = setting.param.one_of
+        name = setting.name if question is None else question.label
+        asked.setdefault(name, setting if question is None else _choice(question, flags[question]))
+    return list(asked.values())
+
+
+def _choice(question: OneOf, flags: Mapping[str, str]) -> Setting:
+    answers = (question.first, *flags.values(), question.otherwise)
+    about = Param(question.label, question.help, choices=tuple(dict.fromkeys(answers)))
+    return Setting(question.label, str, optional=False, default=question.first, param=about)
 
 
 def _text(setting: Setting, values: Mapping[str, JSON]) -> str:

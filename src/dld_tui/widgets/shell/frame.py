@@ -87,7 +87,7 @@ class Frame:
             width -= sum(cell_width(name) + 1 for name in names)
         key = f"{self.number} " if self.number else ""
         width -= len(key)
-        keys = clip(keys, max(0, width - 6 - min(cell_width(title), 20)))
+        keys = _fitting(keys, max(0, width - 6 - min(cell_width(title), 20)))
         title = clip(title, width - (cell_width(keys) + 2 if keys else 0))
         fill = width - cell_width(title) - cell_width(keys) - 2
         parts: list[tuple[str, Style]] = [(key, quiet), (title, loud)]
@@ -114,6 +114,15 @@ class Frame:
         others += len(f"{self.number} ") if self.number else 0
         needed = others + sum(cell_width(name) + 1 for name in choices.names)
         return choices.names if needed <= width else ()
+
+
+def _fitting(keys: str, width: int) -> str:
+    """Return the keys that fit, each with its whole text; the last one, which leads out, stays."""
+    *entries, last = keys.split("  ")
+    while entries and cell_width("  ".join([*entries, last])) > width:
+        entries.pop()
+    shown = "  ".join([*entries, last])
+    return shown if cell_width(shown) <= width else ""
 
 
 class Framed(_Base):
