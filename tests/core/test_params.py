@@ -59,7 +59,7 @@ def test_wrong_values_are_refused_by_name(change: dict[str, JSON], message: str)
 @pytest.mark.parametrize(
     ("activity", "values", "says"),
     [
-        ("convert_quantize", {}, "static quantization needs Calibration. Or add Dynamic or"),
+        ("convert_quantize", {}, "static quantization needs Calibration. Or add dynamic or"),
         ("convert_quantize", {"dynamic": True, "output": None}, "an output is needed: Output, or"),
         ("convert_quantize", {"dynamic": True}, ""),
         ("convert_shape", {"dim": []}, "needed: Dimensions batch=N or Dimensions INPUT:AXIS=4"),

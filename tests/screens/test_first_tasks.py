@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.support import documented_keys
+from tests.support import decoders, documented_keys, engine_files
 from tests.support.report_files import make_report
 from tests.support.typist import Programs
 
@@ -34,7 +34,7 @@ def tasks() -> list[Task]:
     ]
 
 
-def model() -> onnx.ModelProto:
+def model(side: int = 16) -> onnx.ModelProto:
     """Return a small network with a stride to change and weights of two sizes."""
     weight = numpy_helper.from_array(
         np.linspace(-1, 1, 108, dtype=np.float32).reshape(4, 3, 3, 3), "weight"
@@ -50,7 +50,7 @@ def model() -> onnx.ModelProto:
     ]
     graph = helper.make_graph(
         nodes, "first",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, side, side])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, "h", "w"])],
         [weight, second],
     )  # fmt: skip
@@ -116,8 +116,35 @@ HAPPENED: dict[str, Callable[[Seen], bool]] = {
     ),
     "fix a finding, and save": lambda seen: seen.weights() == ["weight", "second_weight"],
     "replace operators, and save": lambda seen: seen.operators() == ["Conv", "Tanh", "Conv", "Add"],
-}
+    "see an engine plan": lambda seen: seen.page == "PlanScreen" and "conv2" in seen.text,
+    "follow an advice": lambda seen: (
+        seen.page == "ReportScreen" and (seen.folder / "tiny.dldprof").exists()
+    ),
+    "tune": lambda seen: (
+        seen.page == "TuneScreen" and "original model" in seen.text
+        and (seen.folder / "model.tune.json").exists()
+    ),
+    "profile a decoder": lambda seen: (
+        seen.page == "ReportScreen" and "to the first token" in seen.text
+    ),
+}  # fmt: skip
 """Whether a task was done."""
+SIZES = ((80, 24), (120, 35), (200, 50))
+
+
+def at_sizes() -> Iterator[Any]:
+    """Yield tasks and sizes: all tasks at the smallest size, and half of them at each other one.
+
+    The rest of them takes long, and is rarely run.
+    """
+    for number, task in enumerate(tasks()):
+        for at, size in enumerate(SIZES):
+            mark = pytest.mark.slow if not at or at == 1 + number % 2 else pytest.mark.exhaustive
+            name = f"{task.name.replace(' ', '_')}-{size[0]}x{size[1]}"
+            yield pytest.param(task, size, id=name, marks=mark)
+
+
+_REPORTS = ("compare two profiles", "follow an advice")
 
 
 def test_the_page_has_all_tasks_and_counts_their_presses() -> None:
@@ -133,9 +160,7 @@ def programs() -> Iterator[Programs]:
         yield started
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-@pytest.mark.parametrize("task", tasks(), ids=lambda task: task.name.replace(" ", "_"))
+@pytest.mark.parametrize(("task", "size"), at_sizes())
 def test_a_first_task(
     programs: Programs, tmp_path: Path, task: Task, size: tuple[int, int]
 ) -> None:
@@ -146,10 +171,16 @@ def test_a_first_task(
     (tmp_path / "samples").mkdir()
     np.save(tmp_path / "samples" / "x.npy", np.ones((1, 3, 16, 16), np.float32))
     path = "model.onnx"
-    if task.name == "compare two profiles":
+    if task.name in _REPORTS:
         for name in ("a.dldprof", "b.dldprof"):
             make_report(tmp_path / name)
         path = "a.dldprof"
+        onnx.save(model(side=8), tmp_path / "tiny.onnx")
+    elif task.name == "see an engine plan":
+        engine_files.write_engine(tmp_path)
+    elif task.name == "profile a decoder":
+        decoders.folder(tmp_path / "decoder")
+        path = "decoder/model.onnx"
     with programs.start(tmp_path, path, size=size) as typist:
         typist.wait_for_screen()
         typist.settle()

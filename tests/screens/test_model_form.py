@@ -249,7 +249,9 @@ def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
     ).subject.path == Path("m.onnx")
 
 
-async def test_settings_that_are_of_no_use_are_not_there_or_greyed(tmp_path: Path, target: FakeTarget) -> None:
+async def test_settings_that_are_of_no_use_are_not_there_or_greyed(
+    tmp_path: Path, target: FakeTarget
+) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
         kept: dict[str, JSON] = {

@@ -21,7 +21,7 @@ from dld_tui.screens.model.opset_dialogs import (
 from dld_tui.screens.workspace.conversion import result_notes
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.search import TickDialog
-from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.core.conversion.test_storage import model_file
 from tests.core.document.edits.test_merging import FIRST, SECOND
 from tests.support import models
@@ -97,9 +97,10 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
     (tmp_path / "link.onnx").symlink_to(path)
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
-        rows = (await form(session, "q")).rows
-        shown = session.app.screen
-        says = "static quantization needs Calibration. Or add Dynamic or Weights only"
+        fields = await form(session, "q")
+        rows, shown = fields.rows, session.app.screen
+        fields.set_values({"dynamic": False})
+        says = "static quantization needs Calibration. Or add dynamic or weights only"
         await session.until(lambda: says in session.text)
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
@@ -205,7 +206,7 @@ net (float[1, 4] x) => (float[1, 4] y)
 async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, QUANTIZABLE)) as session:
         fields = await form(session, "q")
-        cast("SwitchField", fields.rows["list_only"].field).value = "on"
+        fields.set_values({"dynamic": False, "list_only": True})
         await session.until(lambda: bool(fields.values()["list_only"]))
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ListDialog))

@@ -10,8 +10,8 @@ from tests.support.typist import SPECIAL
 _NAMES = {
     "Enter": "<enter>", "Esc": "<esc>", "Tab": "<tab>", "Space": "<space>", "Del": "<del>",
     "↓": "<down>", "↑": "<up>", "→": "<right>", "←": "<left>",
-    **{f"F{number}": f"<f{number}>" for number in (2, 5, 8)},
-    **{f"^{letter.upper()}": f"<^{letter}>" for letter in "psu"},
+    **{f"F{number}": f"<f{number}>" for number in (2, 5, 8, 9)},
+    **{f"^{letter.upper()}": f"<^{letter}>" for letter in "opsu"},
 }  # fmt: skip
 
 

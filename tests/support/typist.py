@@ -41,7 +41,8 @@ SPECIAL = {
     "<down>": "\x1b[B", "<right>": "\x1b[C", "<left>": "\x1b[D", "<backspace>": "\x7f",
     "<space>": " ", "<home>": "\x1b[H", "<end>": "\x1b[F", "<pgdn>": "\x1b[6~",
     "<pgup>": "\x1b[5~", "<del>": "\x1b[3~", "<f1>": "\x1bOP", "<f2>": "\x1bOQ", "<f4>": "\x1bOS",
-    "<f5>": "\x1b[15~", "<f6>": "\x1b[17~", "<f8>": "\x1b[19~", "<f10>": "\x1b[21~",
+    "<f5>": "\x1b[15~", "<f6>": "\x1b[17~", "<f8>": "\x1b[19~", "<f9>": "\x1b[20~",
+    "<f10>": "\x1b[21~",
     **{f"<^{letter}>": chr(ord(letter) - 96) for letter in "acefklnopqrstuwy"},
 }  # fmt: skip
 """How keys are written in sequences, and what a terminal sends for them."""

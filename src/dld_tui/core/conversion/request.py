@@ -193,15 +193,6 @@ class Repair(Verification):
 class QuantizationSettings:
     """What is quantized, and how."""
 
-    calibration: Path | None = param(
-        None,
-        label="Calibration",
-        applies=_is_calibrated,
-        help="Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, ….",
-        kind="folder",
-        spellings=("--calibration",),
-        metavar="DIR",
-    )
     dynamic: bool = param(
         False,
         label="dynamic",
@@ -220,6 +211,15 @@ class QuantizationSettings:
             "compute in floating point; needs no calibration."
         ),
         spellings=("--weights-only",),
+    )
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        applies=_is_calibrated,
+        help="Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, ….",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
     )
     runtime: str = param(
         "onnxruntime",
