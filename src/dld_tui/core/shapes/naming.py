@@ -14,12 +14,13 @@ from contextlib import suppress
 import numpy as np
 
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.evaluation import MALFORMED, MOST_NODES
 from dld_tui.core.shapes.rules import rule_of
-from dld_tui.core.shapes.size import Size, name_of, size_of
+from dld_tui.core.shapes.size import UNKNOWN, Atom, Size, name_of, size_of
 from dld_tui.core.shapes.value import Dims, Value
 from dld_tui.core.types import plain_domain
 
@@ -127,7 +128,11 @@ def _constant(tensor: onnx.TensorProto) -> Value:
 def _declared(info: onnx.ValueInfoProto | None, sizes: Mapping[str, Size]) -> Dims | None:
     if info is None or not info.type.tensor_type.HasField("shape"):
         return None
-    return tuple(sizes.get(text_of(dim.dim_param), size_of(dim)) for dim in _dims(info))
+    return tuple(
+        UNKNOWN if text_of(dim.dim_param) in PLACEHOLDERS - {""}
+        else sizes.get(text_of(dim.dim_param), size_of(dim))
+        for dim in _dims(info)
+    )  # fmt: skip
 
 
 def _dims(info: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
@@ -135,12 +140,17 @@ def _dims(info: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension
 
 
 def _is_plain(size: Size) -> bool:
-    """Return whether a dimension can be declared as that."""
-    return isinstance(size, int) or name_of(size) is not None
+    """Return whether a dimension can be declared as that: a number, or a name of the model."""
+    return isinstance(size, int) or _name(size) is not None
+
+
+def _name(size: Size) -> str | None:
+    name = name_of(size)
+    return None if isinstance(name, Atom) else name
 
 
 def _set(dim: onnx.TensorShapeProto.Dimension, size: Size) -> None:
-    name = name_of(size)
+    name = _name(size)
     if isinstance(size, int):
         dim.dim_value = size
     elif name is not None:
