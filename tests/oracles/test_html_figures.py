@@ -31,6 +31,7 @@ from dld_tui.core.tensorrt.plan.lint import findings, grouped
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import groups
+from dld_tui.core.text import visible
 from tests.oracles.page_text import Page, number, shows
 from tests.oracles.plain import unpack
 from tests.support import decoders, engines
@@ -64,6 +65,7 @@ def check_report(path: Path) -> Page:
         told, notes, steps = first_lines(report), triage(report), next_steps(report)
         advice = [line for step in steps for line in (step.line, *step_commands(report, step))]
         drawn = next((one for one in report.passes if one.index == report.median_pass), None)
+        threads = sum(track.kind == "thread" for track in report.tracks)
     document = by["type"]
     layers = {layer["index"]: layer for layer in document["layers"]}
     rows = page.tables.get("layer-table", [])
@@ -77,13 +79,16 @@ def check_report(path: Path) -> Page:
     for name in ("type", "op", "provider"):
         shown = page.tables.get(f"{name}-table", [])
         adds_up(shown)
-        found = {group["key"]: group for group in by[name]["groups"]}
+        found = {visible(group["key"]): group for group in by[name]["groups"]}
         for row in shown:
             group = found[row[name]]
             assert shows(row["%"], group["percent"])
             assert int(row["count"].replace(",", "")) == group["count"]
-            times = [float(row[title]) for title in ("time ms", "CPU ms") if title in row]
-            assert all(shows(f"{time:.3f}", group["time_ms"]) for time in times)
+            assert all(
+                shows(row[title], group["time_ms"])
+                for title in ("time ms", "CPU ms")
+                if title in row
+            )
     whole = sum(layer["gpu_time_ms"] or layer["time_ms"] or 0.0 for layer in layers.values())
     for section, by_name in (
         ("types", {f"{one['key']} ({one['count']:,})": one for one in by["type"]["groups"]}),
@@ -100,15 +105,16 @@ def check_report(path: Path) -> Page:
     check_tiles(page, document, whole)
     # Lines: those of the text, each once.
     answer = page.facts("answer")
-    for line in told:
+    for line in filter(lambda one: one.text, told):
         assert line.text in answer[line.label].split("\n")
     for text in page.lines("look")[1:]:
-        assert text in notes or f"Note: {text}" in notes, text
+        assert {text, f"Note: {text}"} & set(map(str.strip, notes)), text
     assert page.lines("advice")[1:] == advice
     assert all(one["command"] in advice for one in document["advice"])
-    if drawn is not None and drawn.state is PassState.MEASURED:
-        for figure in page.bars.get("timeline", {}).values():
-            assert (number(figure) or 0.0) <= 1.06 * drawn.duration_us / 1000 + 0.003
+    if drawn is not None and drawn.state is PassState.MEASURED and threads < 2:
+        for name, figure in page.bars.get("timeline", {}).items():
+            is_sum = name.endswith(" short ones")
+            assert is_sum or (number(figure) or 0.0) <= 1.06 * drawn.duration_us / 1000 + 0.003
     return page
 
 

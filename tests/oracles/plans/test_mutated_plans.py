@@ -22,6 +22,7 @@ from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan, share_times
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, groups
+from tests.oracles.test_html_figures import check_plan
 
 DATA = Path(__file__).parent / "data"
 ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
@@ -74,6 +75,7 @@ def test_no_two_figures_of_a_damaged_engine_contradict_each_other(
     except InputError:
         return  # nothing is told of it
     consistent(plan, sum(map(usable, rows)))
+    check_plan(tmp_path / "e.graph.json")
 
 
 @pytest.mark.models

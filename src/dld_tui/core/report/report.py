@@ -29,6 +29,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import is_not
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -220,6 +221,18 @@ def _read_links(query: Query) -> dict[int, list[NodeLink]]:
     return links
 
 
+def _with_whole_shares(layer: Layer) -> Layer:
+    """Return a layer with shares of its nodes that add up to 1."""
+    shares = [link.share for link in layer.nodes]
+    if not shares or (min(shares) >= 0 and abs(sum(shares) - 1) < _WHOLE):
+        return layer
+    nodes = tuple(replace(link, share=1 / len(shares)) for link in layer.nodes)
+    return replace(layer, nodes=nodes, shared_by="equal" if len(shares) > 1 else None)
+
+
+_WHOLE = 1e-6
+
+
 def read_latencies(query: Query) -> tuple[float, ...]:
     """Return the inferences of the latency loop in milliseconds, in order; NaN is missing."""
     return tuple(
@@ -364,6 +377,7 @@ def _level(counter: Counter, width: float) -> int:
     level = 0
     while (
         level < min(counter.levels, 20)
+        and counter.period_us > 0
         and _BLOCKS_A_BUCKET * block_us(counter.period_us, level + 1) <= width
     ):
         level += 1
@@ -384,7 +398,11 @@ def _blocks(
     counter: Counter, level: int, start: float, end: float, width: float
 ) -> tuple[str, tuple[object, ...]]:
     length = block_us(counter.period_us, level)
-    first, last = ((time - counter.first_us) / length for time in (start, end))
+    most = min(float(counter.samples * STEP), 2.0**62)
+    first, last = (
+        math.ceil(min(max((time - counter.first_us) / length, 0.0), most) - 0.5)
+        for time in (start, end)
+    )
     # By the middle of a block: (first_us + (block + 0.5) * length - start) / width.
     return (
         "SELECT CAST(((block + 0.5) * ? - ?) / ? AS INTEGER), SUM(samples), SUM(total),"
@@ -396,8 +414,8 @@ def _blocks(
             width,
             counter.id,
             level,
-            math.ceil(max(first, 0.0) - 0.5),
-            math.ceil(min(max(last, 0.0), float(counter.samples * STEP)) - 0.5),
+            first,
+            last,
         ),
     )
 
@@ -483,7 +501,13 @@ class Report:
         self.tracks = read_tracks(self._query)
         self._problems: list[str] = []
         self.passes = self._sound_passes(read_passes(self._query, self.version))
-        self.layers = read_layers(self._query, self.version)
+        stored = read_layers(self._query, self.version)
+        self.layers = tuple(map(_with_whole_shares, stored))
+        if wrong := sum(map(is_not, self.layers, stored)):
+            self._problems.append(
+                f"{fmt.plural(wrong, 'layer')} with shares of nodes that are no whole: shared"
+                " equally over the nodes"
+            )
         states = {pass_.index: pass_.state for pass_ in self.passes}
         counted = counted_passes(states)
         self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
