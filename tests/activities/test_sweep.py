@@ -95,7 +95,6 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({}, "nothing is varied"),
         ({"dim": ("K",)}, "--dim is 'K'"),
         ({"dim": ("Z=1,2",)}, "no input has a dimension 'Z'"),
         ({"dim": ("K=1", "K=2")}, "given twice"),
@@ -107,6 +106,11 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=why):
         sweep(write(tmp_path, PICKY), **asked)
+
+
+def test_batches_are_varied_where_nothing_is_named(tmp_path: Path) -> None:
+    found, _ = sweep(write(tmp_path, PICKY))
+    assert [point.at for point in found.points] == [(1,), (2,), (4,), (8,)]
 
 
 def test_a_fixed_batch_is_told(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from dld_tui.core.report.sweep import (
     parse_values,
     places,
 )
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session import Session, SessionSettings
@@ -44,6 +45,17 @@ _KEPT = 1 << 28
 Place = tuple[int | str, ...]
 
 
+_BATCHES = (1, 2, 4, 8)
+"""Where nothing else is varied."""
+
+
+def _no_batch(values: Mapping[str, JSON]) -> str:
+    varied = [values.get(name) for name in ("dim", "threads")]
+    several = values.get("provider")
+    is_alone = not any(varied) and not (isinstance(several, list) and len(several) > 1)
+    return ",".join(map(str, _BATCHES)) if is_alone else "as guessed"
+
+
 @dataclass(frozen=True)
 class Request:
     """What to vary, and how long to measure."""
@@ -55,7 +67,7 @@ class Request:
         help="Batch sizes with commas between them, such as 1,2,4,8.",
         spellings=("--batch",),
         metavar="N,…",
-        empty="as guessed",
+        empty=_no_batch,
     )
     dim: tuple[str, ...] = param(
         (),
@@ -105,7 +117,7 @@ class Request:
         """Return what is varied; provider and threads vary slowest, so that sessions are few.
 
         Raises:
-            UsageError: A value is malformed, a dimension is given twice, or nothing is varied.
+            UsageError: A value is malformed, or a dimension is given twice.
         """
         axes = []
         if len(set(self.provider)) > 1:
@@ -122,11 +134,7 @@ class Request:
         names = [axis.name for axis in axes]
         if len(set(names)) < len(names):
             raise UsageError("a dimension is given twice", hint="Give its sizes in one --dim")
-        if not axes:
-            raise UsageError(
-                "nothing is varied", hint="Add --batch 1,2,4, --dim NAME=16,64 or --threads 1,2"
-            )
-        return axes
+        return axes or [SweepAxis(BATCH, _BATCHES)]
 
 
 @dataclass
