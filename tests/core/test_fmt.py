@@ -42,6 +42,9 @@ def test_shapes_counts_times_and_percentages() -> None:
     assert [fmt.percent(one) for one in (99.94, 99.96, 459.8, 1234.5)] == [
         "99.9", "100", "460", "1,234",
     ]  # fmt: skip
+    assert [fmt.whole_percent(one) for one in (0.0, 0.01, 0.5, 0.51, 1.4, 99.6)] == [
+        "0", "below 1", "below 1", "1", "1", "100",
+    ]  # fmt: skip
 
 
 def test_of_many_texts_the_first_ones_and_how_many_more() -> None:

@@ -96,7 +96,8 @@ def percent(value: float | None) -> str:
 
 def whole_percent(value: float) -> str:
     """Return a percentage without decimals and sign, ``below 1`` for what would be 0."""
-    return "below 1" if 0 < value < 0.5 else f"{value:.0f}"
+    text = f"{value:.0f}"
+    return "below 1" if value > 0 and text == "0" else text
 
 
 def shape(dims: Sequence[int | str | None] | None) -> str:

@@ -491,7 +491,8 @@ class GateResult:
         of, waited = "", ""
         if self.waited_percent is not None:
             of = " of processor time"
-            waited = f"; other programs had the processor {self.waited_percent:.0f} % of the time"
+            part = fmt.whole_percent(self.waited_percent)
+            waited = f"; other programs had the processor {part} % of the time"
         return (
             f"{self.verdict}: {fmt.milliseconds(row.base_ms)} ms → {fmt.milliseconds(row.new_ms)}"
             f" ms{of}, {row.text}; {LEVEL_PERCENT:.0f} % interval over {self.runs} runs of each"

@@ -211,7 +211,7 @@ def beside_layers(report: Report) -> str:
     """Return how long a pass is not in its layers; empty where that is unknown."""
     gpu, between = gpu_summary(report), report.measurement.between_ms
     if gpu is not None and gpu.true_speed:
-        return f"the GPU works {gpu.busy_percent:.0f} % of a pass"
+        return f"the GPU works {fmt.whole_percent(gpu.busy_percent)} % of a pass"
     is_known = report.is_undistorted and between and not has_gpu_times(report.layers)
     return f"{fmt.three_digits(between)} ms between them" if is_known else ""
 

@@ -87,7 +87,9 @@ def start_up_lines(result: StartUp) -> list[str]:
     ]
     if worst is not None and result.session_ms > 0 and worst.ms > 0:
         share = 100 * worst.ms / result.session_ms
-        lines.append(f"The longest stage is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
+        lines.append(
+            f"The longest stage is {worst.name}: {ms(worst.ms)} ms, {fmt.whole_percent(share)} %."
+        )
     if any(stage.ms < 0 for stage in result.stages):
         lines.append(
             "A negative stage saves others more time than it takes, or is within the noise."

@@ -110,7 +110,7 @@ def _places(report: Report) -> list[str]:
             places.append(f"{few} of {len(times):,} {takes} half of it.")
     gpu = gpu_summary(report)
     if gpu is not None and gpu.true_speed:
-        places.append(f"The GPU is busy {gpu.busy_percent:.0f} % of a pass.")
+        places.append(f"The GPU is busy {fmt.whole_percent(gpu.busy_percent)} % of a pass.")
     return places
 
 

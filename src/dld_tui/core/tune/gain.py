@@ -282,14 +282,14 @@ def gain_line(gain: Gain, change_percent: float) -> str:
     copies = f"copies of inputs and outputs ({_ms(gain.handing_ms, digits)})"
     least_ms = max(_TOLD_PART * abs(gain.whole_ms), _TOLD_MS)
     if abs(gain.named_ms) < least_ms:
-        return f"{share:.0f} % of it is at {copies}."
+        return f"{fmt.whole_percent(share)} % of it is at {copies}."
     running, waiting = (
         abs(sum(getattr(row, part) for row in gain.rows)) for part in ("running_ms", "waiting_ms")
     )
     when = " before they start" if waiting > running else ""
     nodes = f"{fmt.plural(len(gain.rows), 'node')}{when}"
     also = f" and {copies}" if abs(gain.handing_ms) >= least_ms else ""
-    return f"{share:.0f} % of it is at {nodes}{also}, first {_named(gain, digits)}."
+    return f"{fmt.whole_percent(share)} % of it is at {nodes}{also}, first {_named(gain, digits)}."
 
 
 NOT_MEASURED = "No layer was timed in both profiles."

@@ -398,7 +398,10 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
         ])  # fmt: skip
     whole = sum(counts.values())
     if whole > 0:
-        parts = (f"{100 * time / whole:.0f} % {bound} bound" for bound, time in counts.items())
+        parts = (
+            f"{fmt.whole_percent(100 * time / whole)} % {bound} bound"
+            for bound, time in counts.items()
+        )
         lines.insert(2, [(f"of the time {', '.join(parts)}", "")])
     return [*lines, *rows]
 

@@ -232,7 +232,7 @@ def gpu_rows(report: Report, gpu: GpuSummary | None) -> Iterator[tuple[str, str,
     if gpu is None:
         return
     ms, is_idle = fmt.milliseconds, gpu.busy_percent < _BUSY_PERCENT
-    busy = f"{ms(gpu.busy_us / 1000)} ms, {gpu.busy_percent:.0f} %"
+    busy = f"{ms(gpu.busy_us / 1000)} ms, {fmt.whole_percent(gpu.busy_percent)} %"
     yield "GPU busy", busy, "warn" if is_idle else ""
     gaps = f"{ms(gpu.gaps_us / 1000)} ms" if gpu.true_speed else "with profiling on"
     yield "launch gaps", gaps, "" if gpu.true_speed else "warn"

@@ -104,7 +104,7 @@ def roofline_chart(plan: EnginePlan) -> str:
     for layer, x, y in points:
         placed = placement(layer, peaks)
         share = placed.efficiency if placed is not None else None
-        of_roof = "" if share is None else f", {100 * share:.0f} % of its roof"
+        of_roof = "" if share is None else f", {fmt.whole_percent(100 * share)} % of its roof"
         parts.append(
             _point(kinds, layer, across.at(x), up.at(y), f"{x:.3g} a byte, {y:.3g}{of_roof}")
         )
@@ -202,7 +202,7 @@ def convolution_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     for layer in convolutions[:_TOP]:
         place = placement(layer, peaks) if peaks is not None else None
         share = place.efficiency if place is not None else None
-        of_roof = "" if share is None else f", {100 * share:.0f} %"
+        of_roof = "" if share is None else f", {fmt.whole_percent(100 * share)} %"
         figure = f"{fmt.milliseconds(layer.time_ms)} ms{of_roof}"
         rows.append(Bar(names[layer.index], (layer.time_ms,), (figure,)))
     return bars(rows)
