@@ -261,7 +261,8 @@ def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Ed
 
 def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     none = cast("Any", None)
-    wiring = Wiring(*desk.base, none, desk.history, none, none)
+    typed = cast("Any", SimpleNamespace(when_typed=lambda task, always: task()))
+    wiring = Wiring(*desk.base, none, desk.history, none, typed)
     desk.look(desk.cursor_on("second", "w"))
     wiring.make_input()
     assert len(desk.document.main.inputs) == 2

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from dld_tui.core.document import Node
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.dialogs.wiring import AddNode, NodePicker, TerminalPicker, ValuePicker
 from dld_tui.widgets.parameters.edit_bar import EditBar
@@ -254,3 +256,29 @@ async def test_links_are_made_and_cut(join: Path) -> None:
         ):
             await check(session)
             await session.reset()
+
+
+async def test_an_input_of_unknown_rank_asks_for_its_type(tmp_path: Path) -> None:
+    model = models.parse(
+        '<ir_version: 10, opset_import: ["" : 18]>\n'
+        "net (float x) => (float y) { [r] t = Relu (x) [n] y = Neg (t) }"
+    )
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.ClearField("shape")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    async with opened(path) as session:
+        main = session.screen.document.main
+        await session.go("n")
+        await session.row("X Relu")
+        session.screen.wiring.make_input()
+        await session.until(lambda: bool(session.screen.query(EditBar)))
+        assert "float32[...]" in session.text
+        await session.press("enter")
+        assert "dimensions are needed" in session.text
+        assert [*main.inputs] == ["x"]
+        session.screen.query_one(EditBar).query_one(Input).value = "f32[2, ?]"
+        await session.press("enter")
+        assert [*main.inputs] == ["x", "t_input"]
+        assert main.value_type("t_input") == ValueType("float32", (2, None))
+        assert main.nodes[1].inputs == ("t_input",)

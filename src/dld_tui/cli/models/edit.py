@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ def command(
     is if the result is not valid, or ONNX Runtime refuses it unlike the model. Nodes and tensors
     with other names than in the recorded model are matched as in dld diff.
     """
+    from dld_tui.cli.models.inference import infer
     from dld_tui.cli.models.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
@@ -78,6 +80,7 @@ def command(
     document = Document.open(model)
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))
+    document.ask_types = partial(infer, document, model)
     try:
         with original(document, model, output) as before:
             with _relocation(document, model, base or _named_base(text, folder)) as relocation:

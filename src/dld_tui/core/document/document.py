@@ -79,6 +79,8 @@ class Document:
         self._held: list[Change] | None = None
         self.shown_types = ShownTypes()
         """The types of values as lists show them."""
+        self.ask_types: Callable[[], object] | None = None
+        """Infers types, for edits that need some which the model does not declare."""
         self.call_types = CallTypes()
         # A command that writes another file leaves no journal of its source.
         self._recorder = Recorder(Journal(path)) if journaled and path is not None else None

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document.types.value_types import format_type, parse_type
+from dld_tui.core.document.types.value_types import ValueType, format_type, parse_type
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -398,9 +398,38 @@ class Wiring(Controller):
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is None or terminal.side != "input":
             return
-        node = terminal.node
+        node, index = terminal.node, terminal.index
         scope: list[JSON] = list(terminal.scope.path)
-        self.history.try_edit("expose_input", scope=scope, node=node.ref, index=terminal.index)
+
+        def make(wanted: ValueType | None) -> None:
+            if wanted is None or wanted.dtype is None or wanted.dims is None:
+                raise UsageError("element type and dimensions are needed", hint=_TYPE_HINT)
+            dims: list[JSON] = list(wanted.dims)
+            self.history.edit(
+                "expose_input", scope=scope, node=node.ref, index=index, dtype=wanted.dtype,
+                dims=dims,
+            )  # fmt: skip
+
+        def ask() -> None:
+            from dld_tui.core.document.edits.links import exposed_type
+            from dld_tui.widgets.parameters.edit_bar import EditBar
+
+            known = exposed_type(node, index)
+            is_known = known.dtype is not None and known.dims is not None
+            if is_known or terminal.scope.is_function:
+                self.history.try_edit("expose_input", scope=scope, node=node.ref, index=index)
+                return
+            shown = "" if known.dtype is None else f"{known.dtype}[...]"
+            self.panes.mount_bar(
+                EditBar(
+                    "type of the input",
+                    shown,
+                    lambda text: make(parse_type(text)),
+                    placeholder=_TYPE_HINT,
+                )
+            )
+
+        self.inference.when_typed(ask, always=True)
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""

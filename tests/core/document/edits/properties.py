@@ -25,6 +25,7 @@ from onnx import helper
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.cleaning import PASSES
 from dld_tui.core.document.edits.folding import plan_fold
+from dld_tui.core.document.edits.links import exposed_type
 from dld_tui.core.document.edits.restore import inverse_arguments
 from dld_tui.core.document.edits.tensors import belongs_inside
 from dld_tui.core.document.parts.fragment import fragment_of
@@ -800,7 +801,12 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 @holds("expose_input", touches=["input", "node", "value_info"])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     nodes = [n for n in document.main.nodes if n.inputs and n.inputs[0]]
-    return {"scope": [], "node": dice.choice(nodes).ref, "index": 0} if nodes else None
+    if not nodes:
+        return None
+    node = dice.choice(nodes)
+    known = exposed_type(node, 0)
+    return {"scope": [], "node": node.ref, "index": 0, "dtype": known.dtype or "float32",
+            "dims": list(known.dims or ())}  # fmt: skip
 
 
 @holds("replace_output", touches=["output", "value_info"])

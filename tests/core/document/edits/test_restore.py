@@ -30,6 +30,8 @@ TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "convert_tensor", {"scope": [], "tensor": W, "dtype": "float16"}),
     ("CHAIN", "set_elements", {"scope": [], "tensor": W, "start": 1, "values": ["nan", 3]}),
     ("CHAIN", "replace_tensor", {"scope": [], "tensor": W, "dtype": "float32", "dims": [2, 2]}),
+    ("CHAIN", "splice_tensor",
+     {"scope": [], "tensor": W, "axis": 0, "start": 0, "delete": 1, "insert": 2}),
     ("WEIGHTS", "set_external", {"scope": [], "names": ["w", "unused"], "location": "w.data"}),
     ("CHAIN", "to_sparse", {"scope": [], "names": ["w"]}),
 ]  # fmt: skip
@@ -73,7 +75,8 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "set_value_type", {"scope": [], "value": "a", "dtype": "float16", "dims": [1]}),
     ("CHAIN", "remove_terminal", {"scope": [], "node": "second", "side": "input", "index": 0}),
     ("BRANCHES", "disconnect_value", {"scope": [], "value": "a"}),
-    ("CHAIN", "expose_input", {"scope": [], "node": "third", "index": 1}),
+    ("CHAIN", "expose_input",
+     {"scope": [], "node": "third", "index": 1, "dtype": "float32", "dims": [1]}),
     ("CHAIN", "replace_output", {"scope": [], "name": "y", "by": "c"}),
     ("FUNCTIONS", "replace_output", {"scope": ["function local:twice"], "name": "r", "by": "v"}),
     ("BRANCHES", "move_terminal", {"scope": [], "side": "input", "name": "x", "to": 0}),

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -98,7 +99,17 @@ def test_a_value_is_cut_off_from_every_user_in_subgraphs_too(tmp_path: Path) -> 
 
 def test_a_graph_input_is_made_for_a_terminal(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
+    with pytest.raises(EditError, match="type of the input 'b_input' is unknown"):
+        document.apply("expose_input", scope=[], node="third", index=1)
+    with pytest.raises(EditError, match="number of dimensions of the input 'b_input' is unknown"):
+        document.apply("expose_input", scope=[], node="third", index=1, dtype="float32")
+    asked: list[None] = []
+    document.ask_types = lambda: asked.append(
+        document.main.inferred.update({"b": ValueType("float32", (1, 4))})
+    )
     document.apply("expose_input", scope=[], node="third", index=1)
+    assert len(asked) == 1
+    assert document.main.value_type("b_input") == ValueType("float32", (1, 4))
     assert document.main.inputs == ("x", "b_input")
     assert inputs(document, "third") == ("b", "b_input")
     document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])

@@ -20,9 +20,11 @@ from dld_tui.core.document.parts.extraction import typed_record
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.matching import wanted_type
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.shapes.naming import GENERATED
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
@@ -255,6 +257,21 @@ def disconnect_value(
     return f"disconnect {quoted(value)} from {len(uses)} inputs"
 
 
+def exposed_type(node: Node, index: int) -> ValueType:
+    """Return what is known of the type of a graph input in the place of an input of a node.
+
+    Dimensions that inference has named are unknown ones.
+    """
+    present = node.inputs[index] if 0 <= index < len(node.inputs) else ""
+    known = node.scope.value_type(present) if present else None
+    if known is None or known.container:
+        return ValueType(wanted_type(node, index), None)
+    dims = known.dims and tuple(
+        None if isinstance(dim, str) and GENERATED.fullmatch(dim) else dim for dim in known.dims
+    )
+    return ValueType(known.dtype or wanted_type(node, index), dims)
+
+
 @edit
 def expose_input(
     document: Document,
@@ -279,7 +296,10 @@ def expose_input(
         name: The new input's name; by default that of a value without a source, or one made up.
         dtype: Its element type; by default that of the value that was connected, or the one that
             the operator takes there.
-        dims: Its dimensions.
+        dims: Its dimensions; by default those of the value that was connected.
+
+    Raises:
+        EditError: The type or the number of dimensions is unknown.
     """
     target = node_at(document, scope, node)
     require_index(target, "input", index)
@@ -289,15 +309,27 @@ def expose_input(
     place = list(root.path)
     present = target.inputs[index] if 0 <= index < len(target.inputs) else ""
     is_free = not present or home.resolve(present) is None
-    if is_free and dtype is None:
-        dtype = wanted_type(target, index)
-    if present and is_free and name in ("", present):
+    if dtype is None or dims is None:
+        known = exposed_type(target, index)
+        if (known.dtype is None or known.dims is None) and document.ask_types is not None:
+            document.ask_types()
+            known = exposed_type(target, index)
+        dtype = known.dtype if dtype is None else dtype
+        dims = known.dims if dims is None else dims
+    input_name = name or (
+        present
+        if present and is_free
+        else free_name(root, f"{present or target.name or target.op_type}_input")
+    )
+    if not root.is_function and (dtype is None or dims is None):
+        unknown = "type" if dtype is None else "number of dimensions"
+        raise EditError(
+            f"the {unknown} of the input {quoted(input_name)} is unknown",
+            hint="Give dtype and dims" if dtype is None else "Give dims; null is any size",
+        )
+    if input_name == present:
         add_input(document, transaction, scope=place, name=present, dtype=dtype, dims=dims)
         return f"make {quoted(present)} an input"
-    known = home.value_type(present) if present and dtype is None else None
-    if known is not None and not known.container:
-        dtype, dims = known.dtype, known.dims
-    input_name = name or free_name(root, f"{present or target.name or target.op_type}_input")
     add_input(document, transaction, scope=place, name=input_name, dtype=dtype, dims=dims)
     links = with_item(target.inputs, index, input_name)
     transaction.do(SetLinks(home, target, "input", links))
