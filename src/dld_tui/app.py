@@ -25,7 +25,7 @@ from textual.worker import WorkerFailed
 
 from dld_tui.commands import Command, by_id
 from dld_tui.commands.key_names import unknown_and_clashing
-from dld_tui.core.errors import DldError, UnavailableError
+from dld_tui.core.errors import DldError, InputError, UnavailableError
 from dld_tui.core.files.source import input_error
 from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
@@ -81,15 +81,24 @@ def _new_models_left() -> list[NewModel]:
     return list(dict.fromkeys(one.new for one in crash_journals(None) if one.new is not None))
 
 
-def _recognised(path: Path) -> tuple[Path, str]:
-    """Return a file, of a folder its model, and its kind; import what its page needs."""
+def _recognised(path: Path) -> tuple[Path, str] | None:
+    """Return a file, of a folder its model, and its kind; import what its page needs.
+
+    Returns:
+        None for a folder with no model or several, to choose from.
+    """
     from dld_tui.core.files.recognise import recognise
     from dld_tui.screens.home.tabs import prepare
 
     if path.is_dir():
         from dld_tui.core.llm.folder import model_in
 
-        path = model_in(path)
+        try:
+            path = model_in(path)
+        except InputError:  # the page lists them
+            return None
+        if path.is_dir():
+            return None
     kind = recognise(path).name
     prepare(kind)
     return path, kind
@@ -247,12 +256,24 @@ class DldApp(Tabs, Commands, App[int]):
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
         from dld_tui.screens.home.tabs import make_page
 
-        path, kind = await on_thread(_recognised, path)
+        found = await on_thread(_recognised, path)
+        if found is None:
+            await self._browse(path)
+            return
+        path, kind = found
         page = make_page(kind, path)
         self.state.opened(path, kind, keep=self.config.recent)
         self.add_page(page)
         if then is not None:
             then(page)
+
+    async def _browse(self, folder: Path) -> None:
+        """Show the start page with the files of a folder and of those below it."""
+        from dld_tui.screens.home.welcome import WelcomeScreen
+
+        await self.switch_mode(START)
+        if isinstance(self.screen, WelcomeScreen):
+            self.screen.show_folder(os.path.abspath(folder))
 
     def open_all(self, paths: Sequence[Path | str]) -> None:
         """Open files in tabs, in their order, and show the first."""

@@ -27,7 +27,8 @@ def state(tmp_path: Path) -> State:
     state = State(tmp_path / "state")
     model = tmp_path / f"{HOSTILE.replace('/', '_')}{ESCAPE}.onnx"
     model.write_bytes(b"x" * 2_000_000)
-    state.opened(tmp_path / "gone.dldprof", "REPORT")
+    (tmp_path / "other.dldprof").write_bytes(b"x")
+    state.opened(tmp_path / "other.dldprof", "REPORT")
     state.opened(model, "ONNX")
     return state
 
@@ -46,10 +47,30 @@ async def test_recent_files_with_kind_size_and_age(state: State, size: tuple[int
             assert "report" in text
 
 
-async def test_the_size_of_a_missing_file_says_so(state: State) -> None:
+async def test_files_that_are_gone_take_no_rows(state: State, tmp_path: Path) -> None:
+    for number in range(3):
+        state.opened(tmp_path / f"gone{number}.onnx", "ONNX")
     app = DldApp(state=state)
     async with app.run_test(size=(120, 24)) as pilot:
-        await until(pilot, lambda: any("gone –" in row for row in rows_of(app)))
+        await until(pilot, lambda: "3 gone" in screen_text(app))
+        assert "other.dldprof" in screen_text(app)
+        assert not any("gone0" in row for row in rows_of(app))
+
+
+async def test_a_folder_with_models_only_below_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "a").mkdir(parents=True)
+    for name in ("one.onnx", "two.onnx"):
+        models.write(tmp_path / "deep" / "a", models.CHAIN, name)
+    app = DldApp([tmp_path / "deep"], state=State())
+    async with app.run_test(size=(120, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.focused, HereTable))
+        shown = "".join(rows_of(app))
+        assert "a/one.onnx" in shown
+        assert "a/two.onnx" in shown
+        await pilot.press("enter")
+        await until(pilot, lambda: app.page.edited_document)
+        assert app.page.path is not None
+        assert app.page.path.parent == tmp_path / "deep" / "a"
 
 
 async def test_forgetting_a_file(state: State) -> None:
@@ -58,7 +79,7 @@ async def test_forgetting_a_file(state: State) -> None:
         await pilot.press("j", "d")
         await pilot.pause()
         assert [Path(file.path).suffix for file in state.recent()] == [".onnx"]
-        assert "gone.dldprof" not in screen_text(app)
+        assert "other.dldprof" not in screen_text(app)
 
 
 async def test_the_focus_stays_in_the_list_that_files_are_forgotten_from(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.widgets.graph import pane as graph_pane
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.pane import AT_ONCE
 from dld_tui.widgets.graph.state import GraphModel, GraphView
@@ -228,7 +229,14 @@ async def folds_open_and_close_at_the_cursor(session: Session) -> None:
     assert not pane.model.overview.is_open(pane.fold)
 
 
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a graph open with its folds, however large the pane is."""
+    monkeypatch.setattr(graph_pane, "_FILLED", 0)
+
+
 @SIZES
+@pytest.mark.usefixtures("folded")
 async def test_views_cursors_and_folds(layers: Path, size: tuple[int, int]) -> None:
     async with opened(layers, size) as session:
         for check in (
@@ -310,6 +318,7 @@ async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None
     assert pane.model.overview.is_open(fold(session))
 
 
+@pytest.mark.usefixtures("folded")
 async def test_marks_and_folds(layers: Path) -> None:
     async with opened(layers) as session:
         for check in (

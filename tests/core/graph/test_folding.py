@@ -57,6 +57,19 @@ def test_the_seen_graph_keeps_every_link_that_is_not_folded_away(seed: int) -> N
     assert found == {(a, b) for a, b in expected if a != b}
 
 
+@pytest.mark.parametrize("rows", [0, 10, 25, 60, 1000])
+def test_folds_are_opened_while_all_rows_fit(rows: int) -> None:
+    for seed in range(10):
+        overview = Overview(random_graph(seed))
+        before, opened = len(overview.rows), overview.opened
+        overview.fill(rows)
+        assert len(overview.rows) <= max(rows, before)
+        assert opened <= overview.opened
+        closed = [row.fold for row in overview.rows if row.fold is not None and not row.is_open]
+        assert all(len(overview.rows) + fold.rows_inside > rows for fold in closed)
+        assert vertices_seen(overview) == list(overview.rails.order)
+
+
 def test_a_deep_network_opens_folded_and_a_repeat_opens_into_its_times() -> None:
     overview = Overview(residual_network(30, "layer."))
     repeat = next(row for row in overview.rows if row.fold is not None)

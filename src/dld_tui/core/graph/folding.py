@@ -630,6 +630,21 @@ class Overview:
                 return
             self.set_open(min(fitting, key=lambda fold: fold.rows_inside))
 
+    def fill(self, rows: int) -> None:
+        """Open folds while all rows fit so many, those that hide least first."""
+        while True:
+            closed = (row.fold for row in self.rows if row.fold is not None and not row.is_open)
+            room = rows - len(self.rows)
+            fitting = [fold for fold in closed if fold.rows_inside <= room]
+            if not fitting:
+                return
+            self.set_open(min(fitting, key=lambda fold: fold.rows_inside))
+
+    @property
+    def opened(self) -> frozenset[Fold]:
+        """The folds whose rows are seen, or would be if those around them were open."""
+        return frozenset(self._open)
+
     def complete(self) -> None:
         """Compute now what opening a fold needs, where another process has found the folds."""
         for fold in self.folds[:1]:

@@ -36,7 +36,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
-from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, shown_too
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page, host
@@ -171,11 +170,7 @@ class _Entry:
 
     file: RecentFile
     size: int | None
-    """Bytes; None when the file is gone."""
-
-    @property
-    def style(self) -> str:
-        return "faint" if self.size is None else ""
+    """Bytes; None when the file is gone, 0 while that is not known."""
 
 
 class WelcomeScreen(Page):
@@ -195,7 +190,9 @@ class WelcomeScreen(Page):
     def __init__(self) -> None:
         super().__init__()
         self.tab_status = f"dld-tui {__version__}"
-        self.tab_place = short(this_folder())
+        self.folder = this_folder()
+        """What is listed, with the folders below it."""
+        self.tab_place = short(self.folder)
         self._scan: FolderScan | None = None
         self._previewer: Previewer | None = None
 
@@ -221,7 +218,7 @@ class WelcomeScreen(Page):
         start.frame.show("Start")
         steps = FirstSteps(_first_steps(keymap), id="steps")
         steps.frame.show("First steps")
-        here = HerePane(this_folder(), id="here")
+        here = HerePane(self.folder, id="here")
         left = Vertical(here, recent, id="left")
         right = Vertical(PreviewPane(id="preview", classes="frame"), start, steps, id="right")
         return box, Container(left, right, id="lists")
@@ -245,6 +242,13 @@ class WelcomeScreen(Page):
         self._look(files)
         self.call_after_refresh(self._browse)
 
+    def show_folder(self, folder: str) -> None:
+        """List the files of another folder."""
+        self.folder, self.tab_place = folder, short(folder)
+        for pane in self.query(HerePane):
+            pane.folder, self._scan = folder, None
+            self._browse()
+
     @task("list", replace=True)
     async def _browse(self) -> None:
         """Look for files of this folder, the nearest first, on a thread that may be left behind."""
@@ -265,7 +269,7 @@ class WelcomeScreen(Page):
     ) -> None:
         await on_loose_thread(list, steps)
         if scan is self._scan:
-            self._show_here(scan)
+            self._show_here(scan, is_whole=True)
             if is_first:
                 self._begin_here()
 
@@ -278,10 +282,12 @@ class WelcomeScreen(Page):
         if pane.files and self.focused in (None, *begins):
             pane.table.focus()
 
-    def _show_here(self, scan: FolderScan) -> None:
+    def _show_here(self, scan: FolderScan, *, is_whole: bool = False) -> None:
         pane = self.query_one(HerePane)
         pane.show_files(in_order(scan.files), scan.note)
         pane.display = bool(scan.files)
+        if is_whole and not scan.files and self.folder != this_folder():
+            self.notify(f"No model, engine or report in {self.tab_place}", markup=False)
         recent = self.query_one(RecentList)
         recent.display = bool(recent.table.rows or not scan.files)
         if recent.has_focus and not recent.display:
@@ -343,13 +349,16 @@ class WelcomeScreen(Page):
 
     @task("recent", replace=True)
     async def _look(self, files: Sequence[RecentFile]) -> None:
-        """Grey the files that are gone."""
+        """Leave out the files that are gone: they may be back when a drive is."""
         self._show(await on_thread(lambda: [_Entry(file, _size(file)) for file in files]))
 
     def _show(self, entries: list[_Entry]) -> None:
         view = self.query_one(RecentList)
-        view.set_table(recent_table(entries))
-        view.frame.show("Recent", "{recent.forget} forget  {list.search} search" if entries else "")
+        there = [entry for entry in entries if entry.size is not None]
+        view.set_table(recent_table(there))
+        gone = f"{len(entries) - len(there):,} gone  " if len(there) < len(entries) else ""
+        keys = "{recent.forget} forget  {list.search} search" if there else ""
+        view.frame.show("Recent", f"{gone}{keys}".rstrip())
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
         """Open the path that was typed."""
@@ -422,18 +431,16 @@ def recent_table(entries: Sequence[_Entry]) -> Table[_Entry]:
     """Return recent files as a table."""
 
     def size(entry: _Entry) -> str:
-        if entry.size is None:
-            return f"gone {glyphs.current().missing}"
         return fmt.size(entry.size) if entry.size else ""
 
     return Table(
         (
             Column("name", "Name", lambda entry: os.path.basename(entry.file.path), least=24,
-                   keep="middle", style=lambda entry: entry.style),
+                   keep="middle"),
             Column("kind", "Kind", lambda entry: KINDS.get(entry.file.kind, entry.file.kind),
                    NOTE, 10, style="dim"),
             Column("size", "Size", lambda entry: entry.size, BYTES, 8, priority=2, text=size,
-                   style=lambda entry: entry.style or "dim"),
+                   style="dim"),
             Column("age", "Opened", lambda entry: time.time() - entry.file.opened, SECONDS, 10,
                    priority=1, style="dim"),
             Column("folder", "Folder", lambda entry: short(os.path.dirname(entry.file.path)), NOTE,

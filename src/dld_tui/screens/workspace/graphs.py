@@ -204,7 +204,9 @@ class Graphs(Controller):
             self.panes.graph.colours.ask_quantized = self._quantized
             self.panes.graph.colours.ask_flops = self._flops
             self.panes.graph.colours.tell = self._show_figures
+            self.panes.parameters.ask_nearest = self.panes.graph.around
             self.panes.graph.show(model)
+            self.panes.parameters.show_nearest()
             if self._is_other or not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)
             self._is_other = False
@@ -213,6 +215,7 @@ class Graphs(Controller):
     def _graph_weighed(self, model: GraphModel) -> None:
         if self.page.is_attached and self.model.is_open and self.panes.graph.model is model:
             self.panes.graph.colours.weighed()
+            self.panes.parameters.show_nearest()
 
     def _graph_ended(self) -> None:
         self.model.is_arranging = False

@@ -16,6 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
 
 from dld_tui.core import fmt
@@ -47,6 +48,8 @@ _CYCLE = (GraphView.FOLDED, GraphView.RAIL, GraphView.CANVAS)
 
 AT_ONCE = 300
 """Boxes of the largest canvas that is arranged between two key presses."""
+_FILLED = 5_000
+"""Vertices of the largest graph whose folds are opened between two key presses."""
 _FITTED = 60
 """Boxes of the largest one of which it is tried whether all that can be said of each fits."""
 
@@ -202,6 +205,21 @@ class GraphPlace:
     """Marked inputs and outputs."""
 
 
+@dataclass(frozen=True)
+class Around:
+    """A node and its nearest as boxes."""
+
+    drawing: Drawing
+    box: int
+    """The box of the node."""
+    nodes: Sequence[Hashable | None]
+    """The node of each box; None for inputs, outputs and outer values."""
+
+
+def _fits(drawing: Drawing, room: Size) -> bool:
+    return drawing.layout.width <= room.width and drawing.layout.height <= room.height
+
+
 class GraphPane(Framed, Commands, Vertical):
     """The views, rows and boxes, and the model that they show; empty until :meth:`show`."""
 
@@ -280,6 +298,8 @@ class GraphPane(Framed, Commands, Vertical):
         """What it was on then: it stays where it has been moved to since."""
         self._before: GraphView | None = None
         """The view that the focus view goes back to."""
+        self._filled: frozenset[Fold] | None = None
+        """The folds that were opened to fill the pane; None before."""
 
     def on_mount(self) -> None:
         """Show the list until there is something to draw, and the grid as it was the last time."""
@@ -293,7 +313,9 @@ class GraphPane(Framed, Commands, Vertical):
         yield self.canvas
 
     def on_resize(self) -> None:
-        """Draw the boxes as large as they fit now."""
+        """Fill the pane with rows, or draw the boxes as large as they fit now."""
+        if self.list.display and self._fill():
+            self.show_view(self.cursor_vertex)
         if self.canvas.display and not self.zoom_is_chosen and 0 < len(self.boxes) <= _FITTED:
             # The cursor of then: vertices of the graph that is shown by then have other numbers.
             self.call_after_refresh(lambda: self.show_view(self.cursor_vertex))
@@ -308,6 +330,9 @@ class GraphPane(Framed, Commands, Vertical):
             model.carry_over(old)
         self.model, self.is_outdated = model, False
         self._take_notes(model)
+        if not is_same:
+            self._filled = None
+            self._fill()
         vertex = None
         if old is not None and is_same and item is not None:
             inside = item.vertices if isinstance(item, Fold) else (item,)
@@ -320,6 +345,22 @@ class GraphPane(Framed, Commands, Vertical):
             self.show_view(vertex if vertex is not None else self.first_vertex())
         self._go_back()
         self._return = None
+
+    def _fill(self) -> bool:
+        """Open folds until the rows fill the pane; those of a user stay as they are.
+
+        Returns:
+            Whether it has opened any.
+        """
+        model, room = self.model, self.list.scrollable_content_region.height
+        if model is None or not room or model.view is not GraphView.FOLDED:
+            return False
+        before = model.overview.opened
+        if len(model.graph) > _FILLED or self._filled not in (None, before):
+            return False
+        model.overview.fill(room)
+        self._filled = model.overview.opened
+        return self._filled != before
 
     # --- notes ----------------------------------------------------------------------------------
 
@@ -590,6 +631,28 @@ class GraphPane(Framed, Commands, Vertical):
             replace=True,
         )
 
+    def around(self, node: Hashable, room: Size) -> Around | None:
+        """Return a drawing of a node and its nearest, as large as it fits; None where it is not.
+
+        Args:
+            node: A node or layer.
+            room: Cells there are.
+        """
+        model = self.model
+        if model is None or self.notes is None or model.weights is None or not model.holds(node):
+            return None  # it is not read to the end yet, or shows something else
+        vertex = model.vertex_now(node)
+        if vertex is None or node != model.node_at(vertex):
+            return None
+        part = model.nearest(vertex)
+        things: list[int | Fold] = [*part.vertices]
+        cuts = list(zip(part.cut_above, part.cut_below, strict=True))
+        boxes = Boxes(model, self.notes, self.colours.overlay, things)
+        draw = partial(boxes.drawing, part.graph, cuts=cuts)
+        drawings = (draw(zoom) for zoom in range(ZOOMS - 1, 0, -1))
+        drawing = next((drawn for drawn in drawings if _fits(drawn, room)), None) or draw(0)
+        return Around(drawing, part.vertices.index(vertex), [*map(model.node_at, part.vertices)])
+
     def _fitting(self, draw: Callable[[int], Drawing], boxes: int) -> Drawing:
         """Return a drawing at the zoom that was chosen; else the largest if all of it is seen."""
         if self.zoom_is_chosen:
@@ -597,8 +660,7 @@ class GraphPane(Framed, Commands, Vertical):
         room = (self.canvas if self.canvas.display else self.list).scrollable_content_region.size
         if boxes <= _FITTED:
             drawing = draw(ZOOMS - 1)
-            size = drawing.layout
-            if size.width <= room.width and size.height <= room.height:
+            if _fits(drawing, room):
                 self.zoom = ZOOMS - 1
                 return drawing
         self.zoom = 1

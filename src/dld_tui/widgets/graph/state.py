@@ -47,6 +47,8 @@ OPENS_ON_CANVAS = 24
 """Vertices up to which a graph opens on the canvas."""
 
 
+_NEAREST = 8
+"""Half of the vertices around one in a small pane, about."""
 _MOST_NAMES = 5_000
 """Vertices of the largest graph whose names are compared."""
 _NODES = (Kind.NODE, Kind.CONTROL_FLOW, Kind.CALL)
@@ -223,7 +225,14 @@ class ViewedGraph:
 
     def complete(self) -> None:
         """Work out now what the other views ask for; on a thread, once the first one is seen."""
-        for ask in (lambda: self.graph.inputs, lambda: self.graph.outputs, self.overview.complete):
+        graph = self.graph
+        for ask in (
+            lambda: graph.inputs,
+            lambda: graph.outputs,
+            lambda: graph.sources,
+            lambda: graph.targets,
+            self.overview.complete,
+        ):
             ask()
             sleep(0.001)  # this thread holds the interpreter otherwise
 
@@ -303,6 +312,10 @@ class ViewedGraph:
         if self.other_end is not None:
             return between(self.graph, vertex, self.other_end)
         return neighbourhood(self.graph, vertex, self.hops)
+
+    def nearest(self, vertex: int) -> Part:
+        """Return a vertex with what it takes and what takes it, as far as a small pane has room."""
+        return neighbourhood(self.graph, vertex, 1, _NEAREST)
 
 
 def fold_title(fold: Fold) -> str:

@@ -7,20 +7,22 @@ unfolds sections and tensors. Tensors are read on a thread, one at a time; Esc s
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.message import Message
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
+from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.lists.line_view import LineView, ListPlace
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import compiled
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.summary import ModelSummary
     from dld_tui.core.document.tensor import Tensor
+    from dld_tui.widgets.graph.pane import Around
     from dld_tui.widgets.tensors.side import TensorPreview
 
 
@@ -126,6 +129,18 @@ class ParametersList(LineView):
             self.owner.post_message(self.owner.Left())
 
 
+class Nearest(GraphCanvas, can_focus=False):
+    """The boxes around a node; a click goes to one."""
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Go nowhere before the click has ended, whose place would be in another drawing then."""
+        event.prevent_default()
+
+
+_LEAST_NEAREST = 8
+"""Rows that they need."""
+
+
 @dataclass(frozen=True)
 class ParametersPlace:
     """What the pane showed, and where its cursor was."""
@@ -194,13 +209,49 @@ class Parameters(Framed, Vertical):
         self._previews: dict[Hashable, TensorPreview] = {}
         self._stop: Event | None = None
         self._width = 0
+        self.nearest = Nearest(id="nearest")
+        self.ask_nearest: Callable[[Node, Size], Around | None] = lambda node, room: None
+        """Returns what is around a node as boxes for so many cells, where it is known."""
+        self._near: Around | None = None
 
     def compose(self) -> ComposeResult:
         yield self.list
+        yield self.nearest
 
     def on_mount(self) -> None:
         """Draw the empty pane."""
         self.frame.show("Parameters")
+        self.nearest.display = False
+
+    def on_resize(self) -> None:
+        """Draw what is around the node for the new size."""
+        self.show_nearest()
+
+    # --- what is around -------------------------------------------------------------------------
+
+    def show_nearest(self) -> None:
+        """Show what is around the node in the lower half, where the rows leave it empty."""
+        size, node = self.scrollable_content_region.size, self.subject
+        half = size.height // 2
+        self._near = None
+        if isinstance(node, Node) and half >= _LEAST_NEAREST and len(self._rows) <= half:
+            self._near = self.ask_nearest(node, Size(size.width - 2, half - 1))
+        self.nearest.display = self._near is not None
+        if self._near is not None:
+            self.nearest.set_drawing(self._near.drawing, self._near.box)
+
+    @on(GraphCanvas.CursorMoved)
+    @on(GraphCanvas.Activated)
+    @on(GraphCanvas.MenuAsked)
+    def nearest_message(self, event: Message) -> None:
+        """Go to the node whose box was clicked."""
+        event.stop()
+        if isinstance(event, GraphCanvas.CursorMoved) and self._near is not None:
+            node = self._near.nodes[event.vertex]
+            if isinstance(node, Node):
+                self.post_message(self.Jumped(node))
+            else:
+                self.show_nearest()
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -251,6 +302,7 @@ class Parameters(Framed, Vertical):
             rows = ScopeRows(subject, self.summary, self._folds, self._tensor_rows, width)
             self._rows = rows.rows()
         self.list.show(self._rows, keep=keep)
+        self.show_nearest()
         self._start_reading()
 
     def _say_title(self) -> None:
