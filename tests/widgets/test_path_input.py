@@ -35,6 +35,40 @@ def test_matches_are_folders_first_and_ignore_case(folder: Path) -> None:
     assert find_matches("\0") == []
 
 
+def test_only_files_that_fit_are_offered(folder: Path) -> None:
+    names = [match.name for match in find_matches(f"{folder}/re", (".onnx",))]
+    assert names == ["results", "resnet18.onnx", "resnet50.onnx"]
+
+
+async def test_a_new_file_is_what_is_typed_until_another_is_chosen(folder: Path) -> None:
+    field = PathInput(is_new=True)
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
+        await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
+        assert "▌" not in screen_text(app)
+        await pilot.press("enter")
+        await pilot.press("down")
+        assert "▌" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        paths = [message.path for message in app.of(PathInput.Chosen)]
+        assert paths == [folder / "resn", folder / "resnet18.onnx"]
+        field.value = f"{folder}/other"
+        await until(pilot, lambda: "new file" in screen_text(app))
+
+
+async def test_enter_on_a_part_of_a_name_opens_the_match_at_the_cursor(folder: Path) -> None:
+    field = PathInput()
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
+        await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.of(PathInput.Chosen)[-1].path == folder / "resnet18.onnx"
+
+
 def test_completion_goes_as_far_as_all_agree(folder: Path) -> None:
     text = f"{folder}/resn"
     assert complete(text, find_matches(text)) == f"{folder}/resnet"
@@ -63,7 +97,7 @@ async def test_the_arrows_choose_a_match(folder: Path) -> None:
     async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
         field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
         await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
-        await pilot.press("down", "down", "enter")
+        await pilot.press("down", "enter")
         await pilot.pause()
         assert app.of(PathInput.Chosen)[-1].path == folder / "resnet50.onnx"
 
@@ -78,7 +112,7 @@ async def test_a_dialog_lists_the_working_folder_before_anything_is_typed(
         await until(pilot, lambda: "resnet50.onnx" in screen_text(app))
         lines = field.query_one(TableView).lines
         at = next(at for at in range(len(lines)) if "resnet50.onnx" in lines.text(at))
-        await pilot.press(*["down"] * (at + 1), "enter")
+        await pilot.press(*["down"] * at, "enter")
         await pilot.pause()
         assert app.of(PathInput.Chosen)[-1].path == Path("resnet50.onnx")
 

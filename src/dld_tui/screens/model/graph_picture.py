@@ -27,6 +27,7 @@ from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.progress import Work
 
 _GRID = ("no", "yes")
+_ENDINGS = (".svg", ".html", ".png", ".jpg", ".jpeg", ".txt")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,9 @@ class PictureWriter:
     async def _save(self, start: str) -> None:
         ask = self.page.tasks.ask
         hint = "path of the picture: .svg, .html, .png, .jpg or .txt"
-        while path := await ask(OpenPathDialog("Save picture", start, hint)):
+        while path := await ask(
+            OpenPathDialog("Save picture", start, hint, endings=_ENDINGS, is_new=True)
+        ):
             path = path if path.suffix else path.with_suffix(".svg")
             start = str(path)
             try:

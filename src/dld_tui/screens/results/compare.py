@@ -302,9 +302,11 @@ class CompareScreen(ResultsPage[Compared]):
     @task()
     async def action_choose_model(self) -> None:
         """Ask for the model that the engines were built from, and find their nodes in it."""
-        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import MODELS, OpenPathDialog
 
-        dialog = OpenPathDialog("The model of the engines", placeholder="path of an ONNX model")
+        dialog = OpenPathDialog(
+            "The model of the engines", placeholder="path of an ONNX model", endings=MODELS
+        )
         path = await self.tasks.ask(dialog)
         if path is not None:
             self.model = path

@@ -40,7 +40,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.results.pages import ask_where
 from dld_tui.screens.results.results_page import Pane, ResultsPage
-from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import MODELS, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import layer_style
@@ -426,7 +426,9 @@ class PlanScreen(ResultsPage[Loaded]):
     async def action_choose_model(self) -> None:
         start = str(self.path.parent) + os.sep
         hint = "path of the ONNX model that the engine was built from"
-        path = await self.tasks.ask(OpenPathDialog("The model of the engine", start, hint))
+        path = await self.tasks.ask(
+            OpenPathDialog("The model of the engine", start, hint, endings=MODELS)
+        )
         if path is not None:
             self.model = path
             self.read()

@@ -626,7 +626,7 @@ class TensorScreen(Page):
 
     @task()
     async def action_import_npy(self) -> None:
-        dialog = OpenPathDialog("Import .npy", placeholder="path of a .npy file")
+        dialog = OpenPathDialog("Import .npy", placeholder="path of a .npy file", endings=(".npy",))
         path = await self.tasks.ask(dialog)
         if path is not None:
             self._import(path)
@@ -682,7 +682,9 @@ class TensorScreen(Page):
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in self.place.title)[:80]
 
         def dialog(start: str) -> OpenPathDialog:
-            return OpenPathDialog("Export .npy", start, "path of the new file")
+            return OpenPathDialog(
+                "Export .npy", start, "path of the new file", endings=(".npy",), is_new=True
+            )
 
         chosen = await ask_file(self.tasks, dialog, f"{name or 'tensor'}.npy")
         if chosen is not None:

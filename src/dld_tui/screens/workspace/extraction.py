@@ -123,7 +123,7 @@ class Extraction(Controller):
 
         async def ask() -> None:
             chosen = await ask_file(
-                self.page.tasks, lambda text: OpenPathDialog(title, text, hint), start
+                self.page.tasks, lambda text: OpenPathDialog(title, text, hint, is_new=True), start
             )
             if chosen is not None:
                 path, replaced = chosen

@@ -80,7 +80,7 @@ class Saving(Controller):
         self.page.tasks.start(self._save_as(done), "dialog")
 
     async def _save_as(self, done: Callable[[], None]) -> None:
-        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import MODELS, OpenPathDialog
         from dld_tui.widgets.dialogs.overwrite import ask_file
 
         present = self.document.path
@@ -88,7 +88,9 @@ class Saving(Controller):
         about = self._about_errors()
 
         def dialog(start: str) -> OpenPathDialog:
-            return OpenPathDialog("Save as", start, "path of the model", about)
+            return OpenPathDialog(
+                "Save as", start, "path of the model", about, endings=MODELS, is_new=True
+            )
 
         chosen = await ask_file(self.page.tasks, dialog, start, ending=".onnx")
         if chosen is None:

@@ -593,16 +593,38 @@ def _field(spec: FieldSpec) -> Widget:
     return field
 
 
+MODELS = (
+    ".onnx", ".onnxtxt", ".onnxtext", ".textproto", ".txtpb", ".prototxt", ".pbtxt", ".json",
+    ".onnxjson",
+)  # fmt: skip
+OPENED = (
+    *MODELS, ".dldprof", ".json.gz", ".gz", ".tea", ".log", ".txt", ".csv", ".sqlite", ".engine",
+    ".plan", ".trt", ".jsonl",
+)  # fmt: skip
+"""Endings of models, and of all files that a page shows."""
+
+
 class OpenPathDialog(Dialog[Path]):
     """Gives a path, or None. Also used for saving, with another title."""
 
     KEYS = "Tab complete  Enter accept  Esc close"
 
     def __init__(
-        self, title: str = "Open", value: str = "", placeholder: str = "", about: str = ""
+        self,
+        title: str = "Open",
+        value: str = "",
+        placeholder: str = "",
+        about: str = "",
+        *,
+        endings: tuple[str, ...] = OPENED,
+        is_new: bool = False,
     ) -> None:
-        """Make the question; `about` is a line above the field."""
+        """Make the question; `about` is a line above the field.
+
+        The files that are offered have one of the endings; `is_new` is for a file to write.
+        """
         super().__init__()
+        self.endings, self.is_new = endings, is_new
         self.about = about
         self.TITLE_TEXT = title
         self.value = value
@@ -612,7 +634,14 @@ class OpenPathDialog(Dialog[Path]):
         if self.about:
             yield Rows([*_rows(self.about, self.text_width), []])
         placeholder = self.placeholder or "path of a model or a report"
-        yield PathInput(self.value, placeholder, rows=10, always_lists=True)
+        yield PathInput(
+            self.value,
+            placeholder,
+            rows=10,
+            always_lists=True,
+            endings=self.endings,
+            is_new=self.is_new,
+        )
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
         """Give the path."""

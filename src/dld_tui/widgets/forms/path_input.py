@@ -35,10 +35,14 @@ class Match:
     size: int | None
 
 
-def find_matches(text: str) -> list[Match]:
+def find_matches(text: str, endings: tuple[str, ...] = ()) -> list[Match]:
     """Return what the text of a path could become: folders first, then files, by name.
 
     Hidden entries are left out unless the name begins with a dot. Errors mean no matches.
+
+    Args:
+        text: What is typed.
+        endings: Of the files that fit, in lower case; any where there is none.
     """
     folder, prefix = split(text)
     matches: list[Match] = []
@@ -51,7 +55,9 @@ def find_matches(text: str) -> list[Match]:
                     continue
                 if entry.name.startswith(".") and not prefix.startswith("."):
                     continue
-                matches.append(_match(entry))
+                match = _match(entry)
+                if match.is_folder or not endings or match.name.lower().endswith(endings):
+                    matches.append(match)
     except (OSError, ValueError):
         return []
     return sorted(matches, key=lambda match: (not match.is_folder, match.name.lower()))
@@ -109,6 +115,8 @@ class PathInput(Vertical):
         placeholder: Shown while the field is empty.
         rows: Rows of the list of matches.
         always_lists: List the working folder while nothing is typed.
+        endings: Of the files that are offered, in lower case; any where there is none.
+        is_new: Whether a file is to be written: what is typed counts, unless a match is chosen.
         id: Of the widget.
     """
 
@@ -136,6 +144,8 @@ class PathInput(Vertical):
         *,
         rows: int = 8,
         always_lists: bool = False,
+        endings: tuple[str, ...] = (),
+        is_new: bool = False,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
@@ -143,12 +153,13 @@ class PathInput(Vertical):
         self._value = value
         self._placeholder = placeholder
         self._rows = rows
+        self._endings, self._is_new = endings, is_new
         self._matches: list[Match] = []
         self._moved = False
 
     def compose(self) -> ComposeResult:
         yield text_field(self._value, self._placeholder)
-        view = TableView(match_table(()), empty="nothing matches")
+        view = TableView(match_table(()), empty="new file" if self._is_new else "nothing matches")
         view.can_focus = False
         view.header_rows = 0
         view.styles.height = self._rows
@@ -181,12 +192,14 @@ class PathInput(Vertical):
     @task("path", replace=True)
     async def _look(self, text: str) -> None:
         is_listed = bool(text) or self._always_lists
-        matches = await on_thread(find_matches, text) if is_listed else []
+        matches = await on_thread(find_matches, text, self._endings) if is_listed else []
         if text != self.value:  # it has changed meanwhile
             return
         self._matches = matches
         self._moved = False
         view = self.query_one(TableView)
+        view.shows_cursor = not self._is_new
+        view.set_class(view.shows_cursor, "-chosen")
         view.set_table(match_table(matches), keep=False)
         view.display = is_listed
 
@@ -206,19 +219,28 @@ class PathInput(Vertical):
     def action_move(self, rows: int) -> None:
         view = self.query_one(TableView)
         if view.display and self._matches:
-            view.cursor += rows if self._moved else 0
-            self._moved = True
+            view.cursor += rows if view.shows_cursor else 0
+            self._moved = view.shows_cursor = True
             view.add_class("-chosen")
+            view.invalidate()
 
     def _at_cursor(self) -> Match | None:
         row = self.query_one(TableView).row_at_cursor()
-        return self._matches[row] if row is not None else None
+        return self._matches[row] if row is not None and row < len(self._matches) else None
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Open the match at the cursor, or the path as typed; a folder is entered."""
         event.stop()
-        chosen = self._at_cursor() if self._moved else None
+        is_chosen = self._moved or not (self._is_new or self._is_there(self.value))
+        chosen = self._at_cursor() if is_chosen else None
         self._choose(complete(self.value, [chosen]) if chosen else self.value)
+
+    @staticmethod
+    def _is_there(text: str) -> bool:
+        try:
+            return bool(text) and os.path.lexists(os.path.expanduser(text))
+        except ValueError:
+            return False
 
     def on_line_view_activated(self, event: TableView.Activated) -> None:
         """Open what was clicked twice."""

@@ -84,6 +84,8 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     frame = cached_property(Frame)
 
     MarksChanged = MarksChanged
+    shows_cursor = True
+    """Whether the row of the cursor stands out."""
     marks: set[Hashable]
     _last_mark: Hashable | None = None
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
@@ -391,7 +393,7 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     def _row(self, index: int, width: int) -> Strip:
         if index >= len(self.lines):
             return Strip([])
-        is_cursor = index == self.cursor
+        is_cursor = index == self.cursor and self.shows_cursor
         is_marked = bool(self.marks) and self.lines.key(index) in self.marks
         states = (("mark",) if is_marked else ()) + (("cursor",) if is_cursor else ())
         key = (index, width, states, self.finder.pattern, self.has_focus)
