@@ -14,15 +14,16 @@ import pytest
 
 from dld_tui.activities import profile_llm
 from dld_tui.backends.onnxruntime import session
+from dld_tui.core import fmt
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of, llm_json
 from dld_tui.core.report.export import report_json
+from dld_tui.core.report.first_lines import headline
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.story import summary_text
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import context_plot
 from tests.support import decoders, models
@@ -351,7 +352,8 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     assert generation_of(report) == made.figures
     assert report_json(report)["llm"] == llm_json(made.figures)
     assert len(report.latencies) == 2 * 5
-    assert summary_text(report).startswith(made.figures[0].headline)
+    rate = fmt.three_digits(made.figures[0].tokens_per_s)
+    assert f"   {rate} tokens/s" in headline(report)
     assert made.prefill_report is not None
     phases = [report, Report.open(made.prefill_report)]
     for one in phases:

@@ -25,7 +25,6 @@ from dld_tui.core.report.story import (
     next_steps,
     request_of,
     step_command,
-    summary_text,
 )
 from dld_tui.core.report.triage import triage
 from dld_tui.core.tune.changes import MEASURED, Gains
@@ -60,14 +59,6 @@ def report_of(
         made.add_pass(number, start, at - start)
         made.add_samples(number, rows)
     return Report.open(made.finish())
-
-
-def test_the_opening_says_how_long_and_where_the_time_goes(tmp_path: Path) -> None:
-    said = summary_text(report_of(tmp_path / "r.dldprof"))
-    assert said == (
-        "4.000 ms a pass (250 a second, ± 0.0 %), CPU. Conv is 60 % of the layers' time."
-        " 1 of 5 layers takes half of it."
-    )
 
 
 def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:

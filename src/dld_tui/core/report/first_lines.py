@@ -68,9 +68,14 @@ def first_lines(report: Report) -> list[Line]:
     return lines + [Line(label, text) for label, text in told.items() if text]
 
 
+def title(report: Report) -> str:
+    """Return the name of the model, or of the file."""
+    return visible(report.network or report.path.name)
+
+
 def headline(report: Report) -> str:
     """Return the model and what it takes."""
-    name = visible(report.network) or report.path.name
+    name = title(report)
     ms = fmt.three_digits
     for first in generation_of(report)[:1]:
         return (

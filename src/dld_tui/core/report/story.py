@@ -1,29 +1,23 @@
-"""The summary of a report in a sentence or two, and advice.
-
-Every statement is a figure of the report, or follows from its figures and says so.
-"""
+"""The advice of a report. What it says is a figure of the report, or follows from its figures."""
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roof_percent
-from dld_tui.core.errors import UnavailableError
-from dld_tui.core.llm.figures import generation_of, generation_story, sharing_gain
+from dld_tui.core.llm.figures import generation_of, sharing_gain
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched, is_split
-from dld_tui.core.report.measured_facts import busy_text, report_inputs
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import (
@@ -32,7 +26,7 @@ from dld_tui.core.report.statistics import (
     LatencySummary,
 )
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,
     FP16_HELD_UP,
@@ -48,14 +42,6 @@ if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
 
 
-_LOUD_PERCENT = 30.0
-"""The least share of the time for which a type of layer is named."""
-_UNEVEN_PERCENT = 100.0
-"""A spread above which its figure says less than the longest run."""
-_HALF = 0.5
-_FEW = 0.25
-"""Half of the time in this part of the layers, or less, is worth saying."""
-_NAME = 40
 _WORTH_PERCENT = 20.0
 _BOUNDED_PERCENT = 95.0
 """Above this share, the most that can be gained says nothing."""
@@ -65,53 +51,6 @@ _TIDIED = frozenset({
     "Expand", "Tile", "Where",
 })  # fmt: skip
 """Operators that simplifiers fold or remove where they can."""
-
-
-def summary_text(report: Report) -> str:
-    """Return how long a pass takes, and where the time goes. Fit for a terminal."""
-    sentences = [*generation_story(generation_of(report))] or _latency(report)
-    return " ".join([*sentences, *_places(report)])
-
-
-def _latency(report: Report) -> list[str]:
-    latency = report.latency
-    if latency is None or latency.median <= 0:
-        return []
-    inputs = [report_input for report_input in report_inputs(report) if report_input.shape]
-    fed = f" of {clip(visible(inputs[0].name), _NAME)} {inputs[0].shape_text}" if inputs else ""
-    if len(inputs) > 1:
-        fed += f" and {len(inputs) - 1} more"
-    rate = f"{latency.throughput:,.{0 if latency.throughput >= 10 else 1}f} a second"
-    spread = f", ± {fmt.percent(latency.cov_percent)} %" if latency.count > 1 else ""
-    if latency.cov_percent > _UNEVEN_PERCENT:
-        spread = f": some took up to {fmt.milliseconds(latency.max)} ms"
-    provider = report.execution_provider.removesuffix("ExecutionProvider")
-    place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
-    profiled = "" if latency.source is LatencySource.LOOP else " with profiling on"
-    text = f"{fmt.milliseconds(latency.median)} ms a pass{fed}{profiled} ({rate}{spread}){place}."
-    if report.is_order_certain is False:
-        text = f"{text[:-1]}; the order of layers is not certain."
-    return [text]
-
-
-def _places(report: Report) -> list[str]:
-    """Return which type of layer takes most, and how few layers take half."""
-    places = []
-    types = types_of(report)
-    if types and types[0].percent >= _LOUD_PERCENT:
-        share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
-        places.append(f"{visible(types[0].key)} is {share} of the layers' time.")
-    times = sorted((layer.cost_ms or 0.0 for layer in report.layers), reverse=True)
-    total = sum(times)
-    if total > 0 and len(times) > 3:
-        few = 1 + sum(part < _HALF * total for part in accumulate(times))
-        if few <= _FEW * len(times):
-            takes = "layers takes" if few == 1 else "layers take"
-            places.append(f"{few} of {len(times):,} {takes} half of it.")
-    gpu = gpu_summary(report)
-    if gpu is not None and gpu.true_speed:
-        places.append(f"The GPU is busy {fmt.whole_percent(gpu.busy_percent)} % of a pass.")
-    return places
 
 
 def types_of(report: Report) -> Sequence[Group]:
@@ -586,144 +525,3 @@ def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tupl
     """Return how many percent of the layers' time those take that are wanted, and which."""
     chosen = [layer for layer in report.layers if wanted(layer)]
     return sum(layer.percent or 0.0 for layer in chosen), tuple(layer.index for layer in chosen)
-
-
-_TYPES = 4
-_ACCENTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
-"""Colours that are distinct for people with red-green colour blindness (Okabe and Ito)."""
-_PAPER, _WIDTH, _HEIGHT, _ROUND = "#15181d", 640, 360, 16
-_FINE = 2
-"""Pixels of a PNG for each of the card."""
-
-
-class _Line(NamedTuple):
-    x: int
-    y: int
-    """Of its base line."""
-    size: int
-    colour: str
-    text: str
-    is_bold: bool = False
-
-
-class _Bar(NamedTuple):
-    x: int
-    y: int
-    width: int
-    height: int
-    colour: str
-
-
-def card_lines(report: Report) -> list[str]:
-    """Return a report in a few lines for a chat. Fit for a terminal."""
-    types = types_of(report)[:_TYPES]
-    name = visible(report.network) or report.path.stem
-    width = max((len(visible(kind.key)) for kind in types), default=0)
-    lines = [name, summary_text(report)]
-    lines += [
-        f"{visible(kind.key):<{width}}  {kind.percent:5.1f} %  {'█' * round(kind.percent / 5)}"
-        for kind in types
-    ]
-    return [*lines, *filter(None, [_where(report)])]
-
-
-def _where(report: Report) -> str:
-    return " · ".join(filter(None, map(visible, (report.backend, report.device))))
-
-
-def _content(report: Report) -> tuple[list[_Line], list[_Bar]]:
-    name, story, *_ = card_lines(report)
-    latency = report.latency
-    figure = fmt.milliseconds(latency.median) if latency else fmt.UNKNOWN
-    lines = [
-        _Line(32, 54, 24, "#ffffff", clip(name, 44), is_bold=True),
-        _Line(32, 124, 56, _ACCENTS[0], f"{figure} ms", is_bold=True),
-    ]
-    bars = []
-    for row, text in enumerate(_sentences(story)[:3]):
-        lines.append(_Line(32, 160 + 22 * row, 15, "#d0d0d0", clip(text, 76)))
-    for row, group in enumerate(types_of(report)[:_TYPES]):
-        y = 236 + 24 * row
-        width = max(round(3.2 * group.percent), 2)
-        lines.append(_Line(32, y + 13, 14, "#d0d0d0", clip(visible(group.key), 18)))
-        bars.append(_Bar(190, y, width, 16, _ACCENTS[row]))
-        lines.append(_Line(200 + width, y + 13, 14, "#ffffff", f"{group.percent:.1f} %"))
-    lines.append(_Line(32, 346, 12, "#909090", clip(_where(report), 90)))
-    return lines, bars
-
-
-def _sentences(text: str) -> list[str]:
-    return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]
-
-
-def card_svg(report: Report) -> str:
-    """Return a report as a picture of 640 by 360 pixels."""
-    lines, bars = _content(report)
-    parts = [
-        f'<rect x="{bar.x}" y="{bar.y}" width="{bar.width}" height="{bar.height}" rx="3"'
-        f' fill="{bar.colour}"/>'
-        for bar in bars
-    ]
-    for line in lines:
-        weight = "bold" if line.is_bold else "normal"
-        about = f'x="{line.x}" y="{line.y}" font-size="{line.size}" font-weight="{weight}"'
-        parts.append(f'<text {about} fill="{line.colour}">{escape(line.text)}</text>')
-    size = f'width="{_WIDTH}" height="{_HEIGHT}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-        f' font-family="sans-serif">\n<rect {size} rx="{_ROUND}" fill="{_PAPER}"/>\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
-
-
-def card_png(report: Report) -> bytes:
-    """Return the same picture as the bytes of a PNG file, twice as large.
-
-    Raises:
-        UnavailableError: Pillow is not installed.
-    """
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError:
-        raise UnavailableError(
-            "PNG needs Pillow, which is not installed",
-            hint="Run: pip install 'dld-tui[pictures]', or write SVG",
-        ) from None
-    from dld_tui.core.graph.pictures.drawing import font_for
-
-    lines, bars = _content(report)
-    image = Image.new("RGBA", (_WIDTH * _FINE, _HEIGHT * _FINE), "#00000000")
-    draw = ImageDraw.Draw(image)
-    edges = (0, 0, _WIDTH * _FINE - 1, _HEIGHT * _FINE - 1)
-    draw.rounded_rectangle(edges, _ROUND * _FINE, _PAPER)
-    for bar in bars:
-        corners = (bar.x, bar.y, bar.x + bar.width, bar.y + bar.height)
-        draw.rounded_rectangle([side * _FINE for side in corners], 3 * _FINE, bar.colour)
-    for line in lines:
-        font = font_for(float(line.size * _FINE), line.text)
-        bold = max(1, line.size // 24) if line.is_bold else 0
-        place = (line.x * _FINE, line.y * _FINE)
-        draw.text(place, line.text, line.colour, font, anchor="ls", stroke_width=bold)
-    data = io.BytesIO()
-    image.save(data, "PNG")
-    return data.getvalue()
-
-
-def write_card(report: Report, path: Path, overwrite: bool) -> Sequence[str]:
-    """Write a card: a picture if the name ends in .svg or .png, else text.
-
-    Returns:
-        Notes for the user.
-
-    Raises:
-        SaveError: It cannot be written.
-        UnavailableError: Pillow, which PNG needs, is not installed.
-    """
-    from dld_tui.core.files.writer import write_bytes, write_text
-
-    kind = path.suffix.lower()
-    if kind == ".png":
-        return write_bytes(path, card_png(report), overwrite=overwrite)
-    text = card_svg(report) if kind == ".svg" else "\n".join(card_lines(report)) + "\n"
-    return write_text(path, text, overwrite=overwrite)
