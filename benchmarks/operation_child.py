@@ -60,6 +60,8 @@ _ANY: Any = object()
 _RANDOM = ("Random", "Bernoulli", "Multinomial", "training_mode")
 _FOREIGN = re.compile(r"\.(cc|cpp|h|hpp):|/onnxruntime/|std::|virtual |0x[0-9a-f]{6}|Traceback")
 """Places in C++ or Python, which say nothing to a user."""
+_NOISE = re.compile(r"are outside of the tolerance|one range for all items: they may differ")
+"""How a result is called whose values are less exact than the judge asks."""
 
 
 @dataclass
@@ -201,6 +203,8 @@ def outcome(operation: Operation, name: str, subject: Subject) -> dict[str, Any]
         if status:  # it says itself that something is not as it should be
             is_part = " skipped" in said and ", 0 skipped" not in said  # of a script
             found = "told" if found != "right" or is_part else "false alarm"
+        elif found == "wrong" and _NOISE.search(said):
+            found = "noise"
         return answer | {"outcome": found, "why": why[:400]}
 
 

@@ -36,7 +36,7 @@ from benchmarks.operation_child import (
 )
 
 OUTCOMES = (
-    "right", "loads", "unchanged", "refused", "told", "false alarm", "wrong", "unloadable",
+    "right", "loads", "unchanged", "refused", "told", "noise", "false alarm", "wrong", "unloadable",
     "not asked", "no end",
 )  # fmt: skip
 _SEED = 40
@@ -131,7 +131,7 @@ def table(
                 counts[name][outcome] += 1
                 if outcome == "refused":
                     reasons[name][row["why"]] += 1
-                elif outcome not in ("right", "loads", "unchanged", "not asked", "told"):
+                elif outcome not in ("right", "loads", "unchanged", "not asked", "told", "noise"):
                     print(f"{name} of {case.name}: {outcome}: {row.get('why')}", flush=True)
     asked.close()
     print(f"{number - left} models")

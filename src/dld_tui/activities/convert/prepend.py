@@ -53,12 +53,17 @@ class Request(EditRequest):
         "",
         label="Resize",
         help=(
-            "Resize images of any size to this, bilinear without antialiasing; one number is the "
-            "shorter side."
+            "Resize images of any size to this, bilinear; one number is the shorter side."
         ),
         spellings=("--resize",),
         metavar="HxW",
         empty="none",
+    )
+    antialias: bool = param(
+        False,
+        label="Antialias",
+        help="Smooth where that shrinks, as Pillow and torchvision do; OpenCV does not.",
+        spellings=("--antialias",),
     )
     crop: str = param(
         "",
@@ -121,6 +126,7 @@ class Request(EditRequest):
             "dtype": "" if self.dtype == _KEEP else self.dtype,
             "layout": "" if self.layout == _KEEP else self.layout,
             "resize": [int(number) for number in _numbers("--resize", self.resize, "x")],
+            "antialias": self.antialias,
             "crop": [int(number) for number in _numbers("--crop", self.crop, "x")],
             "reverse": self.bgr,
             "normalize": self.normalize,

@@ -91,6 +91,42 @@ def test_an_image_becomes_what_the_model_takes(
     ]  # fmt: skip
 
 
+def smoothed(image: Any, height: int, width: int) -> Any:
+    """Resize [batch, channels, height, width] with a triangle as wide as the scale, in float64."""
+    for axis, size in ((2, height), (3, width)):
+        have = image.shape[axis]
+        scale = max(have / size, 1)
+        centres = (np.arange(size) + 0.5) * have / size
+        weights = np.maximum(1 - np.abs((np.arange(have) + 0.5) - centres[:, None]) / scale, 0)
+        weights /= weights.sum(1, keepdims=True)
+        image = np.moveaxis(np.tensordot(weights, image, (1, axis)), 0, axis)
+    return image
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+@pytest.mark.parametrize("size", [(30, 20), (41, 5)])
+def test_a_resized_image_is_smoothed(
+    tmp_path: Path, layout: str, size: tuple[int, int]
+) -> None:
+    result = changed(
+        tmp_path, IMAGE.replace("OPSET", "18"), "prepend_processing", input="x", dtype="uint8",
+        layout=layout, resize=[8, 6], antialias=True,
+    )  # fmt: skip
+    image = np.random.default_rng(0).integers(0, 256, (1, 3, *size)).astype(np.uint8)
+    given = np.transpose(image, (0, 2, 3, 1)) if layout == "nhwc" else image
+    found = run(result, x=given, other=np.zeros(3, np.float32))["y"]
+    np.testing.assert_allclose(found, -smoothed(image, 8, 6), rtol=1e-4, atol=1e-3)
+
+
+def test_smoothing_needs_a_size_and_an_opset(tmp_path: Path) -> None:
+    for opset, size, words in (("17", [8, 6], "antialiasing needs opset 18"), ("18", [], "a part")):
+        with pytest.raises(EditError, match=words):
+            changed(
+                tmp_path, IMAGE.replace("OPSET", opset), "prepend_processing", input="x",
+                resize=size, antialias=True,
+            )  # fmt: skip
+
+
 def test_the_shorter_side_and_numbers(tmp_path: Path) -> None:
     result = changed(
         tmp_path, IMAGE.replace("OPSET", "18"), "prepend_processing", input="x", resize=[10],

@@ -109,6 +109,7 @@ def prepend_processing(
     dtype: str = "",
     layout: str = "",
     resize: Sequence[int] = (),
+    antialias: bool = False,
     crop: Sequence[int] = (),
     reverse: bool = False,
     normalize: str = "keep",
@@ -126,6 +127,7 @@ def prepend_processing(
         dtype: The new element type of the input, such as ``uint8``; by default as it is.
         layout: ``nhwc`` or ``nchw`` of the new input, where that is not the graph's.
         resize: Height and width (bilinear); one number is that of the shorter side.
+        antialias: Smooth where that shrinks, as Pillow and torchvision do.
         crop: Height and width of the centre; one number is both.
         reverse: Reverse the channels: BGR to RGB and back.
         normalize: ``unit``, ``signed`` or ``imagenet``: default of the three below.
@@ -137,8 +139,8 @@ def prepend_processing(
         EditError: There is no such input, or it cannot be processed so.
     """
     prepend_into(
-        document, transaction, input=input, dtype=dtype, layout=layout, resize=resize, crop=crop,
-        reverse=reverse, normalize=normalize, scale=scale, mean=mean, deviation=deviation,
+        document, transaction, input=input, dtype=dtype, layout=layout, resize=resize,
+        antialias=antialias, crop=crop, reverse=reverse, normalize=normalize, scale=scale, mean=mean, deviation=deviation,
     )  # fmt: skip
     return f"process input {quoted(input or document.main.inputs[0])}"
 
@@ -162,6 +164,7 @@ def prepend_into(
     dtype: str,
     layout: str,
     resize: Sequence[int],
+    antialias: bool,
     crop: Sequence[int],
     reverse: bool,
     normalize: str,
@@ -202,8 +205,10 @@ def prepend_into(
         permute_profiles(document, transaction, name, axes)
     if new_type != kind:
         value = chain.add("Cast", f"to_{kind}", value, to=dtype_number(kind))
+    if antialias and not resize:
+        raise EditError("antialiasing is a part of resizing", hint="Give a size")
     if resize or crop:
-        value, sizes = _resized(chain, value, image, list(resize), list(crop))
+        value, sizes = _resized(chain, value, image, list(resize), antialias, list(crop))
         _require_size(image, sizes)
         assert given is not None
         for axis, word in zip(
@@ -300,7 +305,7 @@ class _Image:
 
 
 def _resized(
-    chain: _Chain, value: str, image: _Image, resize: list[int], crop: list[int]
+    chain: _Chain, value: str, image: _Image, resize: list[int], antialias: bool, crop: list[int]
 ) -> tuple[str, list[int | None]]:
     for about, numbers in (("resize", resize), ("crop", crop)):
         if len(numbers) > 2 or any(number < 1 for number in numbers):
@@ -309,11 +314,15 @@ def _resized(
     if resize:
         chain.need(_SIZES if len(resize) == 2 else _AXES, "resizing" if len(resize) == 2
                    else "resizing the shorter side")  # fmt: skip
+        if antialias:
+            chain.need(_AXES, "resizing with antialiasing")
         if chain.opset >= _AXES:
             wanted = chain.constant("size", resize * (2 if len(resize) == 1 else 1))
             value = chain.add(
                 "Resize", "resized", value, "", "", wanted, mode="linear", axes=list[JSON](axes),
                 keep_aspect_ratio_policy="stretch" if len(resize) == 2 else "not_smaller",
+                # Only pixels of the image count at its edges, as in Pillow.
+                **{"antialias": 1, "exclude_outside": 1} if antialias else {},
             )  # fmt: skip
         else:
             value = _resized_whole(chain, value, axes, resize)
