@@ -74,3 +74,16 @@ def test_nodes_of_functions_and_of_branches_are_found() -> None:
             (finding,) = broken_demands(document)
         places.append((finding.remark.place, finding.remark.index))
     assert places == [(["function", 0], 1), ([0, "then_branch", 0], 1)]
+
+
+def test_iterations_that_may_not_happen_demand_nothing() -> None:
+    text = (
+        HEAD
+        + """g (float[2, 4] x, int64 n) => (r)
+        <bool on = {1}, int64[1] z = {0}, int64[1] one = {1}, int64[1] four = {4}>
+        { r = Loop <body = b (int64 i, bool c) => (bool d, float[4] y) {
+            at = Unsqueeze(i, z) end = Add(at, one) row = Slice(x, at, end, z)
+            y = Reshape(row, four) d = Identity(c) }> (n, on) }"""
+    )
+    with closing(Document(models.parse(text))) as document:
+        assert broken_demands(document) == []

@@ -52,9 +52,7 @@ class Request(EditRequest):
     resize: str = param(
         "",
         label="Resize",
-        help=(
-            "Resize images of any size to this, bilinear; one number is the shorter side."
-        ),
+        help=("Resize images of any size to this, bilinear; one number is the shorter side."),
         spellings=("--resize",),
         metavar="HxW",
         empty="none",

@@ -274,9 +274,11 @@ class Evaluation:
             carried = list(inputs[2:])
         if trips is None or not is_steady:
             self.demands.reset(state)
-            followed = self._iterated(frame, body, inputs, most, depth)
-            if followed is not None:
-                return followed
+            if most is not None or not node.inputs[0]:
+                followed = self._iterated(frame, body, inputs, most, depth)
+                if followed is not None:
+                    return followed
+                self.demands.reset(state)  # it may end before any of these iterations
         listed = results[len(carried) :]
         length: Size = UNKNOWN if trips is None else max(int(trips), 0)
         return [*carried, *(_stacked(length, value) for value in listed)]

@@ -105,9 +105,7 @@ def smoothed(image: Any, height: int, width: int) -> Any:
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("size", [(30, 20), (41, 5)])
-def test_a_resized_image_is_smoothed(
-    tmp_path: Path, layout: str, size: tuple[int, int]
-) -> None:
+def test_a_resized_image_is_smoothed(tmp_path: Path, layout: str, size: tuple[int, int]) -> None:
     result = changed(
         tmp_path, IMAGE.replace("OPSET", "18"), "prepend_processing", input="x", dtype="uint8",
         layout=layout, resize=[8, 6], antialias=True,

@@ -140,7 +140,8 @@ def prepend_processing(
     """
     prepend_into(
         document, transaction, input=input, dtype=dtype, layout=layout, resize=resize,
-        antialias=antialias, crop=crop, reverse=reverse, normalize=normalize, scale=scale, mean=mean, deviation=deviation,
+        antialias=antialias, crop=crop, reverse=reverse, normalize=normalize, scale=scale,
+        mean=mean, deviation=deviation,
     )  # fmt: skip
     return f"process input {quoted(input or document.main.inputs[0])}"
 
@@ -318,11 +319,12 @@ def _resized(
             chain.need(_AXES, "resizing with antialiasing")
         if chain.opset >= _AXES:
             wanted = chain.constant("size", resize * (2 if len(resize) == 1 else 1))
+            # Only pixels of the image count at its edges, as in Pillow.
+            smooth: dict[str, JSON] = {"antialias": 1, "exclude_outside": 1} if antialias else {}
             value = chain.add(
                 "Resize", "resized", value, "", "", wanted, mode="linear", axes=list[JSON](axes),
                 keep_aspect_ratio_policy="stretch" if len(resize) == 2 else "not_smaller",
-                # Only pixels of the image count at its edges, as in Pillow.
-                **{"antialias": 1, "exclude_outside": 1} if antialias else {},
+                outputs=(), **smooth,
             )  # fmt: skip
         else:
             value = _resized_whole(chain, value, axes, resize)
