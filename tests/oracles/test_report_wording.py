@@ -37,7 +37,7 @@ def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:
         "phases",
         "means of the fastest quarter of passes",
     )
-    assert "Phases of an inference (means of the fastest quarter of passes):" in text
+    assert "Times of phases are means of the fastest quarter of passes." in text
     assert ">phase</button>" in html
     assert ">layer</button>" not in html
     assert line.startswith("phase: ")
@@ -49,7 +49,7 @@ def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:
     ]))  # fmt: skip
     document, text, html, line = _words_of(means)
     assert (document["rows_are"], document["times_are"]) == ("layers", "means")
-    assert "(each the mean)" in text
+    assert "Times of layers are means." in text
     assert "median" not in text
     assert ">layer</button>" in html
     assert "100.0 % of all layers" in line

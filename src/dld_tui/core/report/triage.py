@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -13,13 +13,12 @@ from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import (
     COPY_TYPES,
     HOST,
-    costs_text,
     group_layers,
     has_gpu_times,
     is_launched,
     is_split,
 )
-from dld_tui.core.report.layer_table import are_named_by_nodes, layer_names
+from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
@@ -213,9 +212,6 @@ def _ms(time_us: float) -> str:
     return fmt.milliseconds(time_us / 1000)
 
 
-_TOP_LAYERS = 5
-_TOP_TYPES = 4
-_LAYER_NAME_CELLS = 48
 _SLOWED_PERCENT = 10.0
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
@@ -371,26 +367,9 @@ def _layer_lines(report: Report) -> list[str]:
     timed = [layer for layer in report.layers if layer.cost_ms is not None]
     if not timed:
         return ["No layer was timed."]
-    if report.has_phases:
-        return [f"Phases of an inference ({report.wording.figures}):", *_costs(timed)]
-    if has_gpu_times(report.layers):
-        kind = f"the time of {costs_text(report.layers)}"
-    else:
-        kind = "launching time" if any(map(is_launched, timed)) else "layer time"
-    top = sorted(timed, key=lambda layer: -(layer.cost_ms or 0.0))[:_TOP_LAYERS]
-    share = sum(layer.percent or 0.0 for layer in top)
-    lines = [
-        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind}"
-        f" (each the {report.wording.figure}):"
-    ]
-    lines += _costs(top)
-    lines += order_lines(report)
     types = group_layers(timed, "type")
-    parts = ", ".join(
-        f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})"
-        for group in types[:_TOP_TYPES]
-    )
-    lines.append(f"By type: {parts}")
+    lines = [f"Times of {report.wording.rows} are {report.wording.figures}."]
+    lines += order_lines(report)
     control_flow = sum(group.percent for group in types if may_hold_others(group.key))
     if control_flow > _CONTROL_FLOW_PERCENT:
         lines.append(
@@ -398,18 +377,6 @@ def _layer_lines(report: Report) -> list[str]:
             " around their bodies."
         )
     return lines
-
-
-def _costs(layers: Sequence[Layer]) -> Iterator[str]:
-    """Yield a line for each layer: its share, time, type and names."""
-    shown = cut_names(layer_names(layers), _LAYER_NAME_CELLS)
-    own = cut_names([visible(layer.name) for layer in layers], _LAYER_NAME_CELLS)
-    for layer, name, own_name in zip(layers, shown, own, strict=True):
-        line = (
-            f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.cost_ms):>9} ms "
-            f" {visible(layer.type)}  {name}"
-        )
-        yield f"{line}  = {own_name}" if are_named_by_nodes([layer]) else line
 
 
 def coverage_lines(report: Report) -> list[str]:
