@@ -377,6 +377,12 @@ class DldApp(Tabs, Commands, App[int]):
         path = self.page.path
         await choose_activity(self, {"model": str(path)} if path is not None else {})
 
+    def action_doctor(self) -> None:
+        """Check what works on this machine, and show what mends the rest."""
+        from dld_tui.screens.results.views import run_activity
+
+        run_activity(self, "doctor", {})
+
     @task()
     async def action_compare(self) -> None:
         """Ask for another model and compare the shown one with it; without one ask for both."""

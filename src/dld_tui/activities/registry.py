@@ -602,6 +602,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Doctor",
         "Check libraries, GPUs and folders.",
         package="machine",
+        result_view="dld_tui.screens.results.table:of_doctor",
     ),
 )
 """Built-in activities; :func:`activities` adds those of other packages."""

@@ -33,6 +33,8 @@ _APP = table(
      "Show the finished jobs of this session, with results and logs."),
     ("app.compare", "compare", "", "", "compare models",
      "Show the differences between two models."),
+    ("app.doctor", "doctor", "", "", "doctor",
+     "Check libraries, GPUs and folders of this machine, with what mends each problem."),
     ("app.settings", "settings", "f2", "", "settings",
      "Change theme, glyphs, mouse and other settings."),
     ("app.theme", "next_theme", "", "", "next theme",
@@ -74,6 +76,8 @@ _WORKSPACE = table(
      "Measure session creation by stage, and show the provider of each node."),
     ("model.memory", "profiling.memory", "", "", "memory",
      "Predict the memory of a run: weights, peak of activations, live tensors."),
+    ("model.path", "profiling.critical_path", "", "file", "critical path",
+     "Find the longest path through the nodes, by the newest profile of this model."),
     ("model.build", "profiling.build", "f6", "", "build engine",
      "Build a TensorRT engine from this model."),
     ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",
@@ -1134,6 +1138,7 @@ ROWS: tuple[Command, ...] = (
 """All rows, in the order of help and palette."""
 
 _WORDS: Mapping[str, str] = {
+    "app.doctor": "installation, what works, diagnose, missing library, health",
     "accuracy.compare": "accuracy, error, errors of tensors, is it still right, polygraphy run,"
     " tolerance",
     "accuracy.remarks": "remarks",

@@ -20,9 +20,7 @@ from dld_tui.core.machine.health import (
     MISSING,
     WEAK,
     Check,
-    in_environment,
-    plugin_checks,
-    terminal_checks,
+    checks_here,
 )
 from dld_tui.core.text import visible
 from dld_tui.targets.registry import LOCAL, get
@@ -60,8 +58,7 @@ def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> i
     if before and target is not None:
         checks = [*before, *_of_a_target(checks, target)]
     else:
-        checks = [replace(check, fix=in_environment(check.fix)) for check in checks]
-        checks += [*terminal_checks(), *plugin_checks()]
+        checks = checks_here(checks)
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:
         write_json({"checks": checks, "problems": problems})

@@ -11,8 +11,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,43 @@ def terminal_checks(
     else:
         yield Check("Terminal", "size", GOOD, f"{size.columns} columns, {size.lines} lines")
     yield from _clipboard_checks(environment)
+
+
+def checks_here(checks: Iterable[Check]) -> list[Check]:
+    """Return the checks of a worker on this machine with those of this process."""
+    known = [replace(check, fix=in_environment(check.fix)) for check in checks]
+    return [*known, *terminal_checks(), *plugin_checks()]
+
+
+def check_table(checks: Sequence[Check]) -> Table[Check]:
+    """Return checks as a table; what does not work first."""
+    order = (BROKEN, WEAK, GOOD, MISSING)
+    styles = {BROKEN: "bad", WEAK: "warn", GOOD: "good", MISSING: "dim"}
+    return Table(
+        (
+            Column("name", "component", lambda check: check.name, width=16),
+            Column("state", "state", lambda check: check.state, width=8,
+                   style=lambda check: styles.get(check.state, "")),
+            Column("found", "found", lambda check: check.found, least=20),
+            Column("fix", "what mends it", lambda check: check.fix, least=20, priority=1),
+            Column("group", "of", lambda check: check.group, width=12, priority=2, style="dim"),
+        ),
+        sorted(checks, key=lambda check: order.index(check.state)),
+        name="doctor",
+        title="Doctor",
+    )  # fmt: skip
+
+
+def check_lines(checks: Sequence[Check]) -> list[str]:
+    """Return how many components work, and what to do, in lines for people."""
+    states = Counter(check.state for check in checks)
+    counts = ", ".join(f"{states[state]} {state}" for state in states)
+    lines = [f"{fmt.plural(len(checks), 'component')}: {counts}."]
+    return lines + [
+        f"{visible(check.name)}: {visible(check.fix)}."
+        for check in checks
+        if check.fix and check.state in (BROKEN, WEAK)
+    ]
 
 
 def plugin_checks() -> Iterator[Check]:

@@ -6,14 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
-from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
+from dld_tui.core.machine.health import (
+    SelfTest,
+    check_lines,
+    check_table,
+    checks_here,
+    selftest_lines,
+    step_table,
+)
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.report.sweep import (
@@ -33,6 +40,9 @@ from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
 from dld_tui.widgets.shell.command_dispatch import bindings_for
+
+if TYPE_CHECKING:
+    from dld_tui.activities.machine.doctor import Result as Checked
 
 _LOW, _LOW_PLOT = 36, 8
 """A screen of fewer rows is low; rows of a chart there."""
@@ -202,6 +212,12 @@ def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableR
 def of_selftest(result: SelfTest, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of a self-test."""
     return TableResult("self-test", selftest_lines(result), step_table(result))
+
+
+def of_doctor(result: Checked, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of the checks of this machine."""
+    checks = checks_here(result.checks)
+    return TableResult("doctor", check_lines(checks), check_table(checks))
 
 
 def of_routes(result: RouteSearch, values: Mapping[str, JSON]) -> TableResult:

@@ -29,7 +29,9 @@ from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.state import Cursor
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import NodeErrors, host
+from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.activities.run_tool import Result
@@ -53,8 +55,49 @@ class Profiling(Controller):
             discard(folder)
 
     def profile(self) -> None:
-        """Show the form for measuring this model; asks first when there are unsaved edits."""
-        self._start_form("profile_onnxruntime", "profile")
+        """Show the form for measuring this model; asks first when there are unsaved edits.
+
+        A decoder can be measured as it is used: tokens after tokens, with its cache.
+        """
+        from dld_tui.core.inputs.roles import cache_pairs, state_pairs
+
+        def one_pass() -> None:
+            self._start_form("profile_onnxruntime", "profile")
+
+        def generation() -> None:
+            self._start_form("profile_llm", "profile")
+
+        if not (cache_pairs(self.document) or state_pairs(self.document)):
+            one_pass()
+            return
+        options: list[Option] = [
+            ("g", "generation: a prompt, then tokens", generation),
+            ("o", "one pass and its layers", one_pass),
+        ]
+        message = "It is a decoder: what a run makes is an input of the next one."
+        self.ask_which("Profile", message, options)
+
+    def critical_path(self) -> None:
+        """Show the form for the critical path, with the newest profile of this model."""
+        self.page.tasks.start(self._critical_path(), "dialog")
+
+    async def _critical_path(self) -> None:
+        from dld_tui.core.report.report import newest_report
+
+        path = self.document.path
+        if path is None:
+            return
+        recent = [file.path for file in host(self.page).state.recent() if file.kind == "REPORT"]
+
+        def newest() -> str:
+            with newest_report(path, recent) as report:
+                return str(report.path) if report is not None else ""
+
+        report = await on_thread(newest)
+        if report:
+            host(self.page).start_activity("critical_path", {"report": report, "model": str(path)})
+        else:
+            self.say(hint("There is no profile of this model yet: {model.profile} makes one"))
 
     def tune(self) -> None:
         """Show the form for finding the fastest way to run this model."""
