@@ -69,7 +69,9 @@ class DldError(Exception):
     def __str__(self) -> str:
         """Return one line: where, what, what next. The text may hold foreign characters."""
         line = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{line.removesuffix('.')}. {self.hint}" if self.hint else line
+        if not self.hint:
+            return line
+        return f"{line} {self.hint}" if line.endswith((".", "?")) else f"{line}. {self.hint}"
 
 
 class UsageError(DldError):

@@ -293,7 +293,7 @@ def test_drawn_outputs_as_numpy_processes_them(tmp_path: Path, seed: int) -> Non
         np.testing.assert_allclose(found[name], value, rtol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["columns", "rows", "apart", "objectness", "corners"])
+@pytest.mark.parametrize("form", ["columns", "rows", "apart", "named", "objectness", "corners"])
 def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
     rng = np.random.default_rng(2)
     rows = np.concatenate([rng.random((2, 40, 2)) * 4, 1 + rng.random((2, 40, 2)),
@@ -309,12 +309,15 @@ def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
     text = DETECTOR.replace("2, 6, 40", ", ".join(map(str, shape)))
     feed = {"x": given if form == "rows" else np.transpose(given, (0, 2, 1))}
     wanted: dict[str, Any] = {"output": "y"}
-    if form == "apart":
+    if form in ("apart", "named"):
         text = DETECTOR.replace("(float[2, 6, 40] x)", "(float[2, 40, 4] b, float[2, 40, 2] s)")
         text = text.replace("(float[2, 6, 40] y)", "(float[2, 40, 4] boxes_out, float[2, 40, 2] z)")
         text = text.replace("y = Identity(x)", "boxes_out = Identity(b)\n z = Identity(s)")
         feed = {"b": rows[..., :4], "s": rows[..., 4:]}
         wanted = {"output": "boxes_out", "scores": "z"}
+    if form == "named":  # as the outputs of the step
+        text = text.replace("boxes_out", "boxes").replace(" z", " scores")
+        wanted = {"output": "boxes", "scores": "scores"}
     result = changed(
         tmp_path, text, "append_processing", step="nms", iou=0.4, threshold=0.3, most=4,
         objectness=form == "objectness", centres=form != "corners", **wanted,
@@ -334,10 +337,21 @@ def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
     np.testing.assert_array_equal(found["scores"], [scores[b, at, c] for b, c, at in expected])
 
 
+def test_integers_stay_integers(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    image (uint8[1, 8, 6, 3] x) => (uint8[1, 8, 6, 3] y) { y = Identity(x) }"""
+    image = np.random.default_rng(1).integers(0, 255, (1, 8, 6, 3), np.uint8)
+    found = run(changed(tmp_path, text, "prepend_processing", reverse=True), x=image)
+    np.testing.assert_array_equal(found["y"], image[..., ::-1])
+    turned = changed(tmp_path, text, "prepend_processing", layout="nchw")
+    found = run(turned, x=np.transpose(image, (0, 3, 1, 2)))
+    np.testing.assert_array_equal(found["y"], image)
+
+
 @pytest.mark.parametrize(
     ("edit", "wanted", "says"),
     [
-        ("prepend_processing", {"dtype": "uint8"}, "which input? Floating point numbers have: 'x'"),
+        ("prepend_processing", {"dtype": "uint8"}, "which input? There are 'x', 'other'"),
         ("prepend_processing", {"input": "q"}, "there is no input 'q'. There are 'x', 'other'"),
         ("prepend_processing", {"input": "x"}, "nothing is to be done"),
         ("prepend_processing", {"input": "x", "mean": [1, 2]}, "mean has 2 numbers for 3 channels"),
@@ -348,6 +362,13 @@ def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
             "needs opset 18, and the model has 13",
         ),
         ("prepend_processing", {"input": "other", "reverse": True}, "is no image: it needs four"),
+        (
+            "prepend_processing",
+            {"input": "numbers", "normalize": "unit"},
+            "input 'numbers' (int32[2]) has no floating point numbers to scale",
+        ),
+        ("prepend_processing", {"input": "flags", "dtype": "uint8"}, "is no input of numbers"),
+        ("prepend_processing", {"input": "other", "layout": "nhwc"}, "is no image"),
         ("append_processing", {"step": "sort"}, "step is 'sort'"),
         ("append_processing", {"step": "softmax", "output": "x"}, "there is no output 'x'"),
         ("append_processing", {"step": "argmax", "axis": 4}, "output 'y' has no axis 4"),
@@ -358,7 +379,10 @@ def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
 def test_refused_and_nothing_changed(
     tmp_path: Path, edit: str, wanted: dict[str, Any], says: str
 ) -> None:
-    path = models.write(tmp_path, IMAGE.replace("OPSET", "13"))
+    text = IMAGE.replace("OPSET", "13").replace(
+        "float[3] other", "float[3] other, int32[2] numbers, bool[2] flags"
+    )
+    path = models.write(tmp_path, text)
     with contextlib.closing(Document.open(path)) as document:
         with pytest.raises(EditError) as caught:
             document.apply(edit, **wanted)

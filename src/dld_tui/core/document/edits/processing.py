@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import (
     free_name,
     rename_before_output,
-    require_free,
+    rename_everywhere,
 )
 from dld_tui.core.document.edits.terminals import LAYOUTS
 from dld_tui.core.document.parts.extraction import imports_of
@@ -36,6 +36,8 @@ NORMALIZATIONS: dict[str, tuple[float, tuple[float, ...], tuple[float, ...]]] = 
 }
 """Scale, mean and deviation: as it is; 0 to 255 become 0 to 1, or -1 to 1, or as for ImageNet."""
 STEPS = ("softmax", "argmax", "top-k", "nms")
+_DETECTIONS = ("boxes", "scores", "classes", "batches")
+"""What nms makes."""
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _CHANNELS = (1, 3, 4)
 _SIZES, _AXES = 11, 18
@@ -194,9 +196,9 @@ def prepend_into(
         raise EditError(f"there is no element type {dtype!r}")
     value = name
     given = dims
-    if layout and layout != image.layout:
-        if layout not in ("nhwc", "nchw"):
-            raise EditError(f"layout is {layout!r}; choose nhwc or nchw")
+    if layout not in ("", "nhwc", "nchw"):
+        raise EditError(f"layout is {layout!r}; choose nhwc or nchw")
+    if layout and image.channel != {"nhwc": 3, "nchw": 1}[layout]:
         rank = image.rank
         axes = LAYOUTS[layout](rank)
         back = [axes.index(axis) for axis in range(rank)]
@@ -221,6 +223,11 @@ def prepend_into(
         indices = chain.constant("reversed", list(range(channels))[::-1])
         value = chain.add("Gather", "bgr", value, indices, axis=image.channel)
     if factor != 1 or means or deviations:
+        if kind not in _FLOATS:
+            raise EditError(
+                f"{image.shown} has no floating point numbers to scale",
+                hint="Change its type first, or choose only layout, size or channels",
+            )
         chain.need(7, "arithmetic with constants")  # before, broadcasting is an attribute
     if factor != 1:
         value = chain.add("Mul", "scaled", value, chain.constant("scale", [factor], [], kind))
@@ -240,22 +247,28 @@ def prepend_into(
 
 def _processable(document: Document, wanted: str) -> tuple[str, ValueType]:
     home = document.main
-    fitting = {
+    numeric = {
         name: known
         for name in home.inputs
         if not home.is_weight(name) and (known := home.value_type(name)) is not None
-        and not known.container and known.dtype in _FLOATS
+        and not known.container and known.dtype not in (None, "string", "bool")
     }  # fmt: skip
     if wanted:
         if wanted not in home.inputs:
             listed = ", ".join(map(quoted, home.inputs[:8]))
             raise EditError(f"there is no input {quoted(wanted)}", hint=f"There are {listed}")
-        if wanted not in fitting or wanted in home.outputs:
-            raise EditError(f"{quoted(wanted)} is no input of floating point numbers")
-        return wanted, fitting[wanted]
+        if wanted not in numeric or wanted in home.outputs:
+            raise EditError(f"{quoted(wanted)} is no input of numbers")
+        return wanted, numeric[wanted]
+    floats = {name: known for name, known in numeric.items() if known.dtype in _FLOATS}
+    fitting = floats or {
+        name: known for name, known in numeric.items() if len(known.dims or ()) == 4
+    }
+    if not fitting:
+        raise EditError("no input has floating point numbers or four dimensions")
     if len(fitting) != 1:
-        listed = ", ".join(map(quoted, list(fitting)[:8])) or "none"
-        raise EditError(f"which input? Floating point numbers have: {listed}")
+        listed = ", ".join(map(quoted, list(fitting)[:8]))
+        raise EditError("which input?", hint=f"There are {listed}")
     return next(iter(fitting.items()))
 
 
@@ -403,7 +416,8 @@ def append_processing(
     """Make new outputs of an output.
 
     ``softmax`` and ``argmax`` keep the name of the output. ``top-k`` makes NAME_values and
-    NAME_indices, ``nms`` of a detector boxes, scores, classes and batches, one row for each.
+    NAME_indices, ``nms`` of a detector boxes, scores, classes and batches, one row for each; names
+    that other values have get a number.
 
     Args:
         step: ``softmax``, ``argmax``, ``top-k`` or ``nms``.
@@ -478,14 +492,22 @@ def append_into(
             set_value_type(
                 document, transaction, scope=[], value=name, dtype=after.dtype, dims=dims
             )
-    elif step == "top-k":
-        _top_k(chain, name, known, axis, k)
+        return [Processed(one, inner[one], f"{step} of output {one}") for one in outputs]
+    if step == "top-k":
+        _require_top(name, known, axis, k)
     else:
-        _suppress(chain, outputs, centres=centres, objectness=objectness, iou=iou,
+        _require_boxes(outputs)
+    for one in () if keep else outputs:
+        remove_output(document, transaction, scope=[], name=one)
+        if one in _DETECTIONS:
+            inner[one] = free_name(document.main, f"{one}_inner")
+            rename_everywhere(transaction, document.main, one, inner[one])
+    if step == "top-k":
+        _top_k(chain, inner[name], known, axis, k)
+    else:
+        taken = {inner[one]: known for one, known in outputs.items()}
+        _suppress(chain, taken, centres=centres, objectness=objectness, iou=iou,
                   threshold=threshold, most=most)  # fmt: skip
-    if step in ("top-k", "nms") and not keep:
-        for one in outputs:
-            remove_output(document, transaction, scope=[], name=one)
     return [Processed(one, inner[one], f"{step} of output {one}") for one in outputs]
 
 
@@ -527,16 +549,17 @@ def _declare(document: Document, transaction: Transaction, name: str, known: Val
     add_output(document, transaction, scope=[], name=name, dtype=known.dtype, dims=dims)
 
 
-def _top_k(chain: _Chain, name: str, known: ValueType, axis: int, k: int) -> None:
-    chain.need(10, "top-k")
+def _require_top(name: str, known: ValueType, axis: int, k: int) -> None:
     _require_axis(name, known, axis)
     size = known.dims[axis] if known.dims is not None else None
     if k < 1 or (isinstance(size, int) and k > size):
         raise EditError(f"k is {k}, and axis {axis} of output {quoted(name)} has {size}")
-    made = [f"{name}_values", f"{name}_indices"]
-    for one in made:
-        require_free(chain.home, one)
-    chain.add("TopK", "top_k", name, chain.constant("k", [k]), outputs=made, axis=axis)
+
+
+def _top_k(chain: _Chain, value: str, known: ValueType, axis: int, k: int) -> None:
+    chain.need(10, "top-k")
+    made = [free_name(chain.home, f"{chain.name}_{about}") for about in ("values", "indices")]
+    chain.add("TopK", "top_k", value, chain.constant("k", [k]), outputs=made, axis=axis)
     dims = None
     if known.dims is not None:
         at = axis % len(known.dims)
@@ -557,9 +580,7 @@ def _suppress(
 ) -> None:
     """Add a NonMaxSuppression and what makes its operands and outputs."""
     chain.need(12, "nms of a detector")
-    made = ("boxes", "scores", "classes", "batches")
-    for name in made:
-        require_free(chain.home, name)
+    made = [free_name(chain.home, name) for name in _DETECTIONS]
     boxes, scores = _boxes_and_scores(chain, outputs, objectness=objectness)
     picked = chain.add(
         "NonMaxSuppression", "picked", boxes, scores, chain.constant("most", [most]),
@@ -567,36 +588,41 @@ def _suppress(
         chain.constant("threshold", [threshold], dtype="float32"), center_point_box=int(centres),
     )  # fmt: skip
     box = chain.add("Gather", "picked_box", picked, chain.constant("columns", [0, 2]), axis=1)
-    chain.add("GatherND", "boxes", boxes, box, outputs=["boxes"])
-    chain.add("GatherND", "scores", scores, picked, outputs=["scores"])
-    for name, column in (("classes", 1), ("batches", 0)):
-        index = chain.constant(f"{name}_column", [column], [])
-        chain.add("Gather", name, picked, index, outputs=[name], axis=1)
+    chain.add("GatherND", "boxes", boxes, box, outputs=made[:1])
+    chain.add("GatherND", "scores", scores, picked, outputs=made[1:2])
+    for name, about, column in ((made[2], "classes", 1), (made[3], "batches", 0)):
+        index = chain.constant(f"{about}_column", [column], [])
+        chain.add("Gather", about, picked, index, outputs=[name], axis=1)
     types = (ValueType("float32", ("picked", 4)), ValueType("float32", ("picked",)),
              ValueType("int64", ("picked",)), ValueType("int64", ("picked",)))  # fmt: skip
     for name, known in zip(made, types, strict=True):
         _declare(chain.document, chain.transaction, name, known)
 
 
+def _require_boxes(outputs: Mapping[str, ValueType]) -> None:
+    for name, known in outputs.items():
+        if known.dims is None or len(known.dims) != 3 or known.dtype != "float32":
+            raise EditError(f"output {quoted(name)} is {known.text}; nms takes float32 of 3 axes")
+    name, known = next(iter(outputs.items()))
+    _, second, third = known.dims or (None, None, None)
+    if len(outputs) == 2 and not (third == 4 or third is None or isinstance(third, str)):
+        raise EditError(f"boxes are {known.text}; the last axis must be 4")
+    if len(outputs) == 1 and not isinstance(second, int) and not isinstance(third, int):
+        raise EditError(f"which axis of output {quoted(name)} has the boxes is unknown")
+
+
 def _boxes_and_scores(
     chain: _Chain, outputs: dict[str, ValueType], *, objectness: bool
 ) -> tuple[str, str]:
     """Return [batch, boxes, 4] and [batch, classes, boxes]."""
-    for name, known in outputs.items():
-        if known.dims is None or len(known.dims) != 3 or known.dtype != "float32":
-            raise EditError(f"output {quoted(name)} is {known.text}; nms takes float32 of 3 axes")
     names, shapes = list(outputs), [known.dims or () for known in outputs.values()]
     if len(names) == 2:
-        if shapes[0][2] not in (4, None):
-            raise EditError(f"boxes are {outputs[names[0]].text}; the last axis must be 4")
         scores = names[1]
         if shapes[1][2] != shapes[0][1]:
             scores = chain.add("Transpose", "class_scores", scores, perm=[0, 2, 1])
         return names[0], scores
     rows = names[0]
     _, second, third = shapes[0]
-    if not isinstance(second, int) and not isinstance(third, int):
-        raise EditError(f"which axis of output {quoted(rows)} has the boxes is unknown")
     # Attributes of a box are fewer than boxes.
     if isinstance(second, int) and not (isinstance(third, int) and third < second):
         rows = chain.add("Transpose", "rows", rows, perm=[0, 2, 1])
