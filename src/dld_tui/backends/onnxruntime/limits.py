@@ -53,7 +53,7 @@ class _TimeLimit:
         self.seconds = seconds
         """How long a trial may take; None for a limit of something else."""
         self._began, self._used = time.monotonic(), time.process_time()
-        self.timer: threading.Timer | None = None
+        self._ended = threading.Event()
         self.run_options: Any = None
         """Of all runs, so that one flag stops them; created by the first."""
         self.loading: list[Any] = []
@@ -72,14 +72,20 @@ class _TimeLimit:
 
     def start(self) -> None:
         """Stop at the end what loads or runs then; what begins later does not start."""
-        self.timer = threading.Timer(max(0.0, self.end - time.monotonic()), self._stop)
-        self.timer.daemon = True
-        self.timer.start()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def finish(self) -> None:
+        """Stop nothing any more."""
+        self._ended.set()
+
+    def _watch(self) -> None:
+        """Wait in one thread: at a limit of memory there is no other one later."""
+        while not self._ended.wait(max(0.0, self.end - time.monotonic())):
+            if not self.is_prolonged():
+                self._stop()
+                return
 
     def _stop(self) -> None:
-        if self.is_prolonged():
-            self.start()
-            return
         self.has_stopped = True
         if self.run_options is not None:
             self.run_options.terminate = True
@@ -139,8 +145,7 @@ def _limited(limit: _TimeLimit) -> Generator[None]:
     try:
         yield
     finally:
-        if limit.timer is not None:
-            limit.timer.cancel()
+        limit.finish()
         _limits.remove(limit)
 
 
