@@ -21,7 +21,7 @@ from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
-from dld_tui.core.report.records import PassState
+from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps, step_commands
 from dld_tui.core.report.triage import triage
@@ -36,7 +36,7 @@ from tests.oracles.page_text import Page, number, shows
 from tests.oracles.plain import unpack
 from tests.support import decoders, engines
 from tests.support.fake_tensorrt import fake_tensorrt
-from tests.support.gpu_reports import make_gpu_report
+from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 from tests.support.profiles import start_report
 
 PLANS = Path(__file__).parent / "plans" / "data"
@@ -103,6 +103,10 @@ def check_report(path: Path) -> Page:
                 OFF + 0.0501 / whole
             )
     check_tiles(page, document, whole)
+    # Times of launches alone are no times of layers, and what no layer took is not known.
+    is_known = any(line.label == "Time" for line in told)
+    assert is_known or not {*page.bars} & {"types", "top"}
+    assert is_known == any("all layers of a pass" in line for line in page.lines(""))
     # Lines: those of the text, each once.
     answer = page.facts("answer")
     for line in filter(lambda one: one.text, told):
@@ -135,7 +139,11 @@ def check_tiles(page: Page, document: dict[str, Any], whole: float) -> None:
         assert title not in known or shows(figure, known[title]), (title, figure, known[title])
 
 
-PROFILES = ("silero_if.ort1.31.1.json", "light_shufflenet.ort1.0.0.json")
+PROFILES = (
+    "minilm_int8.ort1.31.1.json",
+    "silero_if.ort1.31.1.json",
+    "light_shufflenet.ort1.0.0.json",
+)
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -152,6 +160,15 @@ def test_pages_of_a_gpu(alone: int, tmp_path: Path) -> None:
     assert any(line.startswith("GPU busy") for line in page.lines("look"))
     # Between launches lies nothing of a pass whose time is that of its kernels.
     assert "between them" not in page.facts("answer")["Time"]
+
+
+def test_pages_of_launches_alone(tmp_path: Path) -> None:
+    with gpu_writer(tmp_path / "r.dldprof") as made:
+        made.add_layer(Layer("c", "Conv", provider=CUDA, precision="float32"))
+        made.add_pass(0, 0.0, 100.0)
+        made.add_samples(0, [(0, 0.0, 50.0, 50.0, 1)])
+    page = check_report(tmp_path / "r.dldprof")
+    assert any(line.startswith("Launches sum to 0.050 of 0.100 ms") for line in page.lines("look"))
 
 
 def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

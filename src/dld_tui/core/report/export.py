@@ -66,7 +66,13 @@ from dld_tui.core.report.records import (
 )
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
-from dld_tui.core.report.story import advice_json, next_steps, step_commands
+from dld_tui.core.report.story import (
+    advice_json,
+    is_launched_only,
+    next_steps,
+    step_commands,
+    types_of,
+)
 from dld_tui.core.report.triage import busy_line, notes_of, sum_lines
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
@@ -298,13 +304,10 @@ def _tiles(report: Report) -> str:
             ),
         ]
     figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
-    whole = "an inference" if report.has_phases else "a pass"
-    figures.append(
-        Tile(
-            f"all {report.wording.rows} of {whole}, ms",
-            fmt.milliseconds(report.measurement.cost_ms),
-        )
-    )
+    if report.measurement.cost_ms and not is_launched_only(report):
+        article = "an" if report.has_phases else "a"
+        title = f"all {report.wording.rows} of {article} {report.wording.whole}, ms"
+        figures.append(Tile(title, fmt.milliseconds(report.measurement.cost_ms)))
     return tiles(figures)
 
 
@@ -329,7 +332,7 @@ def _timeline_title(report: Report) -> str:
 
 
 def _type_bars(report: Report) -> str:
-    groups = report.groups("type")[:_TOP]
+    groups = types_of(report)[:_TOP]
     rows = [
         Bar(
             f"{group.key} ({group.count:,})",
@@ -343,7 +346,7 @@ def _type_bars(report: Report) -> str:
 
 
 def _top_bars(report: Report) -> str:
-    timed = [layer for layer in report.layers if layer.cost_ms]
+    timed = [] if is_launched_only(report) else [one for one in report.layers if one.cost_ms]
     top = nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.cost_ms or 0.0)
     rows = [
         Bar(
