@@ -18,6 +18,7 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.machine.installation import install_command
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
 
@@ -125,7 +126,7 @@ def test_without_polygraphy_it_is_said_how_to_get_it(
 
     assert finding["level"] == "info"
     assert finding["rule"] == "polygraphy:missing"
-    assert finding["message"] == "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
+    assert finding["message"] == f"polygraphy not installed: {install_command('polygraphy')}"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dld_tui.core.conversion.accuracy_criteria import SAME
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.types import JSON
 from tests.support import models
 
@@ -86,7 +87,7 @@ def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(model.graph.node) == 1
     assert result["notes"] == [
         "simplified by onnxslim",
-        "tried without rules, which may leave fewer nodes: pip install 'dld-tui[simplify]'",
+        f"tried without rules, which may leave fewer nodes: {install_command('simplify')}",
     ]
     assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
 

@@ -18,9 +18,10 @@ from dld_tui.backends.machine.probe import (
     library_check,
 )
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
+from dld_tui.core.machine.installation import packages_of
 from tests.support.jetson_boards import BOARDS, answers, place, put
 
-INSTALL = "pip install 'dld-tui[cpu]'"
+INSTALL = f"pip install {packages_of('cpu')}"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_cupti_is_loaded_as_a_profile_loads_it(
 def test_what_brings_a_library_on_jetpack_6(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     monkeypatch.setattr(probe, "_is_installed", lambda name: False)
-    for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), "'dld-tui[gpu]'")):
+    for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), packages_of("gpu"))):
         monkeypatch.setattr("sys.version_info", version)
         found = {library.module: library.install for library in probe.LIBRARIES}
         assert found["pynvml"] == f"pip install {command}"
@@ -98,7 +99,7 @@ def test_what_brings_a_library_beside_the_onnxruntime_of_the_cpu(
     monkeypatch.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
     found = {library.module: library.install for library in probe.LIBRARIES}
     assert found["pynvml"] == "pip install nvidia-ml-py"  # [gpu] would overwrite onnxruntime
-    assert found["polygraphy"] == "pip install 'dld-tui[polygraphy]'"
+    assert found["polygraphy"] == f"pip install {packages_of('polygraphy')}"
 
 
 def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from dld_tui.core.checks.findings import RuntimeAnswer, ToolFinding
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.files.temporary import temporary_folder
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _lint(
 
     absent = model_checkers.missing_for_lint()
     if absent:
-        message = f"{' and '.join(absent)} not installed: {model_checkers.INSTALL_LINT}"
+        message = f"{' and '.join(absent)} not installed: {install_command('polygraphy')}"
         return [ToolFinding("info", "polygraphy:missing", LocatedMessage(message))]
     shapes = _guessed_shapes(path)
     main = f"{model_checkers.__name__}:lint_with_polygraphy"

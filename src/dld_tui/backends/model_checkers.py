@@ -43,7 +43,6 @@ def last_words(output: str) -> str:
     return lines[-1] if lines else ""
 
 
-INSTALL_LINT = "pip install 'dld-tui[polygraphy]'"
 _LINT_NEEDS = ("polygraphy", "onnx_graphsurgeon", "onnxruntime")
 
 

@@ -70,5 +70,5 @@ def test_without_pyarrow_the_command_that_brings_it_is_named(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UnavailableError, match="needs pyarrow") as caught:
         export_report(report, tmp_path / "a.parquet")
-    assert "dld-tui[parquet]" in (caught.value.hint or "")
+    assert "pyarrow" in (caught.value.hint or "")
     assert not (tmp_path / "a.parquet").exists()

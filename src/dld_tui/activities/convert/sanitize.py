@@ -25,6 +25,7 @@ from dld_tui.core.errors import (
     UnavailableError,
 )
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.machine.installation import install_command, install_hint
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
@@ -138,7 +139,6 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A shape does not match.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion import simplifiers
     from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import (
         VerificationOutcome,
@@ -184,7 +184,8 @@ def run(request: Request) -> Iterator[Event]:
             put_back_inputs(document, result)
             checked = yield from verifier.check(result)
         if request.by == BEST and (absent := _absent()):
-            text = f"tried without {absent}, which may leave fewer nodes: {simplifiers.INSTALL}"
+            how = install_command("simplify")
+            text = f"tried without {absent}, which may leave fewer nodes: {how}"
             notes.append(Note(NoteKind.INFO, text))
         if text := growth(_weight_bytes(document), _weight_bytes(result)):
             notes.append(Note(NoteKind.INFO, text))
@@ -242,9 +243,7 @@ def _installed(by: str) -> list[str]:
         absent = " and ".join(
             dict.fromkeys(m for name in wanted for m in simplifiers.missing(name))
         )
-        raise UnavailableError(
-            f"{absent} not installed", hint=f"Install it with: {simplifiers.INSTALL}"
-        )
+        raise UnavailableError(f"{absent} not installed", hint=install_hint("simplify"))
     return installed
 
 

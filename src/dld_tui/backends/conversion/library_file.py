@@ -27,6 +27,7 @@ from dld_tui.core.errors import ActivityError, TimeLimitError, UnavailableError,
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import temporary_folder
+from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.operators.native import trial_limits
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -135,8 +136,8 @@ _NEEDED = {
     "polygraphy": ("polygraphy", "onnx_graphsurgeon", "onnxconverter_common"),
 }
 _INSTALL = {
-    "onnxruntime": "pip install 'dld-tui[cpu]'",
-    "polygraphy": "pip install 'dld-tui[polygraphy]' onnxconverter-common",
+    "onnxruntime": ("cpu",),
+    "polygraphy": ("polygraphy", "onnxconverter-common"),
 }
 _EXTERNAL_BYTES = 1 << 30
 """Bytes of a model from which its weights go to a file of their own."""
@@ -157,7 +158,7 @@ def convert_fp16(
     missing = [name for name in _NEEDED[library] if importlib.util.find_spec(name) is None]
     if missing:
         raise UnavailableError(
-            f"{' and '.join(missing)} not installed", hint=f"Install it with: {_INSTALL[library]}"
+            f"{' and '.join(missing)} not installed", hint=install_hint(*_INSTALL[library])
         )
     if library == "polygraphy" and (options["op_block"] or options["node_block"]):
         raise UsageError("Polygraphy's converter has no block lists", hint="Use another --library")

@@ -23,7 +23,6 @@ from dld_tui.core.document.locations import bodies, bodies_of, names_used
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
-INSTALL = "pip install 'dld-tui[cpu]'"
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
             "distribution": "Distribution"}  # fmt: skip
 _RANGES, _TENSORS = 64, 8

@@ -61,6 +61,7 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.operators import registry
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.text import clip, visible
@@ -121,9 +122,7 @@ class Quantizer:
 
     def __init__(self, document: Document, settings: QuantizationSettings) -> None:
         if absent := quantization.missing():
-            raise UnavailableError(
-                f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
-            )
+            raise UnavailableError(f"{absent[0]} is not installed", hint=install_hint("cpu"))
         # ONNX Runtime's module for weights of few bits imports it, and its package does not ask.
         if settings.weights_only and importlib.util.find_spec("onnx_ir") is None:
             raise UnavailableError(

@@ -27,7 +27,6 @@ RULES = (
     "concat", "expands", "clips", "conv-pads", "bias-of-zeros", "reshapes-of-matmul",
 )  # fmt: skip
 """Rules that reduce the number of nodes without changing any result."""
-INSTALL = "pip install 'dld-tui[simplify]'"
 
 
 def missing(name: str) -> list[str]:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.types import JSON
 
-_INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
 _BUFFER_BYTES = 32 << 20
 """Room for 100,000 records. When one is requested, a pass waits for milliseconds."""
 _LIBRARIES = ("libcupti.so.13", "libnvperf_target.so", "libnvperf_host.so")
@@ -55,10 +55,16 @@ def load(module: str = "cupti.cupti") -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name in ("cupti", module):
-            raise UnavailableError("cupti-python is not installed", hint=_INSTALL) from None
-        raise UnavailableError(f"cupti-python cannot be loaded: {error}", hint=_INSTALL) from error
+            raise UnavailableError(
+                "cupti-python is not installed", hint=install_hint("gpu")
+            ) from None
+        raise UnavailableError(
+            f"cupti-python cannot be loaded: {error}", hint=install_hint("gpu")
+        ) from error
     except (ImportError, OSError, RuntimeError) as error:
-        raise UnavailableError(f"cupti-python cannot be loaded: {error}", hint=_INSTALL) from error
+        raise UnavailableError(
+            f"cupti-python cannot be loaded: {error}", hint=install_hint("gpu")
+        ) from error
 
 
 def _preload() -> None:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.types import Facts
 
-_INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
 _MIB = 1 << 20
 _REASONS = (
     (0x004, "power limit"),
@@ -42,8 +42,12 @@ def load() -> Any:
         return importlib.import_module("pynvml")
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "pynvml":
-            raise UnavailableError("nvidia-ml-py is not installed", hint=_INSTALL) from None
-        raise UnavailableError(f"nvidia-ml-py cannot be loaded: {error}", hint=_INSTALL) from error
+            raise UnavailableError(
+                "nvidia-ml-py is not installed", hint=install_hint("gpu")
+            ) from None
+        raise UnavailableError(
+            f"nvidia-ml-py cannot be loaded: {error}", hint=install_hint("gpu")
+        ) from error
 
 
 class Nvml:

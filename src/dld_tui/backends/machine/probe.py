@@ -36,6 +36,7 @@ from dld_tui.core.child import ask, signal_name
 from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
+from dld_tui.core.machine.installation import packages_of
 from dld_tui.core.settings.paths import cache_dir
 from dld_tui.core.tensorrt.facts import MODULES
 
@@ -66,7 +67,7 @@ class Library:
             return ""
         if self.packages and (lacking or _is_installed("onnxruntime")):
             return f"pip install {self.packages}"
-        return f"pip install 'dld-tui[{self.extra}]'"
+        return f"pip install {packages_of(self.extra)}"
 
 
 LIBRARIES = (
@@ -145,7 +146,7 @@ def conflict_checks() -> Iterator[Check]:
     """
     if not all(map(_is_installed, ("onnxruntime", "onnxruntime-gpu"))):
         return
-    fix = "pip uninstall -y onnxruntime onnxruntime-gpu; pip install 'dld-tui[gpu]'"
+    fix = "pip uninstall -y onnxruntime onnxruntime-gpu; " + f"pip install {packages_of('gpu')}"
     text = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
     runtime = library_check(LIBRARIES[0])
     if runtime.state != GOOD:

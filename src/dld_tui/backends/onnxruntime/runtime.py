@@ -31,11 +31,10 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, Check
+from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.machine.jetson import lacks_gpu_wheels
 from dld_tui.core.text import visible
 
-_INSTALL = "Install it with: pip install 'dld-tui[cpu]'"
-_INSTALL_GPU = "Install it with: pip install 'dld-tui[gpu]' (in place of onnxruntime)"
 _INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/install.md says"
 SUFFIX = "ExecutionProvider"
 CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
@@ -55,10 +54,16 @@ def load() -> Any:
         module = importlib.import_module("onnxruntime")
     except ModuleNotFoundError as error:
         if error.name == "onnxruntime":
-            raise UnavailableError("ONNX Runtime is not installed", hint=_INSTALL) from None
-        raise UnavailableError(f"ONNX Runtime cannot be loaded: {error}", hint=_INSTALL) from error
+            raise UnavailableError(
+                "ONNX Runtime is not installed", hint=install_hint("cpu")
+            ) from None
+        raise UnavailableError(
+            f"ONNX Runtime cannot be loaded: {error}", hint=install_hint("cpu")
+        ) from error
     except (ImportError, OSError) as error:
-        raise UnavailableError(f"ONNX Runtime cannot be loaded: {error}", hint=_INSTALL) from error
+        raise UnavailableError(
+            f"ONNX Runtime cannot be loaded: {error}", hint=install_hint("cpu")
+        ) from error
     module.disable_telemetry_events()
     module.set_default_logger_severity(WARNING)
     return module
@@ -111,7 +116,11 @@ def find_provider(name: str) -> str:
     for provider in installed:
         if provider.lower() == wanted:
             return provider
-    hint = _INSTALL_JETPACK_6 if lacks_gpu_wheels() else _INSTALL_GPU
+    hint = (
+        _INSTALL_JETPACK_6
+        if lacks_gpu_wheels()
+        else f"{install_hint('gpu')} (in place of onnxruntime)"
+    )
     raise UnavailableError(
         f"ONNX Runtime {version()} here has no {visible(name)} provider; it has"
         f" {', '.join(installed)}",

@@ -30,6 +30,7 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.tensorrt.facts import (
     AUTO,
     MODULES,
@@ -119,7 +120,7 @@ def find_library(choice: str = AUTO) -> Library:
     reasons = "; ".join(f"{TITLES[facts.module]}: {facts.why}" for facts in tried)
     raise UnavailableError(
         f"no TensorRT library can be used here: {reasons}",
-        hint="Install one, for example with pip install 'dld-tui[rtx]', or choose its folder",
+        hint=f"Install one, for example with {install_command('rtx')}, or choose its folder",
     )
 
 
@@ -222,7 +223,7 @@ def _load(name: str) -> LibraryFacts:
 def _install_hint(name: str) -> str:
     """Return the command that brings a library; on a Jetson, JetPack's TensorRT is the one."""
     system = system_tensorrt() if name == "tensorrt" else None
-    return f"pip install 'dld-tui[{_EXTRAS[name]}]'" if system is None else system[1]
+    return install_command(_EXTRAS[name]) if system is None else system[1]
 
 
 def _driver_hint() -> str:

@@ -6,21 +6,18 @@ import importlib.metadata
 import locale
 import os
 import platform
-import re
-import shlex
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from dld_tui import __version__
 from dld_tui.core import fmt
 from dld_tui.core.child import ask
+from dld_tui.core.machine.installation import in_environment
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
 from dld_tui.core.settings.plugins import GROUPS, plugins
 from dld_tui.core.tables.table import Column, Table, Unit
@@ -41,32 +38,6 @@ class Check:
     """Its version or state, or why it does not work. Untrusted text."""
     fix: str = ""
     """The command that mends it, or what to do."""
-
-
-_PIP = re.compile(r"(?<![\w/-])pip ((?:un)?install)\b")
-
-
-def in_environment(fix: str, prefix: str = sys.prefix) -> str:
-    """Return a remedy with the `pip` of this Python's environment.
-
-    The one on the ``PATH`` may belong to another one, or be missing; `uv` installs none.
-
-    Args:
-        prefix: ``sys.prefix``.
-    """
-    folder = Path(prefix)
-    on_path = shutil.which("pip")
-    if on_path is not None and Path(on_path).parent == folder / "bin":
-        return fix
-    pip = folder / "bin" / "pip"
-    if os.access(pip, os.X_OK):
-        command = shlex.quote(str(pip))
-    elif prefix == sys.prefix and find_spec("pip") is not None:
-        command = f"{shlex.quote(sys.executable)} -m pip"
-    else:
-        where = shlex.quote(prefix)
-        return _PIP.sub(lambda match: f"uv pip {match[1]} --python {where}", fix)
-    return _PIP.sub(lambda match: f"{command} {match[1]}", fix)
 
 
 def python_checks() -> Iterator[Check]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.report.first_lines import first_lines, title
 from dld_tui.core.report.story import types_of
 from dld_tui.core.text import clip, visible
@@ -117,7 +118,7 @@ def card_png(report: Report) -> bytes:
     except ImportError:
         raise UnavailableError(
             "PNG needs Pillow, which is not installed",
-            hint="Run: pip install 'dld-tui[pictures]', or write SVG",
+            hint=f"Run: {install_command('pictures')}, or write SVG",
         ) from None
     from dld_tui.core.graph.pictures.drawing import font_for
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.machine.installation import install_command
 
 SERVICE = "dld-tui"
 """The name of our entries in a keyring."""
@@ -93,7 +94,7 @@ def _keyring() -> Any:  # its types are not there where it is not
     try:
         import keyring
     except ImportError:
-        hint = "pip install dld-tui[keyring], or remember secrets in memory"
+        hint = f"{install_command('keyring')}, or remember secrets in memory"
         raise UnavailableError("the package keyring is not installed", hint=hint) from None
     if keyring.get_keyring().priority < 1:
         hint = "Start one (GNOME Keyring, KWallet), or remember secrets in memory"

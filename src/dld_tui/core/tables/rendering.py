@@ -14,6 +14,7 @@ from itertools import repeat
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.report.html_page import attributes, text
 from dld_tui.core.report.schema import as_text
 from dld_tui.core.tables.table import Column, Table
@@ -247,7 +248,7 @@ def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
     except ImportError as error:
         raise UnavailableError(
             "Parquet needs pyarrow, which is not installed",
-            hint="pip install 'dld-tui[parquet]', or write --csv",
+            hint=f"{install_command('parquet')}, or write --csv",
         ) from error
     types = {
         "string": pyarrow.string(), "int64": pyarrow.int64(), "double": pyarrow.float64(),
@@ -309,7 +310,7 @@ def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
     except ImportError as error:
         raise UnavailableError(
             "Workbooks need XlsxWriter, which is not installed",
-            hint="pip install 'dld-tui[excel]', or write --csv",
+            hint=f"{install_command('excel')}, or write --csv",
         ) from error
     target = io.BytesIO()
     with xlsxwriter.Workbook(target, _OPTIONS) as book:

@@ -30,6 +30,7 @@ from dld_tui.core.graph.pictures.scene import (
     text_pixels,
 )
 from dld_tui.core.graph.rails import rail_cells
+from dld_tui.core.machine.installation import install_command
 from dld_tui.core.text import cell_width, clip, fit, visible
 
 # --- A graph as plain text: boxes and lines, or a row a node with rails ---------------------------
@@ -447,7 +448,7 @@ def raster_of(scene: Scene, look: style.Look, kind: str, scale: float = 1.0) -> 
     except ImportError:
         raise UnavailableError(
             "PNG and JPEG need Pillow, which is not installed",
-            hint="Run: pip install 'dld-tui[pictures]', or write SVG",
+            hint=f"Run: {install_command('pictures')}, or write SVG",
         ) from None
     paper = look.paper
     if paper is None and kind == "jpeg":
