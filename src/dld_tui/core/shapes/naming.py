@@ -7,13 +7,13 @@ results, as those of Einsum with ``...``, it has no shape.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.types.inference import is_generated
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -23,14 +23,6 @@ from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Atom, Size, name_of, size_of
 from dld_tui.core.shapes.value import Dims, Value
 from dld_tui.core.types import plain_domain
-
-GENERATED = re.compile(r"unk__(\d+)")
-"""What onnx calls dimensions that it does not know."""
-
-
-def is_generated(dim: onnx.TensorShapeProto.Dimension) -> bool:
-    """Return whether a dimension looks as if onnx had named it."""
-    return GENERATED.fullmatch(text_of(dim.dim_param)) is not None
 
 
 def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
@@ -157,4 +149,4 @@ def _set(dim: onnx.TensorShapeProto.Dimension, size: Size) -> None:
         set_text(dim, "dim_param", name)
 
 
-__all__ = ["GENERATED", "is_generated", "name_dimensions", "shapes_of_others"]
+__all__ = ["name_dimensions", "shapes_of_others"]

@@ -53,12 +53,6 @@ from dld_tui.core.operators.native import (
     infer_shapes,
     limits_for,
 )
-from dld_tui.core.shapes.naming import (
-    GENERATED,
-    is_generated,
-    name_dimensions,
-    shapes_of_others,
-)
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
 if TYPE_CHECKING:
@@ -67,6 +61,8 @@ if TYPE_CHECKING:
 
 TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
+_GENERATED = re.compile(r"unk__(\d+)")
+"""What onnx calls dimensions that it does not know."""
 _NEGATIVE = b"\xff" * 8 + b"\x01"
 """How small negative numbers end in a file."""
 _MOST_TOLD = 4
@@ -124,6 +120,8 @@ def infer(
         before: What an earlier inference found, where the model comes from there.
         extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
+    from dld_tui.core.shapes.naming import name_dimensions, shapes_of_others  # lazy: NumPy
+
     own_names = _declared_names(model.graph) if before is None else before.own_names
     if before is None:
         _forget_negative(model)
@@ -141,6 +139,11 @@ def infer(
         name_dimensions(inference.model, own_names)
     inference.own_names = own_names
     return inference
+
+
+def is_generated(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Return whether a dimension looks as if onnx had named it."""
+    return _GENERATED.fullmatch(text_of(dim.dim_param)) is not None
 
 
 def _forget_negative(model: onnx.ModelProto) -> None:
@@ -721,7 +724,7 @@ def _new_names(model: onnx.ModelProto) -> Iterator[str]:
         if isinstance(body, onnx.GraphProto)
         for info in (*body.input, *body.output, *body.value_info)
         for dim in info.type.tensor_type.shape.dim
-        if (match := GENERATED.fullmatch(text_of(dim.dim_param)))
+        if (match := _GENERATED.fullmatch(text_of(dim.dim_param)))
     ]
     return (f"unk__{number}" for number in itertools.count(max(used_names, default=-1) + 1))
 
@@ -773,6 +776,8 @@ def _probe(
     Args:
         names: For dimensions that onnx names: each probe would begin at ``unk__0`` again.
     """
+    from dld_tui.core.shapes.naming import shapes_of_others  # lazy: NumPy
+
     probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
     imports = {text_of(e.domain): e.version for e in (*model.opset_import, *function.opset_import)}
     for domain, version in imports.items():
@@ -812,7 +817,7 @@ def _probe(
         for info in (*body.output, *body.value_info):
             for dim in info.type.tensor_type.shape.dim:
                 name = text_of(dim.dim_param)
-                if name not in given and GENERATED.fullmatch(name):
+                if name not in given and _GENERATED.fullmatch(name):
                     if name not in renamed:
                         renamed[name] = next(names)
                     dim.dim_param = renamed[name]
