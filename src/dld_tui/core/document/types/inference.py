@@ -12,6 +12,7 @@ import bisect
 import contextlib
 import itertools
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
