@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import shlex
@@ -23,6 +22,8 @@ def packages_of(extra: str) -> str:
     The packages themselves, not ``dld-tui[extra]``: that would ask an index for this program, which
     may have been installed from elsewhere.
     """
+    import importlib.metadata  # lazy: the start page has no use for it
+
     try:
         required = importlib.metadata.requires("dld-tui") or []
     except importlib.metadata.PackageNotFoundError:  # on a target, which has the code alone

@@ -12,7 +12,6 @@ import bisect
 import contextlib
 import itertools
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,12 @@ from dld_tui.core.document.locations import (
 from dld_tui.core.document.scope import CallTypes, Scope
 from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.transactions import Splice
-from dld_tui.core.document.types.value_types import ValueType, type_proto_of, value_type_of
+from dld_tui.core.document.types.value_types import (
+    GENERATED,
+    ValueType,
+    type_proto_of,
+    value_type_of,
+)
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
@@ -62,8 +66,6 @@ if TYPE_CHECKING:
 
 TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
-_GENERATED = re.compile(r"unk__(\d+)")
-"""What onnx calls dimensions that it does not know."""
 _NEGATIVE = b"\xff" * 8 + b"\x01"
 """How small negative numbers end in a file."""
 _MOST_TOLD = 4
@@ -144,7 +146,7 @@ def infer(
 
 def is_generated(dim: onnx.TensorShapeProto.Dimension) -> bool:
     """Return whether a dimension looks as if onnx had named it."""
-    return _GENERATED.fullmatch(text_of(dim.dim_param)) is not None
+    return GENERATED.fullmatch(text_of(dim.dim_param)) is not None
 
 
 def _forget_negative(model: onnx.ModelProto) -> None:
@@ -725,7 +727,7 @@ def _new_names(model: onnx.ModelProto) -> Iterator[str]:
         if isinstance(body, onnx.GraphProto)
         for info in (*body.input, *body.output, *body.value_info)
         for dim in info.type.tensor_type.shape.dim
-        if (match := _GENERATED.fullmatch(text_of(dim.dim_param)))
+        if (match := GENERATED.fullmatch(text_of(dim.dim_param)))
     ]
     return (f"unk__{number}" for number in itertools.count(max(used_names, default=-1) + 1))
 
@@ -818,7 +820,7 @@ def _probe(
         for info in (*body.output, *body.value_info):
             for dim in info.type.tensor_type.shape.dim:
                 name = text_of(dim.dim_param)
-                if name not in given and _GENERATED.fullmatch(name):
+                if name not in given and GENERATED.fullmatch(name):
                     if name not in renamed:
                         renamed[name] = next(names)
                     dim.dim_param = renamed[name]

@@ -18,6 +18,8 @@ Dims: TypeAlias = tuple[int | str | None, ...]
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
 PLACEHOLDERS = frozenset({"", "?", "-1", "*", "None", "none", "unknown"})
 """What exporters write as the name of a dimension without one: two of them need not be equal."""
+GENERATED = re.compile(r"unk__(\d+)")
+"""What onnx calls dimensions that it does not know."""
 
 _SHORT = {
     "float32": "f32",
