@@ -53,7 +53,8 @@ _INTEGERS = ((0, 2), (1, 3), (0, 1), (1, 2), (2, 5))
 """Ranges of integers: indices, sizes, nothing."""
 _LARGEST = 1 << 24
 _LIMIT_S, _MEMORY = 60.0, 8 << 30
-_TOOLS = ("onnxslim", "onnx_graphsurgeon", "polygraphy.backend.onnx", "onnxruntime.quantization")
+_TOOLS = ("onnxslim", "onnx_graphsurgeon", "polygraphy.backend.onnx", "onnxruntime.quantization",
+          "onnxruntime.transformers.float16", "onnx.version_converter")  # fmt: skip
 """What some jobs import."""
 _ANY: Any = object()
 """An output of which nobody knows what it must be."""
@@ -178,7 +179,7 @@ def outcome(operation: Operation, name: str, subject: Subject) -> dict[str, Any]
     """Run an operation on a model and return what became of it."""
     with _folder() as place:
         folder, output = Path(place), Path(place, "out.onnx")
-        chance = random.Random(f"40 {name} {subject.path.name}")
+        chance = random.Random(f"40 {name.partition(' by ')[0]} {subject.path.name}")
         words = operation.words(subject, folder, chance)
         if words is None:
             return {"outcome": "not asked", "why": ""}
@@ -254,14 +255,45 @@ def _forked(words: Sequence[str], with_jobs: bool) -> tuple[int, str]:
                     LocalTarget.start = _start_here  # type: ignore[assignment, method-assign]
                     fork_server.server.start_by_fork()  # for what jobs start
                     os.environ["DLD_PARENT"] = ""  # it may limit itself
-                status = run_dld(words)
+                status = PEERS[words[0]](*words[1:]) if words[0] in PEERS else run_dld(words)
                 sys.stdout.flush()
                 sys.stderr.flush()
+            except Exception as error:  # noqa: BLE001 - of the programs of others
+                print(error, flush=True)
             finally:
                 os._exit(status)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         output.seek(0)
         return status, output.read().decode("utf-8", "replace")
+
+
+def _version_converter(model: str, output: str, version: str) -> int:
+    onnx.save(onnx.version_converter.convert_version(onnx.load(model), int(version)), output)
+    return 0
+
+
+def _slim(model: str, output: str) -> int:
+    onnxslim = importlib.import_module("onnxslim")
+    onnx.save(onnxslim.slim(onnx.load(model)), output)
+    return 0
+
+
+def _quantize_dynamic(model: str, output: str) -> int:
+    importlib.import_module("onnxruntime.quantization").quantize_dynamic(model, output)
+    return 0
+
+
+def _float16(model: str, output: str) -> int:
+    float16 = importlib.import_module("onnxruntime.transformers.float16")
+    onnx.save(float16.convert_float_to_float16(onnx.load(model)), output)
+    return 0
+
+
+PEERS: dict[str, Callable[..., int]] = {
+    "onnx": _version_converter, "onnxslim": _slim, "quantize_dynamic": _quantize_dynamic,
+    "float16": _float16,
+}  # fmt: skip
+"""Programs of others, by the first word of a command."""
 
 
 def _warm_up() -> None:
@@ -506,7 +538,9 @@ def part(subject: Subject, result: Path, words: list[str]) -> tuple[str, str]:
 
 def main() -> None:
     """Answer until the input ends."""
-    from benchmarks.operation_tasks import OPERATIONS
+    from benchmarks import operation_tasks
+
+    operations = operation_tasks.OPERATIONS | operation_tasks.PEERS
 
     places = list(sys.path)
     fork_server.import_all(("activities", "backends", "cli", "core"))
@@ -537,7 +571,7 @@ def main() -> None:
             answer = {"outcome": "loads" if model.feeds is None else "runs", "why": ""}
         else:
             try:
-                answer = outcome(OPERATIONS[name], name, model)
+                answer = outcome(operations[name], name, model)
             except Exception as error:  # noqa: BLE001 - of this benchmark
                 import traceback
 

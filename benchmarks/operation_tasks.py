@@ -110,7 +110,7 @@ def table(
         share: How many operations, drawn by chance, each model gets besides those that are in the
             log; all by default.
     """
-    names = [name for name in OPERATIONS if not only or name in only]
+    names = [name for name in (*OPERATIONS, *PEERS) if name in (only or OPERATIONS)]
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     left, asked = number, _Asked(log)
@@ -319,6 +319,13 @@ def _exact(*words: str) -> Operation:
     return Operation(partial(_convert, [*words]), same_values)
 
 
+def _opset_by_onnx(
+    up: bool, model: Subject, folder: Path, chance: random.Random
+) -> list[str] | None:
+    words = _opset(up, model, folder, chance)
+    return words and ["onnx", "MODEL", "OUT", words[words.index("--to") + 1]]
+
+
 OPERATIONS: dict[str, Operation] = {
     "opset up": Operation(partial(_opset, True), same_values),
     "opset down": Operation(partial(_opset, False), same_values),
@@ -339,3 +346,13 @@ OPERATIONS: dict[str, Operation] = {
     "append": Operation(_append, appended),
     "edit script": Operation(_edit, same_values),
 }
+PEERS: dict[str, Operation] = {
+    "opset up by onnx": Operation(partial(_opset_by_onnx, True), same_values),
+    "opset down by onnx": Operation(partial(_opset_by_onnx, False), same_values),
+    "fp16 by onnxruntime": Operation(lambda *_: ["float16", "MODEL", "OUT"], retyped(25)),
+    "quantize by onnxruntime": Operation(
+        lambda *_: ["quantize_dynamic", "MODEL", "OUT"], retyped(8)
+    ),
+    "sanitize by onnxslim": Operation(lambda *_: ["onnxslim", "MODEL", "OUT"], same_values),
+}
+"""What programs of others make of the models; asked only by name."""
