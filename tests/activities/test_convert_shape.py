@@ -37,6 +37,14 @@ MAPPED = """
 g (float[3, 2] x) => (seq(map(int64, float)) y)
 { [each] y = ai.onnx.ml.ZipMap <classlabels_int64s = [4, 5]> (x) }
 """
+NAMELESS = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[None, None] x) => (float[None, None] y) { y = Neg (x) }
+"""
+BRAIN = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (bfloat16[1, 5] x) => (bfloat16[1, 5] y) { y = Identity (x) }
+"""
 LOOPED = """
 <ir_version: 10, opset_import: ["" : 18]>
 g (float[2, 3] x) => (float[2, 3] y)
@@ -70,6 +78,18 @@ def test_a_batch_becomes_dynamic_and_its_items_are_compared(tmp_path: Path) -> N
     assert any("items at batch 4" in note for note in result["notes"])
     assert result["changed"] == ["Reshape flat: [2, 12] became [0, 12]"]
     assert [tensor.name for tensor in made.graph.initializer] == ["size_dld"]
+
+
+def test_axes_of_one_name_get_the_size_together(tmp_path: Path) -> None:
+    result, made = convert(tmp_path, NAMELESS, "batch=2")
+    assert sizes(made) == [[2, 2], [2, 2]]
+    assert result["values"]["is_good"]
+
+
+def test_values_of_a_type_that_numpy_lacks_are_run_and_not_read(tmp_path: Path) -> None:
+    result, made = convert(tmp_path, BRAIN, "batch=N")
+    assert sizes(made) == [["N", 5], ["N", 5]]
+    assert any("it runs with batch 2" in note for note in result["notes"])
 
 
 def test_a_sequence_with_an_entry_for_each_item_is_compared(tmp_path: Path) -> None:

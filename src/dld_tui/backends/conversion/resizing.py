@@ -208,7 +208,7 @@ def _verified(
     if not sized:
         shared = request
         if any(isinstance(change.to, int) for change in asked) and not request.inputs:
-            shared = replace(request, shape=_texts(_resized(guess, asked)))
+            shared = replace(request, shape=_texts(_resized(guess, asked, result)))
         verified_values, notes = yield from verified(
             shared, original, result, output, _criteria(original), hint=_HINT
         )
@@ -217,7 +217,7 @@ def _verified(
     elif not request.verify or request.values == "never":
         return VerificationSummary(NotCompared("it is switched off"), None), []
     else:
-        shapes = _texts(_resized(guess, asked))
+        shapes = _texts(_resized(guess, asked, result))
         notes = texts((yield from verify(original, result, output, shapes, _HINT)))
         verified_values = VerificationSummary(
             NotCompared("the original accepts only another size"), None
@@ -228,7 +228,7 @@ def _verified(
         return verified_values, notes
     values = verified_values.values
     try:
-        session_of(original, output)
+        is_readable = session_of(original, output).is_readable
     except DldError:
         return verified_values, notes  # which notes say
     for change in asked:
@@ -237,7 +237,7 @@ def _verified(
         yield Progress(0, None, stage="Running the result at another size")
         size = change.to if isinstance(change.to, int) else 2 * change.size
         others = [dimension for dimension in sized if dimension is not change]
-        if change.is_batch and not others:
+        if change.is_batch and not others and is_readable:
             before, after = session_of(original, output), session_of(result, output)
             rows = _items(request, original, before, after, change, size, guess)
             values = _merged(values, rows)
@@ -248,14 +248,15 @@ def _verified(
             feeds = Guess(
                 _shaped(guess, {(name, axis): size for name, axis in change.axes.items()})
             )
-            _run(session_of(result, output), feeds.values(0), change, size)
+            _run(session_of(result, output), feeds.values(0), change, size, is_read=False)
             notes.append(
                 f"it runs with {change.key} {size}; values were compared with {change.size}"
             )
     together = [change for change in asked if change.size not in (None, change.to)]
     if len(together) > 1 and not sized:
         yield Progress(0, None, stage="Running the result with all dimensions at another size")
-        rows = _together(request, original, session_of(result, output), together, guess)
+        session = session_of(result, output)
+        rows = _together(request, original, session, together, guess) if is_readable else {}
         values = _merged(values, rows) if rows else values
         named = " and ".join(f"{change.key} {2 * (change.size or 1)}" for change in together)
         notes.append(f"it runs with {named} together")
@@ -385,9 +386,13 @@ def _merged(values: ComparedValues | NotCompared, rows: dict[str, OutputError]) 
     return replace(merged_values, is_good=is_good)
 
 
-def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int) -> list[Any]:
+def _run(
+    session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int, *, is_read: bool = True
+) -> list[Any]:
+    """Return what a session makes of inputs; nothing where it is not read: NumPy lacks types."""
     try:
-        outputs: list[Any] = session.run(session.feed(dict(feeds)))
+        run = session.run if is_read else session.run_unread
+        outputs: list[Any] = run(session.feed(dict(feeds))) or []
         return outputs
     except ActivityError as error:
         raise ActivityError(
@@ -405,12 +410,20 @@ def _criteria(original: Document) -> AccuracyCriteria:
     return QUANTIZED if dynamic else same_arithmetic(original)
 
 
-def _resized(guess: Guess, asked: Sequence[Dimension]) -> dict[str, Sequence[int]]:
+def _resized(
+    guess: Guess, asked: Sequence[Dimension], result: Document
+) -> dict[str, Sequence[int]]:
+    """Return shapes of inputs for a result, in which axes of one name change together."""
     shapes = {name: list(shape) for name, shape in guess.shapes.items()}
     for dimension in asked:
         for name, axis in dimension.axes.items():
             if isinstance(dimension.to, int):
                 shapes[name][axis] = dimension.to
+    for name, shape in shapes.items():
+        known = result.main.value_type(name)
+        for axis, dim in enumerate((known.dims if known is not None else None) or ()):
+            if isinstance(dim, int) and dim >= 0:
+                shape[axis] = dim
     return dict(shapes)
 
 
