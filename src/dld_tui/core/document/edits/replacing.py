@@ -84,43 +84,83 @@ def replace_nodes(
     named = [value for value in made if value]
     if len(set(named)) != len(named):
         raise EditError("two outputs have the same name")
-    behind = _behind(home, [value for value in needed if value not in named])
-    gone = {value for node in (*ordered, *behind) for value in node.outputs}.difference(named)
-    lost = [value for value in home.outputs if value in gone]
-    delete_from(transaction, home, behind, reconnect=False)
-    place = home.index_of(ordered[-1]) - len(ordered) + 1
-    former = {value for node in ordered for value in node.outputs if value}
-    for node in ordered:
-        remove_node(transaction, home, node, keep_types=True)
-    for value in lost:
-        remove_output(document, transaction, scope=scope, name=value)
-    for value in former.difference(named):
-        transaction.drop(home, "value_info", value)
-    for value in named:
-        if value not in former:
-            require_free(home, value)
+    place, lost = _take_out(document, transaction, ordered, needed, named)
     proto = new_proto(home, op_type, domain, name, new_inputs, made)
     add_attributes(proto, attributes or {})
-    new = home.new_node(proto)
-    after = place_after(home, new_inputs)
-    transaction.do(Splice(home, "node", max(place, after), [], [new]))
-    ensure_known_import(transaction, home, domain)
-    for value in named if after > place else ():
-        move_behind(transaction, [use.node for use in home.users(value)], value)
+    _put_in(transaction, home.new_node(proto), place)
     for value in named if lost else ():
         if value not in needed:
             add_output(document, transaction, scope=scope, name=value)
-    for value, text in (types or {}).items():
-        known = parse_type(text) if isinstance(text, str) else None
-        if value not in named or known is None:
-            raise EditError(f"{quoted(value)} is no output with a type")
-        dims = None if known.dims is None else list(known.dims)
-        set_value_type(
-            document, transaction, scope=scope, value=value, dtype=known.dtype, dims=dims
-        )
+    _declare(document, transaction, home, types or {}, named)
     if inputs is not None:
         _remove_idle(document, transaction, home, live, set(taken) - set(new_inputs))
     return title
+
+
+def _take_out(
+    document: Document,
+    transaction: Transaction,
+    nodes: Sequence[Node],
+    needed: Sequence[str],
+    kept: Sequence[str],
+) -> tuple[int, list[str]]:
+    """Remove nodes, and what is computed from values that nothing will make any more.
+
+    Args:
+        nodes: The nodes of one scope, in the order of the file.
+        needed: Values of theirs that others use.
+        kept: Values that a new node will make.
+
+    Returns:
+        Where the first of them was, and the outputs of the scope that are gone.
+
+    Raises:
+        EditError: Another node makes a value in `kept`.
+    """
+    home = nodes[0].scope
+    behind = _behind(home, [value for value in needed if value not in kept])
+    gone = {value for node in (*nodes, *behind) for value in node.outputs}.difference(kept)
+    lost = [value for value in home.outputs if value in gone]
+    delete_from(transaction, home, behind, reconnect=False)
+    place = home.index_of(nodes[-1]) - len(nodes) + 1
+    former = {value for node in nodes for value in node.outputs if value}
+    for node in nodes:
+        remove_node(transaction, home, node, keep_types=True)
+    for value in lost:
+        remove_output(document, transaction, scope=list(home.path), name=value)
+    for value in former.difference(kept):
+        transaction.drop(home, "value_info", value)
+    for value in kept:
+        if value not in former:
+            require_free(home, value)
+    return place, lost
+
+
+def _put_in(transaction: Transaction, node: Node, place: int) -> None:
+    """Add a node at a place, or behind what it takes; its users move behind it, then."""
+    home = node.scope
+    after = place_after(home, node.inputs)
+    transaction.do(Splice(home, "node", max(place, after), [], [node]))
+    ensure_known_import(transaction, home, node.domain)
+    for value in filter(None, node.outputs) if after > place else ():
+        move_behind(transaction, [use.node for use in home.users(value)], value)
+
+
+def _declare(
+    document: Document,
+    transaction: Transaction,
+    home: Scope,
+    types: Mapping[str, str],
+    values: Collection[str],
+) -> None:
+    for value, text in types.items():
+        known = parse_type(text) if isinstance(text, str) else None
+        if value not in values or known is None:
+            raise EditError(f"{quoted(value)} is no output with a type")
+        dims = None if known.dims is None else list(known.dims)
+        set_value_type(
+            document, transaction, scope=list(home.path), value=value, dtype=known.dtype, dims=dims
+        )
 
 
 def _require_inputs(home: Scope, nodes: Sequence[Node], inputs: Sequence[str]) -> None:
