@@ -6,6 +6,7 @@ said to be done is the same everywhere.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -248,6 +249,25 @@ def test_pages_of_an_engine_of_which_only_names_are_known(tmp_path: Path) -> Non
         ' {"name": "relu", "timeMs": 3, "averageMs": 0.25, "percentage": 25.0}]'
     )
     check_plan(path)
+
+
+def test_constants_that_took_time_are_layers(tmp_path: Path) -> None:
+    layers = [
+        {
+            "Name": name,
+            "LayerType": kind,
+            "Inputs": [],
+            "Outputs": [{"Name": name, "Dimensions": [1]}],
+        }
+        for name, kind in (("a", "Convolution"), ("b", "Constant"), ("c", "Constant"))
+    ]
+    (tmp_path / "e.graph.json").write_text(json.dumps({"Layers": layers}))
+    rows = [{"name": name, "averageMs": ms} for name, ms in (("a", 1.0), ("b", 0.5), ("c", 0.0))]
+    (tmp_path / "e.profile.json").write_text(json.dumps([{"count": 9}, *rows]))
+    check_plan(tmp_path / "e.graph.json")
+    plan = open_plan(tmp_path / "e.graph.json")
+    assert [layer.name for layer in plan.layers] == ["a", "b"]
+    assert plan.total_ms == 1.5
 
 
 @pytest.mark.models

@@ -535,17 +535,18 @@ _MYELIN = re.compile(r"_myl(\d+)_\d+$")
 
 
 def fold(layers: Sequence[EngineLayer], binding_names: frozenset[str]) -> tuple[EngineLayer, ...]:
-    """Return the layers without constants and NoOps.
+    """Return the layers without constants and NoOps, except those that took time.
 
     A reader of a NoOp's output reads the NoOp's input instead, and when nothing reads it its
     producer writes the NoOp's output: only the names change. Each layer keeps the dimensions,
     format and bytes with which it reads or writes, because a NoOp is a view of other dimensions. A
     constant becomes one of its readers' constants, and its bytes are counted at the first of them.
     """
-    no_ops = [layer for layer in layers if _NO_OP in (layer.type, layer.subtype)]
+    idle = [layer for layer in layers if not layer.time_ms]
+    no_ops = [layer for layer in idle if _NO_OP in (layer.type, layer.subtype)]
     constants = {
         tensor.name: layer
-        for layer in layers
+        for layer in idle
         if _CONSTANT in (layer.type, layer.subtype)
         for tensor in layer.outputs
     }
@@ -558,7 +559,8 @@ def fold(layers: Sequence[EngineLayer], binding_names: frozenset[str]) -> tuple[
     counted: set[int] = set()
     kept = []
     for layer in layers:
-        if not {_NO_OP, _CONSTANT}.isdisjoint((layer.type, layer.subtype)):
+        is_view = not {_NO_OP, _CONSTANT}.isdisjoint((layer.type, layer.subtype))
+        if is_view and not layer.time_ms:
             continue
         kept.append(_folded(layer, sources, constants, renamed, counted))
     return tuple(kept)

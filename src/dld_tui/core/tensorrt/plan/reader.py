@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import fsum
 from pathlib import Path
 
 from dld_tui.core import fmt
@@ -277,6 +278,11 @@ def assemble(parts: Parts) -> EnginePlan:
     )
     folded = fold(layers, frozenset(tensor.name for tensor in bindings))
     kept = with_dla_kinds(tuple(with_traffic(with_weights(layer)) for layer in folded))
+    total_ms = joined.total_ms
+    if total_ms is not None and len(kept) < len(joined.layers):
+        total_ms = fsum(layer.time_ms or 0.0 for layer in kept)
+        if total_ms != joined.total_ms:  # layers of other profiles took time, too
+            kept = tuple(_as_part(layer, total_ms) for layer in kept)
     device = device_of(parts.metadata)
     too_fast = above_roof(kept, device)
     parts.notes += [too_fast] if too_fast else []
@@ -288,7 +294,7 @@ def assemble(parts: Parts) -> EnginePlan:
         bindings=bindings,
         names_only=layer_list.names_only,
         passes=joined.passes,
-        total_ms=joined.total_ms,
+        total_ms=total_ms,
         timing=timing,
         device=device,
         metadata=parts.metadata,
@@ -375,6 +381,12 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerRows | None]:
             " --dumpProfile"
         )
     return RawPlan(layers, bindings), profile
+
+
+def _as_part(layer: EngineLayer, total_ms: float) -> EngineLayer:
+    """Return a layer with its share of the time of those that are shown."""
+    part = None if layer.time_ms is None or not total_ms else 100 * layer.time_ms / total_ms
+    return replace(layer, percent=part)
 
 
 def _joined(layers: list[EngineLayer], profile: LayerRows | None) -> _LayerTimes:
