@@ -203,6 +203,8 @@ def test_a_folder_that_leads_outside_is_not_written_to(
     assert saved_values(tmp_path)["wa"] == (0, 1, 2)
     with pytest.raises(EditError, match="cannot be written to"):
         document.apply("set_external", scope=[], names=["wb"], location="sub/w.data")
+    with pytest.raises(EditError, match="cannot be written to"):
+        document.apply("set_external", scope=[], names=["wb"], location="not-utf8-\udcff")
 
 
 def test_a_save_that_fails_or_is_cancelled_leaves_all_as_it_was(

@@ -343,7 +343,8 @@ def require_location(model_path: str | os.PathLike[str], location: str) -> Path:
     root = os.path.realpath(os.path.dirname(os.path.abspath(model_path)))
     path = Path(os.path.realpath(os.path.join(root, *parts)))
     is_inside = ".." not in parts and path.is_relative_to(root)
-    if not is_inside or path == Path(root) or path.is_dir():
+    is_text = not any("\ud800" <= char <= "\udfff" for char in location)  # as ONNX stores it
+    if not (is_inside and is_text) or path == Path(root) or path.is_dir():
         shown = clip(visible(location), 200, keep="middle")
         raise ExternalDataError(f"External data cannot be written to {shown}", where=where)
     return path
