@@ -237,7 +237,9 @@ def _folder() -> Iterator[str]:
 def _dld(words: Sequence[str]) -> tuple[int, str]:
     """Return the exit status and the output of a command, which runs in a fork."""
     status, text = _forked(words, with_jobs=True)
-    return _forked(words, with_jobs=False) if status < 0 else (status, text)
+    if status >= 0 and "DLD_INFERENCE_LIMIT" not in text:
+        return status, text
+    return _forked(words, with_jobs=False)  # it crashed, or what this process has counted, too
 
 
 def _forked(words: Sequence[str], with_jobs: bool) -> tuple[int, str]:
