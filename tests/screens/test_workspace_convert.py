@@ -71,7 +71,7 @@ async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         assert "opset 12 to 18: 3 changed, 3 added" in session.text
-        assert "Convert to opset 18" in session.text
+        assert "Converted to opset 18" in session.text
         await session.pilot.press("enter")
         assert (document.opset_imports[""], len(document.history.done)) == (18, 1)
     assert list(tmp_path.glob("*opset*")) == []

@@ -359,7 +359,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=_convert("fp16", "Convert to float16."),
         result="dld_tui.core.conversion.result:HalfResult",
         synonyms=("fp16", "half", "half precision", "float16"),
-        modification=Modification("f", "fp16", "convert to fp16"),
+        modification=Modification("f", "fp16", "convert to float16"),
     ),
     _own(
         "convert_bf16",
@@ -368,7 +368,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=_convert("bf16", "Convert to bfloat16."),
         result="dld_tui.core.conversion.result:OwnHalfModel",
         synonyms=("bf16", "brain float", "bfloat16"),
-        modification=Modification("b", "bf16", "convert to bf16"),
+        modification=Modification("b", "bf16", "convert to bfloat16"),
     ),
     _own(
         "convert_precisions",

@@ -13,6 +13,7 @@ from dld_tui.core.conversion.result import (
     Latencies,
     ModelFigures,
     NotCompared,
+    StrippedModel,
     VerifiedResult,
     count_lines,
     made_notes,
@@ -40,14 +41,16 @@ def certificate(result: ConversionResult) -> list[Note]:
         if isinstance(result.values, ComparedValues):
             details = [f"compared with {visible(line)}" for line in result.values.guess]
             repaired = repaired_lines(result.values.repaired)
-    notes += _size(result.before, result.after)
+    if not isinstance(result, StrippedModel):  # its weights are declared, not there
+        notes += _size(result.before, result.after)
     if isinstance(result, VerifiedResult) and result.latency_ms is not None:
         notes.append(_speed(result.latency_ms))
     before, after = result.before, result.after
     counts = _changed(before.nodes, after.nodes, "node")
     counts += f", {_changed(before.initializers, after.initializers, 'initializer')}"
-    notes.append(Claim(NoteKind.INFO, "; ".join([counts, *details]), claim="details"))
-    lines = [*repaired, *count_lines(before, after), *noted_lines(result)]
+    notes.append(Claim(NoteKind.INFO, counts, claim="details"))
+    sizes = count_lines(before, after, all_types=False)
+    lines = [*repaired, *sizes, *noted_lines(result), *details]
     return [*notes, *made_notes(result), *plain_notes(lines)]
 
 

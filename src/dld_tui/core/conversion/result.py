@@ -448,12 +448,22 @@ def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
     return lines + count_lines(before, after)
 
 
-def count_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
-    """Return lines on weights by type, functions, and operators whose count changed."""
-    types = before.weights_by_type, after.weights_by_type
+def count_lines(before: ModelFigures, after: ModelFigures, *, all_types: bool = True) -> list[str]:
+    """Return lines on weights by type, functions, and operators whose count changed.
+
+    Args:
+        before: The figures of the model.
+        after: Those of the result.
+        all_types: Name types, too, whose weights are as large as before.
+    """
+    sizes = {
+        dtype: (before.weights_by_type.get(dtype, 0), after.weights_by_type.get(dtype, 0))
+        for dtype in [*before.weights_by_type, *after.weights_by_type]
+    }
     lines = [
-        _sizes(f"  {dtype}", types[0].get(dtype, 0), types[1].get(dtype, 0))
-        for dtype in dict.fromkeys([*types[0], *types[1]])
+        _sizes(f"  {dtype}", old, new)
+        for dtype, (old, new) in sizes.items()
+        if all_types or old != new
     ]
     if before.functions or after.functions:
         lines.append(_line("functions", before.functions, after.functions))

@@ -29,6 +29,10 @@ _OTHER_ROWS = 10
 """Rows of the screen that a list leaves to the rest of a dialog."""
 _TITLE = 40
 """Cells of what an edit is called, in a border that has keys, too."""
+_BESIDE = 40
+"""Cells of text from which it stands beside its claim."""
+_DONE = {"cut": "cut", "make": "made", "put": "put", "set": "set", "strip": "stripped"}
+"""Participles that are not regular."""
 
 
 class VersionDialog(Dialog[int]):
@@ -67,6 +71,13 @@ class VersionDialog(Dialog[int]):
         self.dismiss(int(str(event.key)))
 
 
+def _past(title: str) -> str:
+    """Return what an edit is called, such as ``convert to fp16``, as something that was done."""
+    verb, _, rest = title.partition(" ")
+    done = _DONE.get(verb.lower()) or f"{verb}{'d' if verb.endswith('e') else 'ed'}"
+    return f"{done[:1].upper()}{done[1:]} {rest}".strip()
+
+
 class Certificate(LineView):
     """The text of a conversion: it is only read."""
 
@@ -82,14 +93,23 @@ class ConversionDialog(Dialog[bool]):
     KEYS = "Enter open the result  Esc close"
     WIDTH = 96
 
-    def __init__(self, notes: Sequence[Note], name: str) -> None:
-        """Show notes; `name` is the file's, untrusted text."""
+    def __init__(self, notes: Sequence[Note], name: str, title: str = "") -> None:
+        """Show notes.
+
+        Args:
+            notes: What was done, fit for a terminal.
+            name: Of the file. Untrusted text.
+            title: Of the edit, such as ``convert to fp16``. Untrusted text.
+        """
         super().__init__()
         self.notes = notes
         self.name_of_file = name
+        if title:
+            self.TITLE_TEXT = clip(visible(_past(title)), _TITLE)
 
     def body(self) -> Iterable[Widget]:
         rows: list[list[Piece]] = []
+        width = self.text_width - 1
         shown = glyphs.current()
         marks = {NoteKind.GOOD: (shown.good, "good"), NoteKind.WARNING: (shown.warning, "warn")}
         claims = [note for note in self.notes if isinstance(note, Claim)]
@@ -100,11 +120,15 @@ class ConversionDialog(Dialog[bool]):
             if isinstance(note, Claim):
                 mark, tone = marks.get(note.kind, (shown.info, "dim"))
                 head: list[Piece] = [(f"{mark} ", tone), (f"{note.claim:<{room}}  ", "strong")]
-                for row in wrap(note.text, self.text_width - room - 5):
+                indent = room + 4
+                if width - indent < _BESIDE:
+                    rows.append(head)
+                    indent, head = 2, [("  ", "")]
+                for row in wrap(note.text, width - indent):
                     rows.append([*head, (row, "")])
-                    head = [(" " * (room + 4), "")]
+                    head = [(" " * indent, "")]
             else:
-                rows += [[(row, style)] for row in wrap(note.text, self.text_width - 1)]
+                rows += [[(row, style)] for row in wrap(note.text, width)]
         view = Certificate(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
@@ -145,8 +169,7 @@ class AppliedDialog(ConversionDialog):
 
     def __init__(self, notes: Sequence[Note], title: str) -> None:
         """Show notes; `title` is that of the edit in the history."""
-        super().__init__(notes, "")
-        self.TITLE_TEXT = clip(visible(title[:1].upper() + title[1:]), _TITLE)
+        super().__init__(notes, "", title)
 
     def end(self) -> list[Piece]:
         """Return what the history has."""

@@ -186,7 +186,8 @@ class ApplyConversion(Controller):
                 if wanted:
                     host(self.page).open_path(written[0])
 
-            dialog = ConversionDialog([*plain_notes([_EDITED]), *notes], written[0].name)
+            notes_of_file = [*plain_notes([_EDITED]), *notes]
+            dialog = ConversionDialog(notes_of_file, written[0].name, result.title)
             self.ask(dialog, answered)
 
         self.work.run(f"Writing {clip(visible(result.aside.name), 40)}", task, ended)
@@ -276,10 +277,10 @@ class Conversion(Controller):
         output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
         result: Result | None = None
+        title = _modification(activity).edit
+        if activity == _OPSET:
+            title = f"convert to opset {values['to']}"
         if applies and is_written:
-            title = _modification(activity).edit
-            if activity == _OPSET:
-                title = f"convert to opset {values['to']}"
             result = Result(document, title, self._offered(activity, values))
 
         @contextmanager
@@ -320,7 +321,7 @@ class Conversion(Controller):
             if target is None:
                 self._show_preview(activity, notes, is_coloured=bool(points))
             else:
-                self._show_modified(notes, target)
+                self._show_modified(notes, target, title)
 
         self.jobs.run_beside(activities.find(activity).title, activity, request, done)
 
@@ -377,14 +378,14 @@ class Conversion(Controller):
         dialog = QuestionDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
-    def _show_modified(self, notes: list[Note], target: Path) -> None:
+    def _show_modified(self, notes: list[Note], target: Path, title: str) -> None:
         from dld_tui.screens.model.opset_dialogs import ConversionDialog
 
         def answered(wanted: bool | None) -> None:
             if wanted:
                 host(self.page).open_path(target)
 
-        self.ask(ConversionDialog(notes, target.name), answered)
+        self.ask(ConversionDialog(notes, target.name, title), answered)
 
     def _show_preview(self, activity: str, notes: list[Note], *, is_coloured: bool) -> None:
         from dld_tui.screens.model.opset_dialogs import ListDialog, PreviewDialog
