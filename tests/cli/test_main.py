@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -220,3 +221,34 @@ def test_output_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
     done = process("inspect", path, "--nodes", env=environment)
     assert done.returncode == 0
     assert r"\u5bbd  Relu" in done.stdout
+
+
+def leaves(command: click.Command, ctx: click.Context) -> Iterator[list[str]]:
+    """Yield the words of all commands below a command."""
+    if not isinstance(command, click.Group):
+        yield []
+        return
+    for name in command.list_commands(ctx):
+        below = command.get_command(ctx, name)
+        assert below is not None
+        for words in leaves(below, click.Context(below, parent=ctx, info_name=name)):
+            yield [name, *words]
+
+
+ALL_COMMANDS = [" ".join(words) for words in leaves(group, click.Context(group))]
+
+
+@pytest.mark.parametrize("words", ALL_COMMANDS)
+def test_a_command_that_refuses_shows_how_it_is_called(dld: Dld, words: str) -> None:
+    line = dld.fails(2, *words.split(), "--no-such-option")
+    assert f" Example: dld {words}" in line or words.split()[0] in line.partition("Example: ")[2]
+    assert line.endswith(f" See 'dld {words} --help'")
+    command: click.Command | None = group
+    for word in words.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    if any(parameter.required for parameter in command.params):
+        line = dld.fails(2, *words.split())
+        assert "Missing" in line
+        assert "Example: dld " in line

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.cli import COMPLETE
 from dld_tui.core.command_line import HELP_OPTIONS, are_paths, help_text
@@ -18,6 +19,9 @@ from dld_tui.core.errors import DldError, ExitStatus
 
 _BROKEN_PIPE = 128 + 13
 """Exit status that a shell shows after SIGPIPE."""
+
+if TYPE_CHECKING:
+    import click
 
 
 def run(argv: Sequence[str]) -> int:
@@ -90,11 +94,24 @@ def _parsed(argv: Sequence[str], as_json: bool) -> int:
         place = error.ctx.command_path if error.ctx else "dld"
         message = error.format_message()
         stop = "" if message.endswith((".", "?")) else "."
-        example = error.ctx.command.epilog if error.ctx else None
+        example = _example(error.ctx) if error.ctx else ""
         shown = f" {example}." if example and not as_json else ""
         return _report(ExitStatus.USAGE, f"{message}{stop}{shown} See '{place} --help'", as_json)
     except click.ClickException as error:
         return _report(ExitStatus.INPUT, error.format_message(), as_json)
+
+
+def _example(ctx: click.Context) -> str:
+    """Return how a command is called: its example, else all that it needs."""
+    import click
+
+    if ctx.command.epilog or isinstance(ctx.command, click.Group):
+        return ctx.command.epilog or ""
+    words = [ctx.command_path]
+    for needed in (parameter for parameter in ctx.command.params if parameter.required):
+        flag = [needed.opts[0]] if isinstance(needed, click.Option) else []
+        words += [*flag, needed.make_metavar(ctx)]
+    return f"Example: {' '.join(words)}"
 
 
 def _named(argv: Sequence[str]) -> str:
