@@ -97,7 +97,7 @@ async def table_graph_and_details_are_on_the_same_layer(
 
 
 async def filter_narrow_group_and_clear(pilot: Pilot[Any], screen: PlanScreen) -> None:
-    await pilot.press("slash", *"prec:int8", "enter")
+    await pilot.press("slash", *"precision:int8", "enter")
     assert len(screen.layer_pane.shown_layers()) == 2
     await pilot.press("escape", "f")
     assert isinstance(pilot.app.screen, PickDialog)

@@ -102,7 +102,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     told = dict(
         result_parts(replace(result, confirmed=rough, other_busy_threads=1.1, candidates=(lost,)))
     )
-    text = "dynamic int8 won its race, not the confirmation: 1.33× (0.80 to 2.00)"
+    text = "dynamic int8 was faster at first, not in the confirmation: 1.33× (0.80 to 2.00)"
     assert (told["Lost"], "Closest" in told) == (text, False)
     assert told["Note"].startswith("other programs kept 1.1 threads busy:")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))

@@ -831,7 +831,7 @@ class _Tuning:
             for name in set(self._problems) - before:
                 self._made[name].close()
                 yield Log(f"{self._setups[name].title}: {self._problems[name].text}")
-            yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing {stage}")
+            yield Progress(race.rounds, _ROUNDS, "runs", f"Comparing {stage}")
             best = race.best
             yield Metric("best", race.figures[best][-1], "ms")
             for name in out:
@@ -871,7 +871,7 @@ class _Tuning:
                 admitted = sum(one.key in self._made for one in setups)
                 needed_s = self._first_s + turn_s * _LEAST_ROUNDS * (admitted + 1)
                 if self._left(share) < (0.0 if is_loaded else needed_s):
-                    raise TimeLimitError("there is no time to load it and to race")
+                    raise TimeLimitError("there is no time to load and measure it")
                 with self._limited(share):
                     with self._doing("loading"):
                         contestant = self._contestant(setup)

@@ -31,7 +31,7 @@ LAYERS = (
         ("type:conv", [0, 3]),
         ("name:conv", [0, 3]),
         ("provider:cpu", [1]),
-        ("prec:fp32", [1, 3]),
+        ("precision:fp32", [1, 3]),
         ("node:then_branch", [1]),
         ("op:relu", [1]),
         ("scope:head", [1]),

@@ -19,7 +19,7 @@ def test_times_joined_to_nodes(tmp_path: Path) -> None:
         (Layer("small", "Relu"), [2.0, 2.0]),
     ]
     text = "\n".join(lines_of(write_report(tmp_path / "r.dldprof", layers)))
-    assert "75.0 % of layer time is joined to ONNX nodes" in text
+    assert "75.0 % of layer time is mapped to ONNX nodes" in text
     assert "with profiling on" in text
 
 

@@ -24,13 +24,14 @@ class Request(HalfRequest):
     """Which model, where to, what stays in float32, and by which converter."""
 
     library: str = param(
-        "own",
+        "dld",
         label="Converter",
         help=(
-            "own preserves the whole model and needs little memory; the others load the model "
+            "dld preserves the whole model and needs little memory; the others load the model "
             "into memory."
         ),
-        choices=("own", "onnxruntime", "polygraphy"),
+        choices=("dld", "onnxruntime", "polygraphy"),
+        words=(("own", "dld"),),
         spellings=("--library",),
     )
 
@@ -41,8 +42,8 @@ class Request(HalfRequest):
             UsageError: Settings do not go together.
         """
         super().require()
-        if self.repair and self.library != "own":
-            raise UsageError("--repair needs --library own")
+        if self.repair and self.library != "dld":
+            raise UsageError("--repair needs --library dld")
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -63,7 +64,7 @@ def run(request: Request) -> Iterator[Event]:
     request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
-        if request.library == "own":
+        if request.library == "dld":
             yield from convert(request, document, FLOAT16)
             return
         verifier = Verifier(request, document, request.output, FLOAT16, hint=HINT)

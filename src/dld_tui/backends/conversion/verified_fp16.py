@@ -92,7 +92,7 @@ def convert(
             OwnHalfModel, values=verified.values, latency_ms=verified.latency_ms,
             unchanged=unchanged, nodes=half.nodes, casts=half.casts, weights=half.weights,
             kept=dict(half.kept.most_common()), inlined=half.inlined, losses=half.losses,
-            to=narrow.dtype, library="own", range_check=request.range_check,
+            to=narrow.dtype, library="dld", range_check=request.range_check,
         )  # fmt: skip
         notes = [*half.notes, *ends, *repair.notes, *texts(checked.notes)]
         yield from write_sound(request, document, half.document, request.output, result, notes)

@@ -69,7 +69,7 @@ _PATH = click.Path(path_type=Path)
     "--filter",
     "text",
     metavar="TEXT",
-    help="Only matching layers: words, type:conv, prec:int8, origin:qdq, ms>0.1; all must match.",
+    help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1; all match.",
 )
 @click.option("--sort", metavar="KEY", help="Sort by this column of the CSV.")
 @click.option("--csv", metavar="CSV", type=_PATH, help="Also write the table as CSV.")

@@ -225,7 +225,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         return ""
     parts = [
         f"{word} {fmt.whole_percent(100 * by[word][0] / whole)} %"
-        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the roof)" if word in _ROOFS else "")
+        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the limit)" if word in _ROOFS else "")
         for word in sorted(by, key=lambda word: -by[word][0])
     ]  # fmt: skip
     text = ", ".join(parts)

@@ -163,7 +163,7 @@ def layer_columns(
                style="dim", shown=False, help="Types of the outputs."),
         Column("provider", "provider", figure("provider"), width=9, priority=4, style="dim",
                text=lambda layer: short_provider(layer.provider), help="The execution provider."),
-        Column("precision", "prec",
+        Column("precision", "dtype",
                (lambda layer: layer.precision or "") if engine else figure("precision"),
                width=11 if engine else 6, priority=3,
                text=precision, style=lambda layer: precision_style(layer.precision),
@@ -211,7 +211,7 @@ def layer_columns(
                priority=8, style="dim", shown=False, help="Achieved operations per second."),
         Column("bytes_per_s", "B/s", lambda layer: per_second(layer, moved(layer)), SHORT, 8,
                priority=8, style="dim", shown=False, help="Achieved bytes per second."),
-        Column("roof_percent", "% roof", roof_percent, PERCENT, 7, priority=8, style="dim",
+        Column("roof_percent", "% limit", roof_percent, PERCENT, 7, priority=8, style="dim",
                shown=False, help="Minimum time by the roofline as a share of the measured time."),
         Column("limiter", "limited by", limiter, NOTE, 10, priority=8, style="dim", shown=False,
                help="Limiter of the minimum time: compute, memory or launch."),
@@ -433,7 +433,9 @@ _Test: TypeAlias = "Callable[[Layer], bool]"
 _LIMIT = re.compile(r"([a-z%]+)(<=|>=|<|>)([0-9.]+(?:e[0-9]+)?)")
 _FIELD = re.compile(r"([a-z]+):(.+)", re.DOTALL)
 REPORT_FILTER = "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5"
-ENGINE_FILTER = "words all must match · type:conv · prec:int8 · tactic:xmma · ms>0.1 · bytes>1e6"
+ENGINE_FILTER = (
+    "words all must match · type:conv · precision:int8 · tactic:xmma · ms>0.1 · bytes>1e6"
+)
 
 
 def matcher(text: str, *, engine: bool = False) -> _Test | None:
@@ -497,7 +499,6 @@ _PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
     "name": lambda layer: (layer.name,),
     "provider": lambda layer: (short_provider(layer.provider),),
     "precision": _precisions,
-    "prec": _precisions,
     "node": lambda layer: (link.label for link in layer.nodes),
     "op": lambda layer: (link.op_type for link in layer.nodes),
     "scope": _scopes,
@@ -509,7 +510,7 @@ _ENGINE_PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
     "origin": lambda layer: (layer.engine.origin,) if layer.engine else (),
     "format": lambda layer: (*layer.input_types, *layer.output_types),
 }
-_NAMED_ONLY = ("prec", "scope")
+_NAMED_ONLY = ("scope",)
 _LIMITS: Mapping[str, str] = {
     "ms": "time_ms", "time": "time_ms", "%": "percent", "percent": "percent",
     "gpu": "gpu_time_ms", "min": "min_ms", "max": "max_ms", "mean": "mean_ms", "runs": "count",

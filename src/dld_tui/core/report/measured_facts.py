@@ -292,7 +292,7 @@ def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
     if peak is not None:
         after = clip(visible(peak.layer.name), _NAME, keep="end")
         most_text, held = fmt.size(peak.in_use_bytes), peak.arena_bytes
-        arena = f"; the arena has {fmt.size(held)}, weights included" if held else ""
+        arena = f"; ONNX Runtime holds {fmt.size(held)}, weights included" if held else ""
         yield MeasuredFact(
             "activations", f"{most_text} at the peak, after {after}{arena}", most_text
         )

@@ -413,10 +413,10 @@ def sum_lines(report: Report) -> list[str]:
     joined = report.joined_percent
     linked = any(layer.nodes for layer in report.layers)
     if linked and joined is not None and joined < _JOINED_PERCENT:
-        advice = "; save the optimised model with the run to join more"
+        advice = "; save the optimised model with the run to map more"
         of_onnxruntime = program_of(report.backend) is Program.ONNX_RUNTIME
         lines.append(
-            f"{fmt.percent(joined)} % of layer time is joined to ONNX nodes"
+            f"{fmt.percent(joined)} % of layer time is mapped to ONNX nodes"
             f"{advice if of_onnxruntime else ''}."
         )
     return lines

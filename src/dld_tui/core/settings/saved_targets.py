@@ -371,7 +371,7 @@ class ConnectionForm:
         kind="file",
         spellings=("--known-hosts",),
         metavar="FILE",
-        page="Way",
+        page="Network",
         empty="from ~/.ssh/config, else the defaults",
     )
     jump: str = param(
@@ -380,7 +380,7 @@ class ConnectionForm:
         help="Jump hosts: USER@HOST:PORT, separated by commas.",
         spellings=("--jump",),
         metavar="HOSTS",
-        page="Way",
+        page="Network",
     )
     proxy_command: str = param(
         "",
@@ -391,14 +391,14 @@ class ConnectionForm:
         ),
         spellings=("--proxy-command",),
         metavar="COMMAND",
-        page="Way",
+        page="Network",
     )
     config: bool = param(
         True,
         label="~/.ssh/config",
         help="Read ~/.ssh/config and /etc/ssh/ssh_config.",
         spellings=("--config",),
-        page="Way",
+        page="Network",
     )
     directory: str = param(
         DEFAULT_DIRECTORY,

@@ -29,7 +29,7 @@ class CandidateState(TextEnum):
     """What became of a candidate, as tables and JSON say it."""
 
     UNKNOWN = ""
-    IN_RACE = "in the race"
+    IN_RACE = "compared"
     """Until its end."""
     SLOWER = "slower"
     """Stopped early."""
@@ -311,11 +311,11 @@ COLUMNS: tuple[Column[Candidate], ...] = (
     Column(
         "interval", "95 %", _interval,
         width=12, align="right", priority=1,
-        help="Interval of a confirmed speedup; others are of races.",
+        help="Interval of a confirmed speedup; others are of the first comparison.",
     ),
     Column("state", "", lambda one: one.state, width=11),
     Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=14),
-    Column("rounds", "rounds", lambda one: one.rounds, COUNT, 6, priority=1),
+    Column("rounds", "runs", lambda one: one.rounds, COUNT, 6, priority=1),
 )  # fmt: skip
 
 
@@ -389,7 +389,7 @@ def why_parts(result: TuneResult) -> list[tuple[str, str]]:
     nearest = None if _lost(result) else _nearest(result)
     if nearest is None:
         return []
-    speedup = f"{1 / (nearest.ratio or 1.0):.2f}× in its race"
+    speedup = f"{1 / (nearest.ratio or 1.0):.2f}× at first"
     return [("Closest", f"{nearest.title}, {speedup}: may be noise")]
 
 
@@ -398,7 +398,9 @@ def doubt_parts(result: TuneResult) -> list[tuple[str, str]]:
     parts = []
     for one in _lost(result):
         speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
-        parts.append(("Lost", f"{one.title} won its race, not the confirmation: {speedup}"))
+        parts.append(
+            ("Lost", f"{one.title} was faster at first, not in the confirmation: {speedup}")
+        )
     if busy := busy_text({"other_busy_threads": result.other_busy_threads}):
         may = "on an idle machine the gain may differ, above all that of thread settings"
         parts.append(("Note", f"{busy}: {may}"))
@@ -446,7 +448,9 @@ def _unfinished(result: TuneResult) -> str:
     )
     time = f"{took:.0f} of {result.budget:.0f} s" if result.budget else f"{took:.0f} s"
     what = (
-        f"{fmt.plural(len(untried), 'candidate')} not measured" if untried else "races not decided"
+        f"{fmt.plural(len(untried), 'candidate')} not measured"
+        if untried
+        else "comparisons not finished"
     )
     return f"stopped after {time}, {what}: a longer --budget may find more"
 

@@ -141,7 +141,7 @@ class ExplorerRows:
         if columns.shape:
             pieces.append((" " + fit("output", columns.shape), "header"))
         if columns.dtype:
-            pieces.append((" " + fit("prec", columns.dtype), "header"))
+            pieces.append((" " + fit("dtype", columns.dtype), "header"))
         if columns.precision:
             title = _PRECISION_TITLE if columns.precision >= len(_PRECISION_TITLE) else "TRT"
             pieces.append((" " + fit(title, columns.precision), "header"))

@@ -24,7 +24,8 @@ PLAN = plan([
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", [0, 1, 2]), ("origin:qdq", [1]), ("QDQ", [1]), ("type:conv", [0]), ("prec:int8", [0]),
+        ("", [0, 1, 2]), ("origin:qdq", [1]), ("QDQ", [1]), ("type:conv", [0]),
+        ("precision:int8", [0]),
         ("out:int8", [1]), ("conv relu", [0]), ("conv nothing", []), ("ms>1", [0]),
         ("%<=20", [1, 2]),
         ("tactic:imma", [0]), ("node:stem", [0]), ("scope:stem", [0]), ("bytes>0", [0, 1, 2]),

@@ -104,7 +104,7 @@ def roofline_chart(plan: EnginePlan) -> str:
     for layer, x, y in points:
         placed = placement(layer, peaks)
         share = placed.efficiency if placed is not None else None
-        of_roof = "" if share is None else f", {fmt.whole_percent(100 * share)} % of its roof"
+        of_roof = "" if share is None else f", {fmt.whole_percent(100 * share)} % of its limit"
         parts.append(
             _point(kinds, layer, across.at(x), up.at(y), f"{x:.3g} a byte, {y:.3g}{of_roof}")
         )
@@ -194,7 +194,7 @@ def precision_chart(plan: EnginePlan) -> str:
 
 
 def convolution_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
-    """Return the slowest convolutions, and how close to their roof they come."""
+    """Return the slowest convolutions, and how close to their limit they come."""
     peaks = peaks_of(plan.device)
     convolutions = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
     convolutions.sort(key=lambda layer: -(layer.time_ms or 0.0))
@@ -340,7 +340,7 @@ def _fact(line: str) -> tuple[str, str]:
 
 
 def _convolution_title(plan: EnginePlan) -> str:
-    roof = "" if peaks_of(plan.device) is None else ", and how close to their roof they come"
+    roof = "" if peaks_of(plan.device) is None else ", and how close to their limit they come"
     return f"The slowest convolutions{roof}"
 
 

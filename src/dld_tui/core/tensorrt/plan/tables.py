@@ -443,7 +443,7 @@ def _work(peaks: Peaks | None) -> _Columns:
         _figure("tmacs_per_s", "TMAC/s", lambda layer: _rate(macs(layer), layer, 1e9), RATIO, 7),
         replace(_SPEED, priority=8),
         _text("bound", "bound", bound, 9),
-        _figure("efficiency_percent", "of roof %", efficiency, PERCENT, 10),
+        _figure("efficiency_percent", "of limit %", efficiency, PERCENT, 10),
     )
 
 

@@ -1,0 +1,48 @@
+"""Words that say nothing to a reader are in no text of the program."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import dld_tui
+
+SOURCE = Path(dld_tui.__file__).parent
+WORDS = re.compile(
+    r"\b(prec(?!-)|roof|arena|joined to ONNX|races?|claimed gain|by its place|focus 2)\b"
+    r"|^Way$|^own$|node_…"
+)
+KEYS = {("activities/registry.py", "arena"), ("backends/onnxruntime/arena.py", "arena"),
+        ("core/tune/journal.py", "race"), ("activities/convert/fp16.py", "own")}  # fmt: skip
+"""What is no text: a word of a search, names in files, and another spelling of an option."""
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings of a module that are no docstrings."""
+    documented = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        for statement in node.body
+        if isinstance(statement, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in documented:
+            yield str(node.value)
+
+
+def test_no_text_has_a_word_of_the_workshop() -> None:
+    found = {
+        (str(path.relative_to(SOURCE)), text)
+        for path in SOURCE.rglob("*.py")
+        for text in texts(ast.parse(path.read_text()))
+        if WORDS.search(text)
+    }
+    assert found == KEYS
+
+
+def test_a_planted_word_is_found() -> None:
+    assert [text for text in texts(ast.parse("x = 'in its race'")) if WORDS.search(text)]
