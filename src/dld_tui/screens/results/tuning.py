@@ -54,7 +54,8 @@ class TuneScreen(ResultsPage[TuneResult]):
         "marked in each row. Error bars are 95 % intervals of confirmed speedups; dots without are "
         "of the first comparison. {tuned.open} opens the faster model, or copies the session "
         "settings as code, as {tuned.copy} does. {tuned.compare} compares the profiles of both, "
-        "and {tuned.about} shows all that is known of the result. {tuned.pane.2} shows the median passes of both."
+        "and {tuned.about} shows all that is known of the result. {tuned.pane.2} shows the median "
+        "passes of both."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
