@@ -92,7 +92,7 @@ def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
     assert limiter(Layer("l", "Conv", time_ms=1.0)) is None
     text = roofline_text([computes, moves, Layer("l", "X", time_ms=1.0)])
     assert text == (
-        "memory 80 % (at 50 % of the roof), compute 16 % (at 50 % of the roof);"
+        "memory 80 % (at 50 % of the limit), compute 16 % (at 50 % of the limit);"
         " 96.0 % of the time is covered"
     )
 
@@ -132,12 +132,12 @@ def test_what_limits_layers_is_a_share_of_the_time_of_all_devices() -> None:
     """Layers on the CPU stand against its peaks; beside launches alone they say nothing."""
     cuda = {"provider": "CUDAExecutionProvider"}
     fell_back = layer(10**6, 10**8, 20.0, provider="CPUExecutionProvider")  # type: ignore[arg-type]
-    assert roofline_text([fell_back]) == "memory 100 % (at 50 % of the roof)"
+    assert roofline_text([fell_back]) == "memory 100 % (at 50 % of the limit)"
     launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
     assert roofline_text([fell_back, launched]) == ""
     kernels = layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)  # type: ignore[arg-type]
     assert roofline_text([fell_back, kernels]) == (
-        "compute 99 % (at 50 % of the roof), memory 1 % (at 50 % of the roof)"
+        "compute 99 % (at 50 % of the limit), memory 1 % (at 50 % of the limit)"
     )
 
 
