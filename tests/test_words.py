@@ -29,9 +29,10 @@ def texts(tree: ast.AST) -> Iterator[str]:
         if isinstance(statement, ast.Expr)
     }
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in documented:
-            yield str(node.value)
+        if id(node) in documented or not isinstance(node, ast.Constant):
+            continue
+        if isinstance(node.value, str):
+            yield node.value
 
 
 def test_no_text_has_a_word_of_the_workshop() -> None:
