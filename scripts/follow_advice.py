@@ -94,6 +94,11 @@ def bound_row(
         "budget": budget, "again": True,
     })  # fmt: skip
     tried = [one for one in result.candidates if one.key != "as it is" and one.ratio]
+    # A part of what was advised says nothing about the whole.
+    wanted = {*advice["changes"]}
+    together = [one for one in tried if {*one.key.split("+")} == wanted]
+    if any({*one.key.split("+")} == wanted for one in result.candidates):
+        tried = together
     best = min(tried, key=lambda one: one.ratio or 1.0, default=None)
     bounds = advice["gain_percent"]
     row: Row = {"what": f"{model.stem}: {changes}", "advice": advice["what"], "bounds": bounds}
