@@ -34,7 +34,16 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         assert len(session.screen.explorer.marked) == 6
         session.app.screen.query_one(Input).value = ""
         await session.until(lambda: len(session.screen.explorer.marked) == 2)
-        await session.until(lambda: "Built-in rules: identity, " in session.text)
+        await session.until(lambda: "mark every SiLU" in session.text)
+        await session.press("f2")
+        await session.until(lambda: "Remove Identity" in session.text)
+        await session.type("erf")
+        await session.until(lambda: "Remove Identity" not in session.text)
+        await session.press("enter")
+        await session.until(lambda: session.app.screen.query_one(Input).value == "gelu")
+        await session.until(lambda: "gelu: the model has no Erf" in session.text)
+        session.app.screen.query_one(Input).value = ""
+        await session.until(lambda: "mark every SiLU" in session.text)
         assert "Identity(x) => x      remove every Identity" in session.text
         assert "3 hits" not in session.text
         await session.press("escape")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
+from dld_tui.core.text import visible
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.selection import Selection
-from dld_tui.widgets.lists.styled import wrap
 
 if TYPE_CHECKING:
     from dld_tui.core.document.rewrite.matcher import Hit
@@ -74,7 +74,7 @@ class Rewriting(Controller):
 
     def _offer(self, text: str) -> None:
         from dld_tui.core.document.rewrite.query import Completion
-        from dld_tui.core.document.rewrite.rule import rule_names
+        from dld_tui.core.document.rewrite.rule import known_rules, rule_names
         from dld_tui.widgets.dialogs.nodes import RewriteDialog
 
         nodes = (node for scope in self.document.scopes() for node in scope.nodes)
@@ -86,15 +86,14 @@ class Rewriting(Controller):
             if pattern.strip():
                 return await self.look(pattern)
             marked.set_marks(before)
-            rules = wrap(f"Built-in rules: {', '.join(rule_names())}", RewriteDialog.WIDTH)
-            return _GUIDE, (*_EXAMPLES, *rules)
+            return _GUIDE, _EXAMPLES
 
         def left(answer: str | None) -> None:
             marked.set_marks(before)
             if answer:
                 self._when_typed(answer, lambda: self.carry_out(answer))
 
-        self.ask(RewriteDialog(text, look, completion), left)
+        self.ask(RewriteDialog(text, look, completion, known_rules), left)
 
     async def look(self, text: str) -> tuple[str, Sequence[str]]:
         """Return how many hits there are, and what they are or what would change.
@@ -105,6 +104,7 @@ class Rewriting(Controller):
         from dld_tui.core.document.edits.rewriting import preview
         from dld_tui.core.document.rewrite.pattern import parse_pattern
         from dld_tui.core.document.rewrite.rule import text_of_rules
+        from dld_tui.core.document.rewrite.why import why_nothing
 
         rules = self._rules(text)
         rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
@@ -131,6 +131,8 @@ class Rewriting(Controller):
             lines += list(done.refused)
             places = sum(done.counts.values())
             head = f"{fmt.plural(places, 'place')} to replace" if places else "Nothing to replace"
+            if not (places or unchanged):
+                lines += why_nothing(self.document, rules)
             return f"{head}{more}", lines
         lines = self._first_change(rewrites, hits_by_pattern)
         lines += [
@@ -140,6 +142,8 @@ class Rewriting(Controller):
             for hit in hits[:_MOST_HITS]
         ]
         count = sum(map(len, hits_by_pattern))
+        if not count:
+            lines += why_nothing(self.document, rules)
         return fmt.plural(count, "hit") if count else "No match", lines
 
     def _first_change(
@@ -192,7 +196,7 @@ class Rewriting(Controller):
 
         def done() -> None:
             if len(self.document.history.done) == edits_before:
-                self.say("Nothing to replace")
+                self.say(f"Nothing to replace: {self._why_nothing(rules)}", 8)
 
         self.history.change(
             "Rewriting",
@@ -200,6 +204,15 @@ class Rewriting(Controller):
             large=len(self.document.main.nodes) > MANY,
             done=done,
         )
+
+    def _why_nothing(self, rules: Sequence[Rule]) -> str:
+        """Return why rules have replaced nothing. Fit for a terminal."""
+        from dld_tui.core.document.edits.rewriting import preview
+        from dld_tui.core.document.rewrite.rule import text_of_rules
+        from dld_tui.core.document.rewrite.why import why_nothing
+
+        left = list(preview(self.document, text_of_rules(rules)).refused)
+        return visible((left or why_nothing(self.document, rules))[0])
 
     @staticmethod
     def _rules(text: str) -> list[Rule]:

@@ -23,6 +23,7 @@ from dld_tui.core.operators.attribute_words import integer_word
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import query_field, text_field
 from dld_tui.widgets.lists.line_view import LineView
@@ -30,12 +31,14 @@ from dld_tui.widgets.lists.styled import Piece, Rows, operator_style
 from dld_tui.widgets.parameters.descriptions import node_schema
 from dld_tui.widgets.parameters.edit_bar import attribute_text, edit_value, editable_text
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Scope
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.parts.extraction import Extraction
     from dld_tui.core.document.rewrite.query import Completion
+    from dld_tui.core.document.rewrite.rule import Rule
     from dld_tui.core.operators.schema import AttributeSchema, OperatorSchema
 
 
@@ -425,14 +428,21 @@ class RewriteDialog(Dialog[str]):
             which may be empty; not fit for a terminal. May raise a :class:`DldError` that says
             what is wrong with it. It is stopped where another text is typed meanwhile.
         completion: How words go on.
+        rules: Returns the rules that have names.
     """
 
     TITLE_TEXT = "Find and rewrite"
-    KEYS = "Enter mark, or rewrite with =>  Esc close"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "apply", "apply", show=False)]
+    KEYS = "Enter mark, or rewrite with =>  F2 rules  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "apply", "apply", show=False),
+        Binding("f2", "rules", "rules", show=False, priority=True),
+    ]
 
-    def __init__(self, value: str, look: Look, completion: Completion) -> None:
+    def __init__(
+        self, value: str, look: Look, completion: Completion, rules: Callable[[], Sequence[Rule]]
+    ) -> None:
         super().__init__()
+        self.rules = rules
         self.completion = completion
         self.value = value
         self.look = look
@@ -473,6 +483,23 @@ class RewriteDialog(Dialog[str]):
         """Give the text."""
         event.stop()
         self.action_apply()
+
+    @task()
+    async def action_rules(self) -> None:
+        """Choose a rule from a list of what each does."""
+        items = [
+            PickItem(
+                rule.name,
+                [(f"{rule.name:<24}", "strong"), (visible(f" {rule.about}"), "dim")],
+                f"{rule.name} {rule.about}",
+            )
+            for rule in self.rules()
+        ]
+        pick = PickDialog("Rules", lambda: items, placeholder="name or what it does")
+        if name := await self.tasks.ask(pick):
+            field = self.query_one(Input)
+            field.value = str(name)
+            field.cursor_position = len(field.value)
 
     def action_apply(self) -> None:
         text = self.query_one(Input).value.strip()
