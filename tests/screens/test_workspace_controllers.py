@@ -393,5 +393,15 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
 def test_constants_are_listed_from_the_start_where_a_setting_wants_it(desk: Desk) -> None:
     for wanted in (False, True):
         listing = ExplorerModel(desk.document)
-        recall_arrangement({"view": "FILE"}, wanted, listing)
+        recall_arrangement(
+            {"view": "FILE", "model": "/a/m.onnx"}, wanted, listing, Path("/a/m.onnx")
+        )
         assert (listing.show_constants, listing.view.name) == (wanted, "FILE")
+
+
+def test_another_model_is_listed_as_models_are_at_first(desk: Desk) -> None:
+    listing = ExplorerModel(desk.document)
+    first = listing.view
+    recall_arrangement({"view": "FILE", "model": "/a/m.onnx"}, False, listing, Path("/a/n.onnx"))
+    assert listing.view is first
+    assert first.name != "FILE"

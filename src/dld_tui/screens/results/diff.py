@@ -419,7 +419,7 @@ class DiffScreen(Page):
 
     def body(self) -> Iterable[Widget]:
         return (
-            Rows([[(" comparing …", "dim")]], id="loading"),
+            Rows([[(f" comparing {visible(self.tab_title)} …", "dim")]], id="loading"),
             Container(
                 DiffView(
                     str(self.old),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
@@ -98,9 +100,9 @@ class NodeList(Controller):
         self.panes.parameters.toggle_documentation()
 
     def remember_arrangement(self, event: Explorer.Arranged) -> None:
-        """Keep how nodes are listed for the next time."""
+        """Keep how nodes are listed for the next time that this model is open."""
         data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
-        data |= {"descending": event.descending}
+        data |= {"descending": event.descending, "model": _key(self.document.path)}
         host(self.page).state.put(*STATE, data)
 
     # --- after edits ----------------------------------------------------------------------------
@@ -151,9 +153,20 @@ class NodeList(Controller):
             self.panes.parameters.summary = summarise(self.document, op_types, constants=False)
 
 
-def recall_arrangement(data: Mapping[str, Any], constants: bool, listing: ExplorerModel) -> None:
-    """List the nodes as they were listed the last time, with constants where the user wants it."""
+def _key(path: Path | None) -> str:
+    return os.path.abspath(path) if path is not None else ""
+
+
+def recall_arrangement(
+    data: Mapping[str, Any], constants: bool, listing: ExplorerModel, path: Path | None
+) -> None:
+    """List the nodes as they were listed the last time, with constants where the user wants it.
+
+    Another model than the one of the last time is listed as every model is at first.
+    """
     listing.set_show_constants(constants)
+    if not path or data.get("model") != _key(path):
+        return
     listing.view = next((view for view in View if view.name == data.get("view")), listing.view)
     listing.sort = next((sort for sort in Sort if sort.name == data.get("sort")), listing.sort)
     listing.descending = data.get("descending") is True

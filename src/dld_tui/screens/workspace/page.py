@@ -258,7 +258,9 @@ class WorkspaceScreen(Page):
         listed = host(self).state.get(*STATE)
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            arrange = partial(recall_arrangement, listed, host(self).config.constants)
+            arrange = partial(
+                recall_arrangement, listed, host(self).config.constants, path=self.path
+            )
             opened.append(open_model(self.path, progress, cancelled, self._new, arrange))
 
         def ended(error: DldError | None) -> None:
