@@ -17,7 +17,8 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import diff as module
 from dld_tui.screens.results.diff import DiffDetail, DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.dialogs.search import PickDialog
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
 
@@ -207,10 +208,10 @@ async def test_palette_command_asks_for_the_other_model(pair: tuple[Path, Path])
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, WorkspaceScreen))
         app.action_compare()
-        await until(pilot, lambda: isinstance(app.screen, OpenPathDialog))
+        await until(pilot, lambda: isinstance(app.screen, PickDialog))
         dialog = app.screen
-        assert isinstance(dialog, OpenPathDialog)
-        dialog.dismiss(pair[0])
+        assert isinstance(dialog, PickDialog)
+        dialog.dismiss(str(pair[0]))
         await until(pilot, lambda: isinstance(app.screen, DiffScreen))
         screen = app.screen
         assert isinstance(screen, DiffScreen)

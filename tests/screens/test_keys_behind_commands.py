@@ -157,7 +157,7 @@ async def test_each_press_takes_the_next_overlay_of_a_large_graph(
         colours = session.screen.panes.graph.colours
         names = [overlay.name for overlay in colours.overlays()]
         at = names.index(colours.overlay.name)
-        type_at(session.app, "o", "o")
+        type_at(session.app, "%", "%")
         await session.until(lambda: session.app.keys.at_rest)
         assert len(names) > 2
         assert colours.overlay.name == names[(at + 2) % len(names)]
