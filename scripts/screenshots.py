@@ -44,12 +44,22 @@ GRAPHS = (
     ("graph_46k_small", "decoder_46k.onnx", (80, 24), ["2", "m", "j", "j"], "graph"),
 )
 """Name, model, size, keys and the text that is waited for, of each picture of a graph."""
+SIZES = {"_small": (80, 24), "": (120, 35), "_wide": (200, 50)}
+"""The sizes at which the screens are taken, by the ending of their names."""
+SCREENS = (
+    ("workspace", "demo_transformer.onnx", ["j"] * 6, "Graph", ""),
+    ("report", "demo_classifier.dldprof", [], "median", ""),
+    ("tune", "demo_classifier.tune.json", [], "original", ""),
+    ("certificate", "demo_classifier.onnx", ["f8", "f", "f5"], "Graph", "Converted"),
+    ("form", "demo_classifier.onnx", ["f8", "q"], "Graph", "Method"),
+)
+"""Name, file, keys and the texts that are waited for before and after them, of each screen."""
 INVALID = "decoder_46k.onnx"
 """Shows only how a large graph is drawn: its picture is taken before the findings are there."""
 
 
 async def take(
-    name: str, path: Path, size: tuple[int, int], keys: list[str], wait_for: str
+    name: str, path: Path, size: tuple[int, int], keys: list[str], wait_for: str, until: str = ""
 ) -> None:
     """Open a file, press keys, and write what the screen then shows to ``docs/images``."""
     from dld_tui.app import DldApp
@@ -75,6 +85,10 @@ async def take(
                 await pilot.pause(0.1)
             await pilot.press(key)
             await pilot.pause(0.1)
+        for _ in range(600):
+            if until in app.export_screenshot():
+                break
+            await pilot.pause(0.1)
         await pilot.pause(0.5)
         picture = app.export_screenshot(title="dld")
     # Without the web font, the picture needs nothing from the network.
@@ -87,7 +101,8 @@ def main() -> None:
     """Make the demo models and a report, and photograph them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="?", type=Path, help="a folder with the public models")
-    models: Path | None = parser.parse_args().models
+    given: Path | None = parser.parse_args().models
+    models = None if given is None else given.absolute()
     with tempfile.TemporaryDirectory() as folder:
         for variable in ("CONFIG", "STATE", "CACHE"):
             os.environ[f"XDG_{variable}_HOME"] = f"{folder}/{variable}"
@@ -96,17 +111,21 @@ def main() -> None:
         from dld_tui.cli.main import run
         from dld_tui.core.document.samples import write_demo_models
 
-        classifier, transformer = write_demo_models(Path(folder))
-        report = Path(folder) / "demo_classifier.dldprof"
+        classifier, _ = write_demo_models(Path(folder))
+        report = classifier.with_suffix(".dldprof")
         # One thread: what else the machine does shows less in the figures.
         profile = ["profile", "onnxruntime", str(classifier), "--duration", "2", "--threads", "1"]
         run([*profile, "-o", str(report)])
+        tuned = classifier.with_suffix(".tune.json")
+        run(["tune", str(classifier), "--budget", "60", "-o", str(tuned)])
         IMAGES.mkdir(parents=True, exist_ok=True)
-        asyncio.run(take("workspace", transformer, (150, 42), ["j"] * 6, "By scope"))
+        os.chdir(folder)  # paths are short then
+        for name, file, pressed, wait_for, until in SCREENS:
+            for ending, size in SIZES.items():
+                asyncio.run(take(f"{name}{ending}", Path(file), size, pressed, wait_for, until))
         for name, model, size, pressed, wait_for in GRAPHS:
             if models is not None and (models / model).exists():
                 asyncio.run(take(name, models / model, size, pressed, wait_for))
-        asyncio.run(take("report", report, (180, 50), [], "median"))
 
 
 if __name__ == "__main__":
