@@ -46,7 +46,7 @@ GRAPHS = (
 """Name, model, size, keys and the text that is waited for, of each picture of a graph."""
 SIZES = {"_small": (80, 24), "": (120, 35), "_wide": (200, 50)}
 """The sizes at which the screens are taken, by the ending of their names."""
-SCREENS = (
+SCREENS: tuple[tuple[str, str, list[str], str, str], ...] = (
     ("workspace", "demo_transformer.onnx", ["j"] * 6, "Graph", ""),
     ("report", "demo_classifier.dldprof", [], "median", ""),
     ("tune", "demo_classifier.tune.json", [], "original", ""),
