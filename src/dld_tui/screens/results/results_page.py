@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from textual import events
+from textual import events, on
 from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.palette import open_menu
 from dld_tui.screens.results.pages import ask_where
-from dld_tui.screens.rows_page import RowsPage
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
@@ -30,7 +30,7 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.lists.table_view import ListTable
 from dld_tui.widgets.results.paragraphs import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.widgets.shell.command_dispatch import hint
-from dld_tui.widgets.shell.page import host
+from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ R = TypeVar("R")
 """What is read from the file of a page."""
 
 
-class ResultsPage(RowsPage[Any], Generic[R]):
+class ResultsPage(Page, Generic[R]):
     """A page of panes about a file: those are seen that fit.
 
     A kind of result names its panes, reads its file, unless what it shows is there already, and
@@ -103,8 +103,12 @@ class ResultsPage(RowsPage[Any], Generic[R]):
     """The pane that has the focus first, and that on a large screen."""
     EXPORT: ClassVar[tuple[str, str]] = ("", "")
     """What an export is called, and what is said about its file name."""
+    LIST_EMPTY: ClassVar[str] = ""
+    """What is shown without rows."""
     MORE: ClassVar[str] = ""
     """The key that shows the whole text of :meth:`head`."""
+    ROW_FACT: ClassVar[str] = ""
+    """The fact that holds while a row is under the cursor."""
     _turn = ""
     """Of the panes that take turns on a large screen, the one that was seen last."""
     _awaited_layer: int | None = None
@@ -397,6 +401,49 @@ class ResultsPage(RowsPage[Any], Generic[R]):
         """Show the whole text, or another."""
         text = self.head() if paragraphs is None else paragraphs
         self.app.push_screen(ParagraphsDialog(title, text))
+
+    def table(self) -> Table[Any]:
+        """Return the rows."""
+        raise NotImplementedError
+
+    @property
+    def view(self) -> ListTable:
+        """The list."""
+        return self.query_one(ListTable)
+
+    @property
+    def row(self) -> Any:
+        """The row under the cursor."""
+        views = self.query(ListTable) if self.is_mounted else None
+        return views.first().item_at_cursor() if views else None
+
+    def show_rows(self, select: Hashable | None = None) -> None:
+        """List the rows as they are now, the cursor on one of them or where it was."""
+        self.view.set_table(self.table())
+        if select is not None:
+            self.view.go_to_key(select)
+        self.row_changed()
+
+    def row_changed(self) -> None:
+        """Show the commands that fit."""
+        self.refresh_bindings()
+
+    def activate(self) -> None:
+        """Do what Enter and a double click on a row are for."""
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        has_row = bool(self.ROW_FACT) and self.row is not None
+        return super().facts() | ({self.ROW_FACT} if has_row else set())
+
+    @on(LineView.CursorMoved, "ListTable")
+    def _row_moved(self) -> None:
+        self.row_changed()
+
+    @on(LineView.Activated, "ListTable")
+    def _row_activated(self, event: LineView.Activated) -> None:
+        event.stop()
+        self.activate()
 
     # --- the table of layers --------------------------------------------------------------------
 
