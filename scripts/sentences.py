@@ -70,7 +70,7 @@ WORDS = {
 """Operators of query languages that have two words."""
 COMMANDS = {
     "cli.setup.doctor": re.compile("-m venv"),
-    "core.machine.health": re.compile("pip"),
+    "core.machine.installation": re.compile("pip"),
 }
 """Commands for a shell, which are made to fit another environment."""
 

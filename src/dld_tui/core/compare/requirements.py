@@ -83,7 +83,8 @@ QUANTITIES: dict[str, Quantity] = {
     "cosine": Quantity("cosine", Source.ACCURACY, {"": 1.0}, lambda value: f"{value:.6g}"),
 }
 _SYNONYMS = {"latency": "median", "p50": "median", "throughput": "fps", "memory": "peak memory"}
-_WRITTEN = re.compile(r"\s*([A-Za-z][A-Za-z0-9. _]*?)\s*(<=|>=|<|>)\s*([0-9.eE+-]+)\s*(\S*)\s*")
+_RELATION = re.compile("<=|>=|<|>")
+_LIMIT = re.compile(r"([0-9.eE+-]+)(.*)")
 _HELD: dict[str, Callable[[float, float], bool]] = {
     "<=": float.__le__, ">=": float.__ge__, "<": float.__lt__, ">": float.__gt__,
 }  # fmt: skip
@@ -114,13 +115,15 @@ def parse_requirement(text: str) -> Requirement:
     Raises:
         UsageError: It is not of the form ``QUANTITY <= LIMIT UNIT``.
     """
-    match = _WRITTEN.fullmatch(text)
-    if match is None:
+    relations = _RELATION.findall(text)
+    name, _, right = text.partition(relations[0] if relations else "<")
+    match = _LIMIT.fullmatch(right.strip())
+    name = " ".join(name.lower().split())
+    if len(relations) != 1 or match is None or not name:
         raise UsageError(
             f"{visible(text)!r} is not a requirement", hint="Write 'p95 <= 35 ms' or 'fps >= 30'"
         )
-    name, relation, number, unit = match.groups()
-    name = " ".join(name.lower().split())
+    relation, number, unit = relations[0], match[1], match[2].strip()
     name, percent = _SYNONYMS.get(name, name), None
     if ranked := re.fullmatch(r"p(\d{1,2}(?:\.\d+)?)", name):
         name, percent = "percentile", float(ranked[1])
