@@ -116,7 +116,7 @@ HAPPENED: dict[str, Callable[[Seen], bool]] = {
     ),
     "fix a finding, and save": lambda seen: seen.weights() == ["weight", "second_weight"],
     "replace operators, and save": lambda seen: seen.operators() == ["Conv", "Tanh", "Conv", "Add"],
-    "see an engine plan": lambda seen: seen.page == "PlanScreen" and "conv2" in seen.text,
+    "see an engine plan": lambda seen: seen.page == "PlanScreen" and "50.0 %" in seen.text,
     "follow an advice": lambda seen: (
         seen.page == "ReportScreen" and (seen.folder / "tiny.dldprof").exists()
     ),
