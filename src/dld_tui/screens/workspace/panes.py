@@ -223,7 +223,7 @@ class Panes(Controller):
             finding.level != "info" for finding in findings
         )
         notice.show(findings)
-        self._say_panes(arrangement)
+        self._say_panes()
 
     def fit(self) -> None:
         """Lay out for another size; the pane that has the keys is still seen where it was."""
@@ -240,14 +240,13 @@ class Panes(Controller):
             places = {pane: at for at, pane in enumerate(panes)}
             self.area.sort_children(key=lambda pane: places.get(pane, len(panes)))
 
-    def _say_panes(self, arrangement: layout.Arrangement) -> None:
+    def _say_panes(self) -> None:
         """Say in the row of tabs which panes there are, and on which key."""
         parts = []
         hidden = self.chosen.hidden & self.present
         for number, name in layout.NUMBERS.items():
             if name in self.present:
-                mark = "▸" if name in arrangement.shown and not arrangement.wide else " "
-                mark = "×" if name in hidden else mark
+                mark = "×" if name in hidden else " "
                 parts.append(f"{number}{mark}{layout.TITLES[name]}")
         status = " ".join(parts)
         if status != self.page.tab_status:
