@@ -62,7 +62,7 @@ def with_matrix(folder: Path, text: str, *dims: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("library", ["own", "onnxruntime"])
+@pytest.mark.parametrize("library", ["dld", "onnxruntime"])
 def test_float16_is_tried_and_written_with_all_that_was_said_of_the_model(
     tmp_path: Path, library: str
 ) -> None:

@@ -569,7 +569,7 @@ def test_a_confirmation_that_does_not_fit_claims_nothing(
     monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
     assert (result.confirmed, result.best, result.is_whole) == (None, "as it is", False)
-    assert "Closest: 1 thread, 2.00× in its race" in "\n".join(result_lines(result))
+    assert "Closest: 1 thread, 2.00× at first" in "\n".join(result_lines(result))
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def test_without_cupti_python_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "cupti.cupti", None)
     cupti.load.cache_clear()
     try:
-        with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'") as caught:
+        with pytest.raises(UnavailableError, match=r"install 'cupti-python") as caught:
             ActivityTracer()
         assert caught.value.status == 4
     finally:

@@ -98,7 +98,7 @@ def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "pynvml", None)
     nvml.load.cache_clear()
     try:
-        with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'"):
+        with pytest.raises(UnavailableError, match=r"nvidia-ml-py>="):
             Nvml(0)
     finally:
         nvml.load.cache_clear()

@@ -44,7 +44,7 @@ def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
     assert "WRONG VALUES: output y" in outcome.out
     assert "first at Add one: its weight 'w' reaches 7e+04" in outcome.out
     more = ("-o", tmp_path / "p.onnx", "--repair", "--library", "onnxruntime")
-    assert "--repair needs --library own" in dld.fails(2, "convert", "fp16", path, *more)
+    assert "--repair needs --library dld" in dld.fails(2, "convert", "fp16", path, *more)
 
 
 def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def check_limit(text: str, path: Path, plain: StoredReport) -> None:
         share = len(runs[layer]) / len(plain.times)
         spent[limit] += cost["ms"] * share
         least[limit] += roof * share
-    told = re.findall(r"(\w+) (below 1|\d+) %(?: \(at (\d+) % of the roof\))?(?=[,;]|$)", text)
+    told = re.findall(r"(\w+) (below 1|\d+) %(?: \(at (\d+) % of the limit\))?(?=[,;]|$)", text)
     assert {word for word, _, _ in told} == spent.keys()
     for word, part, reached in told:
         share = 100 * spent[word] / plain.total_ms()

@@ -309,7 +309,7 @@ async def test_the_footer_shows_few_keys_of_here() -> None:
         bar = app.screen.query_one(KeyBar)
         assert 2 <= len(bar._keys) <= MOST + bar._last
         assert bar._keys[-1][1] in ("help", "commands")
-        await pilot.press("i")
+        await pilot.press("colon")
         await pilot.pause()
         assert isinstance(app.focused, Input)
         assert ("F1", "help") in bar._keys  # a question mark is text there

@@ -68,6 +68,7 @@ class Request:
         spellings=("--batch",),
         metavar="N,…",
         empty=_no_batch,
+        of_model=True,
     )
     dim: tuple[str, ...] = param(
         (),
@@ -92,6 +93,7 @@ class Request:
         spellings=("--provider", "--providers"),
         metavar="NAME",
         empty="CPU",
+        of_model=False,
     )
     duration: float = param(
         3.0,

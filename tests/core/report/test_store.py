@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_is_written_is_read(path: Path) -> None:
-    link = NodeLink(("If:then_branch",), ">o", "", "Conv", "tensor", 0.5)
+    link = NodeLink(("If:then_branch",), ">o", "", "Conv", "tensor", 1.0)
     layer = Layer(
         "Ω[/conv]", "FusedConv", ((1, None), None), ((2, "N"),), "CPUExecutionProvider", "float16",
         ("float16",), ("float16",), (link,), "tensor", Cost(parameter_bytes=12),

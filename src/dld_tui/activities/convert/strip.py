@@ -46,5 +46,6 @@ def run(request: Request) -> Iterator[Event]:
         stack.callback(moved.document.close)
         result = partial(StrippedModel, moved=moved.count, moved_bytes=moved.bytes)
         yield from write_sound(
-            request, document, moved.document, request.output, result, moved.notes
-        )
+            request, document, moved.document, request.output, result, moved.notes,
+            is_for_runtime=False,  # which has no use for it until the weights are back
+        )  # fmt: skip

@@ -281,7 +281,7 @@ def test_a_picture_that_is_too_large_is_refused() -> None:
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(UnavailableError, match=r"dld-tui\[pictures\]"):
+    with pytest.raises(UnavailableError, match=r"pillow"):
         raster_of(scene(Graph()), LIGHT, "png")
 
 
