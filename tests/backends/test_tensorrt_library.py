@@ -80,7 +80,9 @@ def test_none_that_works_is_one_line_with_all_reasons(monkeypatch: pytest.Monkey
     without(monkeypatch, "tensorrt", "tensorrt_rtx")
     with pytest.raises(UnavailableError, match="TensorRT: not installed; TensorRT-RTX: not inst"):
         find_library("auto")
-    with pytest.raises(UnavailableError, match=r"TensorRT-RTX cannot be used: not .*tensorrt-rtx-cu13"):
+    with pytest.raises(
+        UnavailableError, match=r"TensorRT-RTX cannot be used: not .*tensorrt-rtx-cu13"
+    ):
         find_library("tensorrt_rtx")
 
 

@@ -150,7 +150,7 @@ async def test_a_conversion_opens_its_form_and_nothing_is_said_to_fit(tmp_path: 
         await session.until(lambda: "Convert to float16" in session.text)
         await session.press("enter")
         await session.until(lambda: not isinstance(session.app.screen, Palette))
-        await session.until(lambda: "float16" in session.text and "Output" in session.text)
+        await session.until(lambda: "float16" in session.text and "Result" in session.text)
 
 
 def test_other_words_are_of_commands_that_there_are() -> None:

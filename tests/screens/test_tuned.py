@@ -94,7 +94,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     result = found(tmp_path, confirmed=None)
     parts = dict(result_parts(result))
     assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
-    assert parts["Closest"] == ("dynamic int8, 2.00× in its race: may be noise")
+    assert parts["Closest"] == ("dynamic int8, 2.00× at first: may be noise")
     rough = GateRow("end to end", 10.0, 7.5, -25.0, -50.0, 25.0, Verdict.NO_DIFFERENCE)
     lost = replace(
         CANDIDATES[1], state=CandidateState.NOT_CONFIRMED, ratio=0.75, interval=(0.8, 2.0)

@@ -41,7 +41,7 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         screen.explorer.list.set_marks({screen.document.main.nodes[0]})
         screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
-        assert "Convert it" in session.text
+        assert "Converted it" in session.text
         assert screen.tab_dirty
         await session.until(lambda: not screen.explorer.list.marks)
         assert screen.explorer.node is screen.document.main.find("third")
@@ -51,7 +51,7 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         await session.until(lambda: not any("more" in row for row in session.rows))
         await session.press("ctrl+r")
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
-        assert "Convert it" in session.text
+        assert "Converted it" in session.text
         await session.pilot.press("enter")
         await session.until(lambda: any("more" in row for row in session.rows))
         assert screen.parameters.summary is not None

@@ -211,7 +211,7 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ListDialog))
         assert "quantized for 2 nodes" in session.text
-        assert "o in the graph colours them: quantized" in session.text
+        assert "% in the graph colours them: quantized" in session.text
         await session.pilot.press("escape")
         counts, title = session.screen.model.quantized
         assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}
@@ -256,7 +256,7 @@ async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
         for key in ("right", "f5"):
             await session.pilot.press(key)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
-        await session.until(lambda: "Change type or layout of 3 tensors" in session.text)
+        await session.until(lambda: "Changed type or layout of 3 tensors" in session.text)
         await session.pilot.press("enter")
         types = [document.main.value_type(name) for name in document.main.inputs]
         assert [known and known.dtype for known in types] == ["int32"] * 3

@@ -164,7 +164,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result="dld_tui.core.report.sweep:Sweep",
         command=Command(("sweep",), show="dld_tui.cli.jobs.results:show_sweep"),
         result_view="dld_tui.screens.results.table:of_sweep",
-        synonyms=("batch size", "sequence length", "scaling", "throughput", "knee", "threads"),
+        synonyms=("batch sizes", "sequence length", "scaling", "throughput", "knee", "threads"),
         page_command="model.sweep",
         offered=True,
     ),
