@@ -43,8 +43,6 @@ confidence of 97 %."""
 _KEPT = 1 << 28
 """Bytes of inputs that stay between turns; those of other points are made anew for each."""
 Place = tuple[int | str, ...]
-
-
 _BATCHES = (1, 2, 4, 8)
 """Where nothing else is varied."""
 
@@ -140,7 +138,7 @@ class Request:
 
 
 @dataclass
-class _Place:
+class _Point:
     """A point while it is measured."""
 
     at: Place
@@ -170,7 +168,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.tune.journal import Journal
 
     axes = request.axes()
-    spots = [_Place(at) for at in places(axes)]
+    spots = [_Point(at) for at in places(axes)]
     with contextlib.closing(Document.open(request.model)) as document:
         _require_dimensions(document, axes)
         journal = Journal.of({"sweep": True, **to_json(request)}, document, again=request.again)
@@ -198,7 +196,7 @@ class _Measurement:
         self,
         request: Request,
         axes: list[SweepAxis],
-        spots: list[_Place],
+        spots: list[_Point],
         document: Document,
         journal: Journal,
     ) -> None:
@@ -239,21 +237,19 @@ class _Measurement:
 
     # --- each point once --------------------------------------------------------------------------
 
-    def _prepare(self, spot: _Place) -> None:
+    def _prepare(self, spot: _Point) -> None:
         from dld_tui.backends.onnxruntime.limits import with_node
 
         try:
             spot.session, spot.settings = self._session(spot)
             self._values(spot)
-        except UsageError:
-            raise  # what was given for all points does not fit
-        except ActivityError as error:
+        except ActivityError as error:  # others are of what was given for all points
             spot.problem = with_node(error)
 
-    def _sizes(self, spot: _Place) -> dict[str, int | str]:
+    def _sizes(self, spot: _Point) -> dict[str, int | str]:
         return dict(zip((axis.name for axis in self._axes), spot.at, strict=True))
 
-    def _session(self, spot: _Place) -> tuple[Session, SessionSettings]:
+    def _session(self, spot: _Point) -> tuple[Session, SessionSettings]:
         """Return the session that all sizes of the settings of a point share."""
         from dld_tui.backends.onnxruntime.session import Session
 
@@ -271,7 +267,7 @@ class _Measurement:
             self._sessions[key] = (Session(model, settings), settings)
         return self._sessions[key]
 
-    def _values(self, spot: _Place) -> Mapping[str, Any]:
+    def _values(self, spot: _Point) -> Mapping[str, Any]:
         """Return inputs of the sizes of a point that the model was run with once."""
         from dld_tui.core.inputs.guess import first_that_runs, specs_for
 
@@ -294,7 +290,7 @@ class _Measurement:
             spot.values = values
         return values
 
-    def _guesses(self, spot: _Place, specs: Sequence[InputSpec]) -> Iterator[Guess]:
+    def _guesses(self, spot: _Point, specs: Sequence[InputSpec]) -> Iterator[Guess]:
         from dld_tui.core.inputs.guess import candidate_guesses
         from dld_tui.core.inputs.shapes import parse_shapes
 
@@ -314,7 +310,7 @@ class _Measurement:
 
     # --- in turns --------------------------------------------------------------------------------
 
-    def _rounds(self, ready: list[_Place]) -> Iterator[Event]:
+    def _rounds(self, ready: list[_Point]) -> Iterator[Event]:
         keys = [spot.key for spot in ready]
         for figures in self._journal.rounds("sweep", keys)[:TURNS]:
             for spot in ready:
@@ -334,7 +330,7 @@ class _Measurement:
             if not any(spot.problem for spot in ready):
                 self._journal.add_round("sweep", keys, figures)
 
-    def _time(self, spot: _Place, figures: dict[str, float]) -> None:
+    def _time(self, spot: _Point, figures: dict[str, float]) -> None:
         from dld_tui.backends.onnxruntime.contest import Contestant
         from dld_tui.backends.onnxruntime.limits import with_node
 

@@ -83,6 +83,8 @@ _BIAS_INPUT = 2
 _ENDINGS = ("_scale", "_zero_point", "_quantized", "_QuantizeLinear_Output",
             "_QuantizeLinear_Input", "_DequantizeLinear_Output")  # fmt: skip
 """What the library appends to the name of a value."""
+_BETWEEN = REARRANGING | {"Cast"}
+"""What may be between an initializer and the weight of a node."""
 _BEHIND_LOGITS = REARRANGING | {"Add", "Cast", "Div", "Mul", "Tanh"}
 """What may be between the last product of a model of language and its output."""
 _WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
@@ -553,7 +555,7 @@ def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
         scope, node = definition.scope, definition.node
         if node is None:
             return through, scope.initializer(name)
-        if node.op_type not in REARRANGING | {"Cast"} or not node.inputs:
+        if node.op_type not in _BETWEEN or not node.inputs:
             return through, None
         through.insert(0, node.op_type)
         name = node.inputs[0]

@@ -21,6 +21,8 @@ from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.operators.categories import REARRANGING
 
 _WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
+_PASSING = REARRANGING | {"MaxPool"}
+"""Operators whose results are elements of their first input."""
 
 
 def quantization_gaps(node: Node) -> Iterator[Finding]:
@@ -89,7 +91,7 @@ def _requantized(node: Node) -> Iterator[Finding]:
 def _is_dequantized(node: Node, index: int) -> bool:
     name = node.inputs[index] if index < len(node.inputs) else ""
     producer = node.scope.producer(name) if name else None
-    while producer is not None and producer.op_type in {*REARRANGING, "MaxPool"}:
+    while producer is not None and producer.op_type in _PASSING:
         producer = node.scope.producer(producer.inputs[0]) if producer.inputs else None
     return producer is not None and producer.op_type == "DequantizeLinear"
 

@@ -64,10 +64,11 @@ def shapes_of_others(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
     Args:
         model: As in :func:`name_dimensions`.
     """
-    found = {}
+    found: dict[str, onnx.ValueInfoProto] = {}
+    if not any(map(_lacks_shape, (*model.graph.value_info, *model.graph.output))):
+        return found  # as most often: the rules need not be asked
     for info, known in _followed(model, {}):
-        tensor = info.type.tensor_type
-        if tensor.elem_type and not tensor.HasField("shape"):
+        if _lacks_shape(info):
             new = onnx.ValueInfoProto.FromString(info.SerializeToString())
             shape = new.type.tensor_type.shape
             shape.SetInParent()
@@ -125,6 +126,11 @@ def _declared(info: onnx.ValueInfoProto | None, sizes: Mapping[str, Size]) -> Di
         else sizes.get(text_of(dim.dim_param), size_of(dim))
         for dim in _dims(info)
     )  # fmt: skip
+
+
+def _lacks_shape(info: onnx.ValueInfoProto) -> bool:
+    tensor = info.type.tensor_type
+    return bool(tensor.elem_type) and not tensor.HasField("shape")
 
 
 def _dims(info: onnx.ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
