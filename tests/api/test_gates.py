@@ -213,7 +213,7 @@ def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.Mo
     ],
 )  # fmt: skip
 def test_a_wrong_setting_is_refused_before_anything_is_measured(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises((UsageError, TypeError)):
         gate("base.onnx", "new.onnx", **wrong)
 
 
@@ -241,7 +241,7 @@ def test_results_that_differ_fail_with_the_output(
     assert assert_same_results(paths[0], paths[0], tolerance="cosine=0.9").is_good
     with pytest.raises(pytest.fail.Exception, match=r"results differ\n  y: "):
         assert_same_results(*paths, atol=1e-3)
-    with pytest.raises(UsageError, match="tol is not a setting"):
+    with pytest.raises(TypeError, match="no argument 'tol'"):
         assert_same_results(*paths, tol=1e-3)
 
 

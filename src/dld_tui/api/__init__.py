@@ -1,24 +1,11 @@
 """The library for scripts, notebooks and tests.
 
 Only the names here are stable across versions; the rest of the package may change.
-docs/library.md has examples of each.
+docs/library.md has examples. A model is a :class:`Document`; each command that runs a job is one
+function with the settings of the command as arguments (``help(convert_fp16)``); results are
+dataclasses, which :func:`records` makes into flat rows for pandas.
 
-=================  ==============================================================================
-``open_model``     open an ONNX model as a :class:`Document`
-``Document``       a model that can be inspected, edited and saved
-``edits``          the names of all edits, with descriptions
-``check``          errors and oddities of a model
-``diff``           the differences of two models
-``convert``        a conversion of a whole model: fp16, quantize, shape, …
-``profile``        measure a model, here or on a target; gives a :class:`Report`
-``Report``         a profile report; ``Report.open`` takes a file
-``compare``        reports, or engine plans, side by side
-``gate``           whether a new version is slower than a base, by runs in alternation
-``same_results``   whether two models compute the same
-``Plan``           a TensorRT engine, from the files that describe it
-=================  ==============================================================================
-
-All errors are :class:`dld_tui.core.errors.DldError`, with ``message``, ``where`` and ``hint``.
+Errors are :class:`DldError`, with ``message``, ``where`` and ``hint``.
 """
 
 from __future__ import annotations
@@ -27,25 +14,81 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dld_tui.api.models import Document, check, diff, edits, open_model
+    from dld_tui.api.commands import (
+        accuracy,
+        append,
+        build,
+        convert_bf16,
+        convert_clean,
+        convert_dequantize,
+        convert_external,
+        convert_fold,
+        convert_fp16,
+        convert_inline,
+        convert_io,
+        convert_opset,
+        convert_precisions,
+        convert_quantize,
+        convert_restore,
+        convert_sanitize,
+        convert_shape,
+        convert_strip,
+        convert_tensors,
+        doctor,
+        load,
+        memory,
+        merge,
+        path,
+        prepend,
+        profile,
+        profile_llm,
+        profile_tensorrt,
+        reduce,
+        refit,
+        routes,
+        search_precision,
+        selftest,
+        startup,
+        sweep,
+        tactics,
+        tune,
+    )
+    from dld_tui.api.models import Document, check, diff, edits, new_model, open_model
     from dld_tui.api.plans import Plan
-    from dld_tui.api.runs import Report, compare, convert, gate, profile, same_results
+    from dld_tui.api.reports import Report
+    from dld_tui.api.rows import records
+    from dld_tui.api.runs import compare, gate, same_results
+    from dld_tui.core.errors import DldError
 
 __all__ = [
-    "Document", "Plan", "Report", "check", "compare", "convert", "diff", "edits", "gate",
-    "open_model", "profile", "same_results",
+    "DldError", "Document", "Plan", "Report", "accuracy", "append", "build", "check", "compare",
+    "convert_bf16", "convert_clean", "convert_dequantize", "convert_external", "convert_fold",
+    "convert_fp16", "convert_inline", "convert_io", "convert_opset", "convert_precisions",
+    "convert_quantize", "convert_restore", "convert_sanitize", "convert_shape", "convert_strip",
+    "convert_tensors", "diff", "doctor", "edits", "gate", "load", "memory", "merge", "new_model",
+    "open_model", "path", "prepend", "profile", "profile_llm", "profile_tensorrt", "records",
+    "reduce", "refit", "routes", "same_results", "search_precision", "selftest", "startup",
+    "sweep", "tactics", "tune",
 ]  # fmt: skip
 
 _HOMES = {
-    "models": ("Document", "check", "diff", "edits", "open_model"),
-    "plans": ("Plan",),
-    "runs": ("Report", "compare", "convert", "gate", "profile", "same_results"),
+    "dld_tui.api.models": ("Document", "check", "diff", "edits", "new_model", "open_model"),
+    "dld_tui.api.plans": ("Plan",),
+    "dld_tui.api.rows": ("records",),
+    "dld_tui.api.reports": ("Report",),
+    "dld_tui.api.runs": ("compare", "gate", "same_results"),
+    "dld_tui.core.errors": ("DldError",),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: a plan needs neither onnx nor a runtime."""
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"dld_tui.api.{home}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(_HOME_OF.get(name, "dld_tui.api.commands"))
+    return getattr(home, name)

@@ -53,9 +53,10 @@ from dld_tui.core.report.report import temporary_report
 temporary_report(here / "r.json", wait, network="", backend="")
 """,
     "a profile of the library": """
-import dld_tui.api.runs
-dld_tui.api.runs.run_activity = wait
-dld_tui.api.runs.profile(here / "m.onnx")
+from dld_tui.api import commands, requests
+requests.written_files = wait
+(here / "m.onnx").write_bytes(b"")
+commands.profile(here / "m.onnx")
 """,
     "a tool": """
 from dld_tui.activities import run_tool

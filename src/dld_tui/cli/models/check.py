@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from dld_tui.activities.check_full import LIMIT_S, Request, Result
-from dld_tui.cli.models.inference import inference_findings
+from dld_tui.api.inference import inference_findings
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check

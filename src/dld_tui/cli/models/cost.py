@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from dld_tui.cli.models.inference import infer
+from dld_tui.api.inference import infer
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import (
@@ -53,7 +53,7 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
     """
     known_shapes = parse_shapes(shapes, document.main.inputs)
     sizes = declare_inputs(document, known_shapes)
-    infer(document, path)
+    infer(document, path, narrate)
     branches: dict[Node, str] = {}
     if known_shapes:
         sizes = follow_shapes(document, known_shapes, branches) | sizes
@@ -153,7 +153,7 @@ def write_budget(
             for name in node.outputs
             if name
         ):
-            infer(document, model)
+            infer(document, model, narrate)
         decoder = Decoder(document, input_specs(document), config)
         usual = min(_CONTEXT, decoder.context_length or _CONTEXT)
         budget = budget_of(decoder, batches or [1], contexts or [usual])

@@ -192,9 +192,9 @@ def _draw(
     from dld_tui.core.graph.pictures.drawing import picture_of
 
     if asked["types"] and _lacks_types(scope):
-        from dld_tui.cli.models.inference import infer
+        from dld_tui.api.inference import infer
 
-        infer(document, model)
+        infer(document, model, narrate)
     if len(scope.nodes) > _SLOW:
         narrate(f"{model}: arranging {len(scope.nodes):,} nodes")
     drawn = graph_of(scope, constants=asked["constants"])

@@ -68,8 +68,8 @@ def command(
     is if the result is not valid, or ONNX Runtime refuses it unlike the model. Nodes and tensors
     with other names than in the recorded model are matched as in dld diff.
     """
-    from dld_tui.cli.models.inference import infer
-    from dld_tui.cli.models.soundness import original, unsound
+    from dld_tui.api.inference import infer
+    from dld_tui.api.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
@@ -80,14 +80,14 @@ def command(
     document = Document.open(model)
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))
-    document.ask_types = partial(infer, document, model)
+    document.ask_types = partial(infer, document, model, narrate)
     try:
         with original(document, model, output) as before:
             with _relocation(document, model, base or _named_base(text, folder)) as relocation:
                 result = replay(document, entries, relocation)
             _declare_late(document, model)
             remarks = save(document, output, data=data)
-            problem = unsound(before, output) if result.applied else ""
+            problem = unsound(before, output, narrate) if result.applied else ""
     finally:
         document.close()
     for remark in remarks:
@@ -155,11 +155,11 @@ def _named_base(text: str, folder: Path) -> Path | None:
 
 def _declare_late(document: Document, model: Path) -> None:
     """Declare the inferred type of inputs and outputs that edits created without one."""
-    from dld_tui.cli.models.inference import infer
+    from dld_tui.api.inference import infer
     from dld_tui.core.document.types.inference import late_types, untyped_terminals
     from dld_tui.core.text import visible
 
-    if not untyped_terminals(document) or not infer(document, model):
+    if not untyped_terminals(document) or not infer(document, model, narrate):
         return
     for arguments in late_types(document):
         document.apply("set_value_type", **arguments)

@@ -58,8 +58,8 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     local functions that it uses. Separate names with commas, or repeat the option. Exit status 1 if
     the part is not valid, or ONNX Runtime refuses it unlike the model.
     """
-    from dld_tui.cli.models.inference import infer
-    from dld_tui.cli.models.soundness import original, unsound
+    from dld_tui.api.inference import infer
+    from dld_tui.api.soundness import original, unsound
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import declare_inferred
     from dld_tui.core.document.scope import Scope
@@ -73,11 +73,11 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
             _extract_context(document, asked["context"], output, as_json)
             return ExitStatus.DONE
         extraction = _extract(document, asked)
-        if extraction.untyped and infer(document, model):
+        if extraction.untyped and infer(document, model, narrate):
             extraction.document.close()
             extraction = _extract(document, asked)
         try:
-            if extraction.untyped and infer(extraction.document, model):
+            if extraction.untyped and infer(extraction.document, model, narrate):
                 declare_inferred(extraction)
             for side in ("inputs", "outputs"):
                 for name, new in _split(document, asked[side], Scope.resolve).items():
@@ -85,7 +85,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
                         extraction.document.apply("rename_value", scope=[], value=name, name=new)
             with original(document, model, output) as before:
                 remarks = [*extraction.remarks, *save(extraction.document, output)]
-                problem = unsound(before, output)
+                problem = unsound(before, output, narrate)
             remarks += (
                 f"the type of {visible(name)!r} is not known" for name in extraction.untyped
             )
@@ -118,25 +118,18 @@ def _require_one(asked: dict[str, Any]) -> None:
 
 
 def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
-    from dld_tui.core.document.parts import extraction
+    from dld_tui.core.document.parts.extraction import extract_part
     from dld_tui.core.document.scope import Scope
 
-    scope = extraction.body_at(document, asked["scope"])
-    if asked["nodes"]:
-        refs = list(_split(document, asked["nodes"], Scope.find))
-        scope = extraction.scope_with(document, scope, refs, Scope.find)
-        return extraction.extract_nodes(document, extraction.nodes_at(scope, refs))
-    if asked["subgraph"]:
-        body = extraction.body_at(document, (*asked["scope"], asked["subgraph"]))
-        return extraction.extract_body(document, body)
-    if asked["function"]:
-        step = f"function {asked['function']}"
-        return extraction.extract_body(document, extraction.body_at(document, [step]))
-    inputs, outputs = (
-        list(_split(document, asked[side], Scope.resolve)) for side in ("inputs", "outputs")
+    return extract_part(
+        document,
+        scope=asked["scope"],
+        nodes=list(_split(document, asked["nodes"], Scope.find)),
+        inputs=list(_split(document, asked["inputs"], Scope.resolve)),
+        outputs=list(_split(document, asked["outputs"], Scope.resolve)),
+        subgraph=asked["subgraph"] or "",
+        function=asked["function"] or "",
     )
-    scope = extraction.scope_with(document, scope, outputs or inputs, Scope.definition)
-    return extraction.extract_between(document, scope, inputs, outputs)
 
 
 def _extract_context(document: Document, name: str, output: Path, as_json: bool) -> None:

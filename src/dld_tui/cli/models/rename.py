@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dld_tui.cli.output import write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
@@ -63,7 +63,7 @@ def command(
     get the same name, nothing is written. Exit status 1 if no name changes, or if the result is not
     valid.
     """
-    from dld_tui.cli.models.soundness import write_edited
+    from dld_tui.api.soundness import write_edited
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
     from dld_tui.core.tables.table import Column, Table
@@ -95,7 +95,9 @@ def command(
         if preview or output is None:
             document.apply("rename_matches", **arguments)  # says what clashes
         else:
-            problem = write_edited(document, model, output, "rename_matches", arguments, script)
+            problem = write_edited(
+                document, model, output, "rename_matches", arguments, script, narrate
+            )
     if as_json:
         rows: list[JSON] = [
             {"kind": one.kind[:-1], "scope": [*one.scope.path], "old": one.old, "new": one.new}

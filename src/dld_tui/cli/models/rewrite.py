@@ -76,7 +76,7 @@ def command(
     status 1 if nothing was replaced, if the result is not valid or ONNX Runtime refuses it unlike
     the model, or with --verify if the outputs differ.
     """
-    from dld_tui.cli.models.soundness import write_edited
+    from dld_tui.api.soundness import write_edited
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
 
@@ -99,7 +99,9 @@ def command(
         total = sum(done.counts.values())
         problem = ""
         if not preview and output is not None:
-            problem = write_edited(document, model, output, "rewrite", {"rules": text}, script)
+            problem = write_edited(
+                document, model, output, "rewrite", {"rules": text}, script, narrate
+            )
     verdict = _verified(model, output) if verify and output is not None and not problem else None
     if as_json:
         write_json(_json(done, output if not preview else None, verdict, problem))
@@ -180,7 +182,7 @@ def text_of_argument(text: str) -> str:
 
 def learn_types(document: Document, path: Path, needed: bool) -> None:
     """Infer types if a condition needs types that the model does not declare."""
-    from dld_tui.cli.models.inference import infer
+    from dld_tui.api.inference import infer
 
     if needed and any(
         name and scope.value_type(name) is None
@@ -188,7 +190,7 @@ def learn_types(document: Document, path: Path, needed: bool) -> None:
         for node in scope.nodes
         for name in node.outputs
     ):
-        infer(document, path)
+        infer(document, path, narrate)
 
 
 @click.command("find")

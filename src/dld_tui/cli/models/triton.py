@@ -87,7 +87,7 @@ def _engine_config(engine: Path, options: dict[str, Any]) -> triton.ModelConfig:
 def _write_model(
     model: Path, place: Path, target: Path, options: dict[str, Any], force: bool
 ) -> tuple[triton.ModelConfig, list[str]]:
-    from dld_tui.cli.models.inference import infer
+    from dld_tui.api.inference import infer
     from dld_tui.core.document.document import Document
 
     document = Document.open(model)
@@ -95,7 +95,7 @@ def _write_model(
         served = triton.describe_model(document)
         tensors = (*served.inputs, *served.outputs)
         if any(tensor.dtype is None or tensor.dims is None for tensor in tensors) and infer(
-            document, model
+            document, model, narrate
         ):
             served = triton.describe_model(document)
         config = triton.model_config(served=served, **options)

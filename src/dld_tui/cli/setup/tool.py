@@ -158,10 +158,12 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
 
 def _unsound(model: Path, output: Path) -> str:
     """Return why a tool made a model that is not valid of one that is; empty for other files."""
-    from dld_tui.cli.models.soundness import unsound
+    from dld_tui.api.soundness import unsound
     from dld_tui.core.files.recognise import FileKind, recognise
 
     with contextlib.suppress(InputError):  # what a tool writes need not be a model
         kinds = {recognise(path) for path in (model, output)}
-        return unsound(model, output) if kinds <= {FileKind.ONNX, FileKind.ONNX_TEXT} else ""
+        return (
+            unsound(model, output, narrate) if kinds <= {FileKind.ONNX, FileKind.ONNX_TEXT} else ""
+        )
     return ""

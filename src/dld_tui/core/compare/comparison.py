@@ -210,6 +210,9 @@ class Comparison:
         self._factors: dict[int, CommonFactor | None] = {}
         self._explanation: list[str] | None = None
 
+    def __repr__(self) -> str:
+        return f"Comparison: {self.headline}"
+
     @property
     def target(self) -> int:
         """The report that a single difference is of: the last one that is not the base."""

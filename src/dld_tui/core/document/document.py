@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.new_model import NewModel
     from dld_tui.core.files.text_model import TextFormat
 
+D = TypeVar("D", bound="Document")
 NEW_DATA_LIMIT = 4 << 30
 """The most bytes of generated values (zeros, random numbers) in one document, by default."""
 
@@ -93,14 +94,14 @@ class Document:
 
     @classmethod
     def open(
-        cls,
+        cls: type[D],
         path: Path | str,
         *,
         progress: ProgressCallback | None = None,
         cancelled: CancelCheck | None = None,
         allow_linked_data: bool = False,
         journaled: bool = False,
-    ) -> Document:
+    ) -> D:
         """Open a model file. Payloads stay in it and are read when they are wanted.
 
         Args:

@@ -240,6 +240,42 @@ class Extraction:
     """For the user. Untrusted text."""
 
 
+def extract_part(
+    document: Document,
+    *,
+    scope: Sequence[str] = (),
+    nodes: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    subgraph: str = "",
+    function: str = "",
+) -> Extraction:
+    """Return a part of a model as a model, by names.
+
+    Args:
+        document: The model.
+        scope: The path of the graph in which names are looked for first.
+        nodes: Refs of nodes; or
+        inputs: tensors to start at, with
+        outputs: tensors to end at; or
+        subgraph: ``NODE:ATTRIBUTE``; or
+        function: ``DOMAIN:NAME``.
+
+    Raises:
+        UsageError: There is no such thing, or it is in several graphs.
+    """
+    home = body_at(document, scope)
+    if nodes:
+        home = scope_with(document, home, nodes, Scope.find)
+        return extract_nodes(document, nodes_at(home, nodes))
+    if subgraph:
+        return extract_body(document, body_at(document, (*scope, subgraph)))
+    if function:
+        return extract_body(document, body_at(document, [f"function {function}"]))
+    home = scope_with(document, home, outputs or inputs, Scope.definition)
+    return extract_between(document, home, inputs, outputs)
+
+
 def extract_nodes(document: Document, nodes: Sequence[Node]) -> Extraction:
     """Return nodes of one scope as a model. Links that are cut become inputs and outputs.
 

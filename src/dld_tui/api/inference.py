@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.infer_shapes import InferredPart, Result
-from dld_tui.cli.output import narrate
 from dld_tui.core.checks.findings import INFERENCE, Finding, ToolFinding, findings_of
 from dld_tui.core.codec import decode
 from dld_tui.core.document.locations import scope_at
@@ -22,16 +23,23 @@ from dld_tui.targets import registry
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
+LOG = logging.getLogger("dld_tui")
 LIMIT_S = 120.0
 """Time limit of inference in seconds."""
 
 
-def infer(document: Document, home: Path) -> bool:
-    """Set inferred types in the document; return whether there are any."""
+def infer(document: Document, home: Path, tell: Callable[[str], None] = LOG.warning) -> bool:
+    """Set inferred types in the document; return whether there are any.
+
+    Args:
+        document: The model.
+        home: Its file, in whose folder external data is looked for.
+        tell: Takes the reason where inference fails.
+    """
     try:
         _run(document, home)
     except DldError as error:
-        narrate(f"{home}: {error.message}")
+        tell(f"{home}: {error.message}")
     return any(scope.inferred for scope in document.scopes())
 
 

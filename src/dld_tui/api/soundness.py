@@ -1,14 +1,14 @@
-"""Whether what a command has written is as sound as the model that it was made of."""
+"""Whether what was written is as sound as the model that it was made of."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.cli.output import narrate
+from dld_tui.api.inference import LOG
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -44,6 +44,7 @@ def write_edited(
     edit: str,
     arguments: Mapping[str, JSON],
     script: Path | None = None,
+    tell: Callable[[str], None] = LOG.warning,
 ) -> str:
     """Make an edit, save the model and an edit script of it; return why the result is not valid.
 
@@ -54,6 +55,7 @@ def write_edited(
         edit: The edit.
         arguments: Its arguments. Without an edit that changes something the model is only saved.
         script: The script to write.
+        tell: Takes what is found.
     """
     from dld_tui.core.document.scripting.arguments import entry_of
     from dld_tui.core.document.serialise import save
@@ -62,16 +64,16 @@ def write_edited(
     with original(document, model, output) as before:
         is_changed = bool(document.apply(edit, **arguments).primitives)
         save(document, output)
-        problem = unsound(before, output) if is_changed else ""
+        problem = unsound(before, output, tell) if is_changed else ""
     if script is not None:
         write_text(script, f"{json.dumps(entry_of(edit, dict(arguments)))}\n")
     return problem
 
 
-def unsound(before: Path, after: Path) -> str:
+def unsound(before: Path, after: Path, tell: Callable[[str], None] = LOG.warning) -> str:
     """Return why a model is not valid, unlike the one that it was made of; empty where it is.
 
-    A child process asks ONNX Runtime, and looks at rules. What is found is printed.
+    A child process asks ONNX Runtime, and looks at rules; `tell` takes what is found.
 
     Raises:
         InputError: One of them cannot be opened.
@@ -84,8 +86,8 @@ def unsound(before: Path, after: Path) -> str:
             notes = job.result(lambda event: None, kind=Result).notes
     except ActivityError as error:
         text = str(error)
-        narrate(f"{after}: {text}")
+        tell(f"{after}: {text}")
         return text
     for note in notes:
-        narrate(f"{after}: {visible(note)}")
+        tell(f"{after}: {visible(note)}")
     return ""
