@@ -73,13 +73,14 @@ def test_types_go_by_the_same_names_everywhere() -> None:
 
 def test_speed_up(engines: Comparison) -> None:
     assert [engines.speed_up(index) for index in range(3)] == pytest.approx([1.0, 2.0, 4.0])
-    assert engines.speed_up_source == "all layers"
+    assert engines.speed_up_row is engines.layer_sum
     assert "C has a speedup of 4.00× (all layers; not certain" in "\n".join(engines.explanation())
     assert engines.speed_up_bounds(2) is None
 
 
 def test_inserted_layers(engines: Comparison) -> None:
-    assert [(one.layers, one.time_ms) for one in engines.inserted] == [(0, 0), (0, 0), (1, 0.5)]
+    figures = engines.precisions
+    assert [(one.inserted, one.inserted_ms) for one in figures] == [(0, 0), (0, 0), (1, 0.5)]
     text = "\n".join(engines.explanation())
     assert "Inserted to change a format or type: 0 layers, 0.000 ms in A; 1 layer, 0.500 ms" in text
 
@@ -89,7 +90,7 @@ def test_without_a_profile() -> None:
         engine("x", conv("a", "fp32", "t1"), conv("b", "fp32", "t1")),
         engine("y", conv("a", "fp16", "t2"), {"name": COPY, "type": "Reformat"}),
     ])  # fmt: skip
-    assert (pair.speed_up(1), pair.speed_up_source) == (None, "")
+    assert (pair.speed_up(1), pair.speed_up_row) == (None, None)
     assert [row.key for row in pair.rows(MISMATCH)] == ["a"]
     states = {row.key: row.state(1, 0) for row in pair.rows()}
     assert states == {"a": "", "b": "removed", COPY: "added"}

@@ -29,12 +29,10 @@ from dld_tui.core.compare.conditions import (
     same_model,
 )
 from dld_tui.core.compare.engines import (
-    InsertedLayers,
     Mismatch,
     PrecisionFigures,
     any_engine,
     find_mismatches,
-    inserted_layers,
     precision_figures,
 )
 from dld_tui.core.compare.explanation import explain
@@ -311,34 +309,21 @@ class Comparison:
         ]
 
     @cached_property
-    def inserted(self) -> list[InsertedLayers]:
-        """The layers of each report that only convert a tensor."""
-        return [
-            inserted_layers(subject, side)
-            for subject, side in zip(self.subjects, self.measured, strict=True)
-        ]
-
-    @cached_property
-    def speed_up_source(self) -> str:
-        """What :meth:`speed_up` is of: ``end to end``, else ``all layers``; empty without times."""
-        for row in (self.end_to_end, self.layer_sum):
-            if all(cell.time_ms for cell in row.cells):
-                return row.key
-        return ""
+    def speed_up_row(self) -> Row | None:
+        """What :meth:`speed_up` is of: ``end to end``, else ``all layers``; None without times."""
+        rows = (self.end_to_end, self.layer_sum)
+        return next((row for row in rows if all(cell.time_ms for cell in row.cells)), None)
 
     def speed_up(self, index: int) -> float | None:
         """Return how many times as fast as the base a report is."""
-        source = self.speed_up_source
-        if not source:
+        if self.speed_up_row is None:
             return None
-        row = self.end_to_end if source == self.end_to_end.key else self.layer_sum
-        here, there = row.cells[index].time_ms, row.cells[self.base].time_ms
+        here, there = (self.speed_up_row.cells[at].time_ms for at in (index, self.base))
         return there / here if here and there else None
 
     def speed_up_cell(self, index: int) -> Cell:
         """Return the cell that :meth:`speed_up` is of, with the interval of the difference."""
-        is_whole = self.speed_up_source == self.end_to_end.key
-        return (self.end_to_end if is_whole else self.layer_sum).cells[index]
+        return (self.speed_up_row or self.layer_sum).cells[index]
 
     def speed_up_bounds(self, index: int) -> tuple[float, float] | None:
         """Return the least and the highest speedup by the interval; None where there is none."""

@@ -102,22 +102,6 @@ def _nodes(layers: Sequence[Sequence[Layer]]) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class InsertedLayers:
-    """Layers that a backend inserts between those of the model: conversions of type or format."""
-
-    layers: int
-    time_ms: float | None
-    """None without times."""
-
-
-def inserted_layers(subject: Subject, side: MeasuredLayers) -> InsertedLayers:
-    """Return how many layers of a report convert only, and how long they take."""
-    chosen = [layer for layer in subject.layers if _is_inserted(layer)]
-    time = sum(side.layer_ms[layer.index] or 0.0 for layer in chosen)
-    return InsertedLayers(len(chosen), time if side.timed else None)
-
-
 def _is_inserted(layer: Layer) -> bool:
     return (layer.engine is not None and layer.engine.inserted) or is_conversion(layer)
 
@@ -144,7 +128,9 @@ class PrecisionFigures:
     times: dict[str, float] = field(default_factory=dict)
     work_ms: dict[str, float] = field(default_factory=dict)
     """By the keys of :data:`WORK`."""
-    work_counts: dict[str, int] = field(default_factory=dict)
+    inserted: int = 0
+    """Layers that the backend put between those of the model: they change a type or format only."""
+    inserted_ms: float = 0.0
     main: str = ""
     """The precision in which its convolutions and products spend most time; without times the most
     frequent one of them."""
@@ -173,8 +159,10 @@ def precision_figures(subject: Subject, side: MeasuredLayers) -> PrecisionFigure
         work = kind_of_work(layer)
         figures.counts[precision] = figures.counts.get(precision, 0) + 1
         figures.times[precision] = figures.times.get(precision, 0.0) + time_ms
-        figures.work_counts[work] = figures.work_counts.get(work, 0) + 1
         figures.work_ms[work] = figures.work_ms.get(work, 0.0) + time_ms
+        if _is_inserted(layer):
+            figures.inserted += 1
+            figures.inserted_ms += time_ms
         if work == HEAVY and layer.precision:
             before = heavy.get(precision, (0.0, 0))
             heavy[precision] = (before[0] + time_ms, before[1] + 1)

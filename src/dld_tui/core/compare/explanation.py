@@ -21,7 +21,7 @@ from dld_tui.core.compare.engines import (
 )
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.records import Cell, Row, label
-from dld_tui.core.compare.rows import certainty, ratio_text, signed, verdict
+from dld_tui.core.compare.rows import certainty, half_width, ratio_text, signed, verdict
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
@@ -154,7 +154,7 @@ class _Pair:
         line = f"Layers together: {signed(cell.delta_ms)} ms a pass{certainty(cell)}"
         if whole and False in (cell.noise, latency.noise):
             rest = whole - cell.delta_ms
-            around = _half_width(cell) + _half_width(latency)
+            around = sum(half_width(one) or 0.0 for one in (cell, latency))
             if abs(rest) > max(_UNEXPLAINED_PERCENT / 100 * abs(whole), around):
                 line += (
                     f", end to end {signed(whole)} ms: {signed(rest)} ms is not in the layers"
@@ -338,9 +338,9 @@ class _Pair:
             return
         counts = []
         for index in (self.base, self.index):
-            inserted = self.comparison.inserted[index]
-            cost = "" if inserted.time_ms is None else f", {fmt.milliseconds(inserted.time_ms)} ms"
-            counts.append(f"{fmt.plural(inserted.layers, 'layer')}{cost} in {label(index)}")
+            engine = self.comparison.precisions[index]
+            cost = f", {fmt.milliseconds(engine.inserted_ms)} ms" if engine.timed else ""
+            counts.append(f"{fmt.plural(engine.inserted, 'layer')}{cost} in {label(index)}")
         yield f"Inserted to change a format or type: {'; '.join(counts)}."
 
     def _values(
@@ -349,11 +349,6 @@ class _Pair:
         layers = self.comparison.subjects[report].layers
         values = {value(layers[index]) for index in match.members[report]}
         return tuple(sorted(name for name in values if name))
-
-
-def _half_width(cell: Cell) -> float:
-    """Return the half-width of the interval of the difference; 0 where it is unknown."""
-    return 0.0 if cell.interval is None else (cell.interval.high_ms - cell.interval.low_ms) / 2
 
 
 def _counted(names: Iterable[str], most: int = 8) -> list[str]:
@@ -454,10 +449,10 @@ _NOTABLE = 0.1
 
 def speed_up_text(comparison: Comparison, index: int) -> str:
     """Return the speedup of a report over the base, with its interval or why there is none."""
-    factor, bounds = comparison.speed_up(index), comparison.speed_up_bounds(index)
-    if factor is None:
+    factor, row = comparison.speed_up(index), comparison.speed_up_row
+    if factor is None or row is None:
         return fmt.UNKNOWN
-    text = f"{factor:.2f}× ({comparison.speed_up_source}"
+    bounds, text = comparison.speed_up_bounds(index), f"{factor:.2f}× ({row.key}"
     if bounds is None:
         return f"{text}; not certain: nothing tells noise from change)"
     low, high = bounds

@@ -12,7 +12,14 @@ from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, count
 from dld_tui.core.compare.explanation import precision_answers
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.records import Cell, Difference, Row, Subject, label
-from dld_tui.core.compare.rows import difference_of, half_width, margin, ratio_text, signed
+from dld_tui.core.compare.rows import (
+    difference_of,
+    half_width,
+    margin,
+    ratio_text,
+    signed,
+    sort_rows,
+)
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.report.layer_table import precision_style
@@ -285,6 +292,7 @@ def comparison_json(
         rows: Some of the rows, in another order; all by default.
     """
     shown = comparison.rows(by) if rows is None else rows
+    speed_up = comparison.speed_up_row
     document: dict[str, JSON] = {
         "reports": [
             _report(index, subject, comparison.measured[index].on_gpu)
@@ -307,7 +315,7 @@ def comparison_json(
         "rows": [_row(row, comparison) for row in shown],
         "rows_total": len(comparison.rows(by)),
         "speed_ups": [comparison.speed_up(index) for index in range(len(comparison.subjects))],
-        "speed_up_source": comparison.speed_up_source or None,
+        "speed_up_source": None if speed_up is None else speed_up.key,
         "speed_up_bounds": [_bounds(comparison, at) for at in range(len(comparison.subjects))],
         "common_factors": [_factor(comparison, at) for at in range(len(comparison.subjects))],
         "mismatches": [_mismatch(mismatch, comparison) for mismatch in comparison.mismatches],
@@ -321,8 +329,8 @@ def comparison_json(
             for figures in (comparison.precisions if comparison.of_engines else ())
         ],
         "inserted": [
-            {"layers": insertion.layers, "time_ms": insertion.time_ms}
-            for insertion in comparison.inserted
+            {"layers": engine.inserted, "time_ms": engine.inserted_ms if engine.timed else None}
+            for engine in comparison.precisions
         ],
         "explanation": list(comparison.explanation()),
         "noise_method": METHOD,
@@ -443,7 +451,7 @@ def comparison_page(comparison: Comparison) -> str:
         for line in comparison.explanation()
     ]
     unfair = [(line, "warning") for line in comparison.warnings]
-    by_type = sorted(comparison.rows("type"), key=_longest, reverse=True)[:_TOP]
+    by_type = sort_rows(comparison.rows("type"), "time", comparison.base)[:_TOP]
     sections = [
         *_answer(comparison),
         Section("differs", "What differs between the runs", _differences(comparison)),
@@ -557,10 +565,6 @@ def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
         ],
         names,
     )
-
-
-def _longest(row: Row) -> float:
-    return max((cell.time_ms or 0.0 for cell in row.cells), default=0.0)
 
 
 def _rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -360,20 +361,12 @@ def sort_rows(rows: Iterable[Row], sort: str, base: int) -> list[Row]:
     """
     if sort == "name":
         return sorted(rows, key=lambda row: row.key)
-    size = {"delta": _largest_delta, "ratio": _largest_ratio, "time": _largest_time}[sort]
-    return sorted(rows, key=lambda row: (-size(row), row.key))
-
-
-def _largest_delta(row: Row) -> float:
-    return max((abs(cell.delta_ms or 0.0) for cell in row.cells), default=0.0)
-
-
-def _largest_ratio(row: Row) -> float:
-    return max((abs(float(np.log(c.ratio))) if c.ratio else -1.0 for c in row.cells), default=0.0)
-
-
-def _largest_time(row: Row) -> float:
-    return max((cell.time_ms or 0.0 for cell in row.cells), default=0.0)
+    size: Callable[[Cell], float] = {
+        "delta": lambda cell: abs(cell.delta_ms or 0.0),
+        "ratio": lambda cell: abs(math.log(cell.ratio)) if cell.ratio else -1.0,
+        "time": lambda cell: cell.time_ms or 0.0,
+    }[sort]
+    return sorted(rows, key=lambda row: (-max(map(size, row.cells), default=0.0), row.key))
 
 
 def signed(value: float | None) -> str:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from heapq import nlargest
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +21,12 @@ from dld_tui.core.report.details import details_of
 from dld_tui.core.report.first_lines import first_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import has_gpu_times
+from dld_tui.core.report.groups import costliest, has_gpu_times
 from dld_tui.core.report.html_page import (
     WIDTH,
-    Bar,
     Section,
     Tile,
     axis_marks,
-    bars,
     facts,
     histogram,
     number,
@@ -40,6 +37,7 @@ from dld_tui.core.report.html_page import (
     svg,
     text,
     tiles,
+    time_bars,
 )
 from dld_tui.core.report.layer_table import (
     costliest_first,
@@ -241,6 +239,10 @@ def report_page(report: Report) -> str:
     )
     summary = gpu_summary(report)
     figures = [*([] if summary is None else [busy_line(summary)]), *sum_lines(report)]
+    source = "" if report.latency is None else f" ({report.latency.source})"
+    drawn = "" if report.median_pass is None else f" of pass {report.median_pass + 1}"
+    alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
+    layers = layer_table(report.layers, "report html", wording=report.wording)
     sections = [
         Section("answer", "In short", facts((ln.label, ln.text) for ln in first_lines(report))),
         Section("advice", "What may help", paragraphs([*_advice(report)])),
@@ -254,14 +256,14 @@ def report_page(report: Report) -> str:
                 ]
             ),
         ),
-        Section("latency", _latency_title(report), histogram(_latencies(report))),
-        Section("timeline", _timeline_title(report), pass_timeline(report)),
+        Section("latency", f"Latency distribution{source}", histogram(_latencies(report))),
+        Section("timeline", f"Timeline{drawn}{alone}", pass_timeline(report)),
         Section("types", "Time by operator type", _type_bars(report)),
         Section("top", f"The {_TOP} costliest {report.wording.rows}", _top_bars(report)),
         Section(
             "layers",
             f"{report.wording.rows.capitalize()} ({len(report.layers):,})",
-            _layer_table(report),
+            html_of("layer-table", costliest_first(layers)),
         ),
         Section("by-type", "By type", _group_table(report, "type")),
         Section("by-op", "By ONNX operator", _group_table(report, "op")),
@@ -317,46 +319,20 @@ def _latencies(report: Report) -> list[float]:
     return list(report.latencies) or [pass_.duration_us / 1000 for pass_ in report.counted_passes]
 
 
-def _latency_title(report: Report) -> str:
-    source = report.latency.source if report.latency is not None else ""
-    return f"Latency distribution ({source})" if source else "Latency distribution"
-
-
-def _timeline_title(report: Report) -> str:
-    return (
-        "Timeline"
-        if report.median_pass is None
-        else f"Timeline of pass {report.median_pass + 1}"
-        + (", kernels recorded alone" if report.kernel_passes else "")
+def _type_bars(report: Report) -> str:
+    return time_bars(
+        (f"{group.key} ({group.count:,})", group.cost_ms, group.percent)
+        for group in types_of(report)[:_TOP]
+        if group.cost_ms > 0
     )
 
 
-def _type_bars(report: Report) -> str:
-    groups = types_of(report)[:_TOP]
-    rows = [
-        Bar(
-            f"{group.key} ({group.count:,})",
-            (group.cost_ms,),
-            (f"{fmt.milliseconds(group.cost_ms)} ms, {fmt.percent(group.percent)} %",),
-        )
-        for group in groups
-        if group.cost_ms > 0
-    ]
-    return bars(rows)
-
-
 def _top_bars(report: Report) -> str:
-    timed = [] if is_launched_only(report) else [one for one in report.layers if one.cost_ms]
-    top = nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.cost_ms or 0.0)
-    rows = [
-        Bar(
-            name,
-            (layer.cost_ms,),
-            (f"{fmt.milliseconds(layer.cost_ms)} ms, {fmt.percent(layer.percent)} %",),
-        )
+    top = [] if is_launched_only(report) else costliest(report.layers, _TOP)
+    return time_bars(
+        (name, layer.cost_ms, layer.percent)
         for layer, name in zip(top, layer_names(top), strict=True)
-    ]
-    return bars(rows)
+    )
 
 
 def _input_table(report: Report) -> str:
@@ -442,11 +418,6 @@ def _graph(report: Report, counter: Counter, start: float, end: float) -> list[G
 # Tables
 
 
-def _layer_table(report: Report) -> str:
-    table = layer_table(report.layers, "report html", wording=report.wording)
-    return html_of("layer-table", costliest_first(table))
-
-
 def _group_table(report: Report, by: str) -> str:
     groups = report.groups(by)
     if len(groups) < 2:
@@ -490,7 +461,8 @@ def _readable(name: str, value: JSON) -> tuple[str, str]:
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
     """Return the document of ``dld report --json``. Fields may be added, never renamed."""
-    latency = report.latency
+    latency, load_ms = report.latency, report.facts.get("load_ms")
+    intervals = map(report.measurement.range_ms, report.layers)
     document: dict[str, JSON] = {
         "path": str(report.path),
         "status": report.status,
@@ -516,13 +488,13 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "gpu": gpu_json(report),
         "cost": cost_json(report.layers, report.facts.get("energy_per_inference_j")),
         "memory": memory_json(report.layers),
-        "startup": startup_json(report),
+        "startup": [] if load_ms is None else [{"stage": "session", "ms": load_ms}],
         "energy_j": report.facts.get("energy_per_inference_j"),
         "llm": llm_json(generation_of(report)),
         "measured": measured_json(report),
         "layers": [
-            {**record, "time_interval_ms": interval_json(report, layer)}
-            for record, layer in zip(layers_json(report.layers), report.layers, strict=True)
+            {**record, "time_interval_ms": None if interval is None else [*interval]}
+            for record, interval in zip(layers_json(report.layers), intervals, strict=True)
         ],
         "settings": report.settings,
         "environment": report.environment,
@@ -656,26 +628,9 @@ def memory_json(layers: Sequence[Layer]) -> JSON:
     }
 
 
-def startup_json(report: Report) -> JSON:
-    """Return the time of creating the session; ``dld startup`` lists its stages."""
-    load = report.facts.get("load_ms")
-    return [] if load is None else [{"stage": "session", "ms": load}]
-
-
-def interval_json(report: Report, layer: Layer) -> JSON:
-    """Return a layer's fastest and median pass, ``[low, high]`` in milliseconds.
-
-    Between them is what it costs. None with too few passes.
-    """
-    interval = report.measurement.range_ms(layer)
-    return None if interval is None else list(interval)
-
-
 def latency_json(summary: LatencySummary | None) -> JSON:
     """Return a latency summary in milliseconds; None when nothing was measured."""
-    if summary is None:
-        return None
-    return asdict(summary)
+    return None if summary is None else asdict(summary)
 
 
 def layers_json(layers: Sequence[Layer]) -> list[dict[str, JSON]]:

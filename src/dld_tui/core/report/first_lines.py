@@ -14,7 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import costs_text, has_gpu_times
+from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
 from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
 from dld_tui.core.report.records import Group, Layer
@@ -222,8 +222,7 @@ def beside_layers(report: Report) -> str:
 
 
 def _slowest(layers: Sequence[Layer]) -> str:
-    timed = sorted((one for one in layers if one.cost_ms), key=lambda one: -(one.cost_ms or 0.0))
-    top = timed[:_SLOWEST]
+    top = costliest(layers, _SLOWEST)
     names = cut_names(layer_names(top), _NAME)
     named = (f"{name} {fmt.percent(one.percent)} %" for name, one in zip(names, top, strict=True))
     return "   ".join(named)

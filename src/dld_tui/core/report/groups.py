@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from heapq import nlargest
 from typing import Protocol, TypeAlias, TypeVar
 
 from dld_tui.core.operators.categories import category_of, main_rank, onnx_operators
@@ -112,6 +113,11 @@ def _bits(dims: tuple[int | str | None, ...] | None, kind: str) -> int | None:
             return None
         count *= dim
     return count * element_bits
+
+
+def costliest(layers: Iterable[Layer], count: int) -> list[Layer]:
+    """Return the layers that cost most; those that cost nothing are left out."""
+    return nlargest(count, (one for one in layers if one.cost_ms), lambda one: one.cost_ms or 0.0)
 
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")

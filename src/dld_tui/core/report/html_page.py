@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dld_tui.core import fmt
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import cut_names
@@ -294,6 +295,14 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
             top += thick
         top += 4
     return svg(top, parts, "bars")
+
+
+def time_bars(rows: Iterable[tuple[str, float | None, float | None]]) -> str:
+    """Return a bar for each (untrusted name, milliseconds, per cent)."""
+    return bars([
+        Bar(name, (ms,), (f"{fmt.milliseconds(ms)} ms, {fmt.percent(percent)} %",))
+        for name, ms, percent in rows
+    ])  # fmt: skip
 
 
 def histogram(values: Sequence[float], unit: str = "ms") -> str:

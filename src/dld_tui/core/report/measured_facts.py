@@ -143,8 +143,6 @@ class MeasuredFact:
     name: str
     text: str
     """With its unit. Visible text."""
-    short: str = ""
-    """The same for a line with others; empty where `text` is short."""
     is_doubtful: bool = False
     """It speaks against the figures of the run."""
 
@@ -182,7 +180,7 @@ def measured_json(report: Report) -> JSON:
 def _generation_facts(report: Report) -> Iterator[MeasuredFact]:
     for figures in generation_of(report):
         name = f"batch {figures.batch:,}, prompt {figures.prompt:,}"
-        yield MeasuredFact(name, figures.text, f"{fmt.milliseconds(figures.token_ms)} ms a token")
+        yield MeasuredFact(name, figures.text)
 
 
 def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
@@ -196,8 +194,7 @@ def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
             for word in ("median", "min", "max", "p99")
             if (value := _time(figures.get(word))) is not None
         ]
-        short = f"{fmt.milliseconds(_time(figures.get('median')))} ms"
-        yield MeasuredFact(name, f"{', '.join(parts)} ms" if parts else fmt.UNKNOWN, short)
+        yield MeasuredFact(name, f"{', '.join(parts)} ms" if parts else fmt.UNKNOWN)
 
 
 def _run_facts(report: Report) -> Iterator[MeasuredFact]:
@@ -211,11 +208,9 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     joules, watts = (_time(report.facts.get(name)) for name in _ENERGY[:2])
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
-        energy = fmt.joules(joules)
         unit = "per decode step" if generation_of(report) else "per inference"
-        text = f"{energy} {unit}, {watts:,.3g} W of {rails}, including idle power"
-        text += _repeats(report.facts.get(_ENERGY[3]))
-        yield MeasuredFact("energy", text, energy)
+        text = f"{fmt.joules(joules)} {unit}, {watts:,.3g} W of {rails}, including idle power"
+        yield MeasuredFact("energy", text + _repeats(report.facts.get(_ENERGY[3])))
     yield from _board_facts(report.environment)
     load = _time(report.facts.get("load_ms"))
     if load is not None:
@@ -244,7 +239,7 @@ def _peaks(report: Report) -> Iterator[MeasuredFact]:
             memory += f", caches up to {fmt.size(round(fastest))}/s"
         source = f"({roof.source}{BUSY if roof.busy else ''})"
         text = f"{', '.join([*parts, memory])} {source}"
-        yield MeasuredFact("peaks", clip(text, _PEAKS), parts[0] if parts else fmt.UNKNOWN)
+        yield MeasuredFact("peaks", clip(text, _PEAKS))
 
 
 def _repeats(value: JSON) -> str:
@@ -291,11 +286,10 @@ def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
     peak = activations_peak(report.layers)
     if peak is not None:
         after = clip(visible(peak.layer.name), _NAME, keep="end")
-        most_text, held = fmt.size(peak.in_use_bytes), peak.arena_bytes
+        held = peak.arena_bytes
         arena = f"; ONNX Runtime holds {fmt.size(held)}, weights included" if held else ""
-        yield MeasuredFact(
-            "activations", f"{most_text} at the peak, after {after}{arena}", most_text
-        )
+        text = f"{fmt.size(peak.in_use_bytes)} at the peak, after {after}{arena}"
+        yield MeasuredFact("activations", text)
     for key, name in _SIZES.items():
         size = report.facts.get(key)
         if isinstance(size, int) and not isinstance(size, bool) and size >= 0:

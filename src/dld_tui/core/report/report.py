@@ -129,11 +129,7 @@ def read_tracks(query: Query) -> tuple[Track, ...]:
     """Return the rows of the timeline."""
     rows = query("SELECT id, kind, name FROM tracks ORDER BY id")
     return tuple(
-        Track(
-            whole_of(index, "track"),
-            text_of(kind, "track"),
-            text_of(name, "track"),
-        )
+        Track(whole_of(index, "track"), text_of(kind, "track"), text_of(name, "track"))
         for index, kind, name in rows
     )
 
@@ -162,10 +158,14 @@ def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
     gpu = "gpu_time_ms" if "gpu_time_ms" in column_names("layers", version) else "NULL"
     rows = query(
         "SELECT id, name, type, provider, precision, input_dims, output_dims, input_types,"
-        " output_types, confidence, details, time_ms, percent, min_ms, max_ms, mean_ms, count,"
-        f" passes, {gpu} FROM layers ORDER BY id"
+        f" output_types, confidence, details, passes, {', '.join(_FIGURES)}, {gpu}"
+        " FROM layers ORDER BY id"
     )
     return tuple(_layer(row, index, links) for index, row in enumerate(rows))
+
+
+_FIGURES = ("time_ms", "percent", "min_ms", "max_ms", "mean_ms", "count")
+"""Columns of layers that are figures, and fields of `Layer`."""
 
 
 def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -> Layer:
@@ -173,6 +173,10 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
         raise WrongValue("the layers are not numbered in order")
     place = f"layer {index}"
     details = json_of(row[10], place)
+    names = (*_FIGURES, "gpu_time_ms")
+    figures: dict[str, Any] = {
+        name: optional_time(value, place) for name, value in zip(names, row[12:], strict=True)
+    }
     return Layer(
         name=text_of(row[1], place),
         type=text_of(row[2], place),
@@ -186,14 +190,8 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
         confidence=_confidence(row[9]),
         **(details_fields(details) if isinstance(details, dict) else {}),
         index=index,
-        time_ms=optional_time(row[11], place),
-        percent=optional_time(row[12], place),
-        min_ms=optional_time(row[13], place),
-        max_ms=optional_time(row[14], place),
-        mean_ms=optional_time(row[15], place),
-        count=optional_time(row[16], place),
-        passes=0 if row[17] is None else whole_of(row[17], place),
-        gpu_time_ms=optional_time(row[18], place),
+        passes=0 if row[11] is None else whole_of(row[11], place),
+        **figures,
     )
 
 

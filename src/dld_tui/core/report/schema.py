@@ -182,15 +182,21 @@ def texts_of(value: object, place: str) -> tuple[str, ...]:
     return texts
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _texts(text: str) -> tuple[str, ...] | str:
-    """Return the strings, or a problem as text. Cached: layers of one kind have the same ones."""
+def _listed(text: str) -> list[JSON] | str:
+    """Return a JSON list, or a problem as text."""
     try:
         data = json_of(text, "it")
     except WrongValue:
         return "is not JSON"
-    if not isinstance(data, list):
-        return "is not a list"
+    return data if isinstance(data, list) else "is not a list"
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _texts(text: str) -> tuple[str, ...] | str:
+    """Return the strings, or a problem as text. Cached: layers of one kind have the same ones."""
+    data = _listed(text)
+    if isinstance(data, str):
+        return data
     texts = tuple(item for item in data if isinstance(item, str))
     return texts if len(texts) == len(data) else "is not text"
 
@@ -209,12 +215,9 @@ def _is_dimension(value: JSON) -> TypeGuard[int | str | None]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _shapes(text: str) -> Shapes | str:
-    try:
-        data = json_of(text, "it")
-    except WrongValue:
-        return "is not JSON"
-    if not isinstance(data, list):
-        return "is not a list"
+    data = _listed(text)
+    if isinstance(data, str):
+        return data
     shapes: list[tuple[int | str | None, ...] | None] = []
     for dims in data:
         if dims is not None and not isinstance(dims, list):

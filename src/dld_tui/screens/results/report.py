@@ -21,6 +21,7 @@ from dld_tui.core.notes import Note
 from dld_tui.core.report.card import card_lines, write_card
 from dld_tui.core.report.export import FORMATS, export_report
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
+from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report, open_report, times_by_node
@@ -33,11 +34,7 @@ from dld_tui.screens.results.results_page import Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.passes import PassTimeline
-from dld_tui.widgets.results.report_views import (
-    ChartPane,
-    EnvironmentView,
-    costliest,
-)
+from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView
 from dld_tui.widgets.results.summary import AdviceView, SummaryPane
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.page import host, offer_rules

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import nlargest
 from typing import ClassVar
 
 from textual import events
@@ -71,11 +70,6 @@ _EXPLAINED_PERCENT = 85.0
 _JOINED_PERCENT = 95.0
 _BUSY_PERCENT = 70.0
 """A GPU that works less than this share of the pass waits for something."""
-
-
-def costliest(layers: Sequence[Layer], count: int) -> list[Layer]:
-    """Return the layers that cost most; those that cost nothing are left out."""
-    return nlargest(count, (one for one in layers if one.cost_ms), lambda one: one.cost_ms or 0.0)
 
 
 def when(created: str) -> str:

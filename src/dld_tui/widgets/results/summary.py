@@ -22,6 +22,7 @@ from dld_tui.core.report.first_lines import (
     shapes_text,
     spread,
 )
+from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
@@ -45,7 +46,6 @@ from dld_tui.widgets.charts.bars import (
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, layer_style, wrap
 from dld_tui.widgets.results.report_views import (
-    costliest,
     decoder_blocks,
     distribution_block,
     figure_block,

@@ -103,7 +103,7 @@ def test_a_plan_and_a_profile_report(tmp_path: Path) -> None:
     assert rows["conv"].cells[1].delta_ms == -1.0
     assert rows["conv"].match == "name"
     assert comparison.speed_up(1) == pytest.approx(1.5)
-    assert comparison.speed_up_source == "all layers"
+    assert comparison.speed_up_row is comparison.layer_sum
 
 
 def test_a_plan_and_a_report_of_onnx_runtime(tmp_path: Path) -> None:

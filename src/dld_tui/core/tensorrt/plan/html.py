@@ -31,6 +31,7 @@ from dld_tui.core.report.html_page import (
     svg,
     text,
     tiles,
+    time_bars,
 )
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import html_of
@@ -279,7 +280,6 @@ def _drawing(parts: Sequence[str], kinds: Sequence[str], label: str) -> str:
     return svg(_HEIGHT + top - 20, [shown, moved], label)
 
 
-_TOP_LAYERS = 20
 _MOST_BOXES = 600
 """Layers of the largest engine whose graph is drawn in the page."""
 _GRAPH = "engine-graph"
@@ -319,7 +319,7 @@ def plan_page(
         Section("types", "By type", _bars(groups(plan, "type"))),
         Section("precisions", "By precision", _bars(groups(plan, "precision"))),
         Section("precision-types", "Precision by type", precision_chart(plan)),
-        Section("top", f"The {_TOP_LAYERS} costliest layers", _top(plan, names)),
+        Section("top", f"The {_TOP} costliest layers", _top(plan, names)),
         Section("inferences", "Times of the inferences, GPU compute",
                 histogram(timing.get("compute", ()))),
         Section("roofline", "Roofline", roofline_chart(plan)),
@@ -388,26 +388,15 @@ def _named(group: FindingGroup, names: Mapping[int, str]) -> str:
 
 
 def _bars(plan_groups: Iterable[PlanGroup]) -> str:
-    return bars([
-        Bar(
-            f"{group.key} ({group.count:,})",
-            (group.time_ms,),
-            (f"{fmt.milliseconds(group.time_ms)} ms, {fmt.percent(group.percent)} %",),
-        )
-        for group in list(plan_groups)[:_TOP_LAYERS]
-    ])  # fmt: skip
+    return time_bars(
+        (f"{group.key} ({group.count:,})", group.time_ms, group.percent)
+        for group in list(plan_groups)[:_TOP]
+    )
 
 
 def _top(plan: EnginePlan, names: Mapping[int, str]) -> str:
-    timed = sorted(plan.layers, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
-    return bars([
-        Bar(
-            names[layer.index],
-            (layer.time_ms,),
-            (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
-        )
-        for layer in timed
-    ])  # fmt: skip
+    timed = sorted(plan.layers, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP]
+    return time_bars((names[layer.index], layer.time_ms, layer.percent) for layer in timed)
 
 
 def _layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> str:
