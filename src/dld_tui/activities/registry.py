@@ -259,6 +259,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "score",
+        "Accuracy on a dataset",
+        "Judge a model, before and after a conversion, on labelled samples.",
+        result="dld_tui.core.accuracy.scores:DatasetScores",
+        command=Command(("accuracy", "--dataset"), click="dld_tui.cli.jobs.accuracy:command"),
+        result_view="dld_tui.screens.results.table:of_scores",
+        synonyms=("dataset", "labels", "top-1", "f1", "mean average precision", "word error rate"),
+        offered=True,
+    ),
+    _own(
         "search_precision",
         "Search precision",
         "Find the fewest nodes that must stay in fp32 with fp16, bf16 or int8.",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         reduce,
         refit,
         routes,
+        score,
         search_precision,
         selftest,
         startup,
@@ -67,7 +68,7 @@ __all__ = [
     "convert_quantize", "convert_restore", "convert_sanitize", "convert_shape", "convert_strip",
     "convert_tensors", "diff", "doctor", "edits", "gate", "load", "memory", "merge", "new_model",
     "open_model", "path", "prepend", "profile", "profile_llm", "profile_tensorrt", "records",
-    "reduce", "refit", "routes", "same_results", "search_precision", "selftest", "startup",
+    "reduce", "refit", "routes", "same_results", "score", "search_precision", "selftest", "startup",
     "sweep", "tactics", "tune",
 ]  # fmt: skip
 

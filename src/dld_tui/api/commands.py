@@ -22,22 +22,23 @@ from dld_tui.activities.registry import Activity
 from dld_tui.api.requests import report_setting, run_activity
 from dld_tui.core.params import Setting, settings_of
 
-_NAMES = {
-    "profile_onnxruntime": "profile",
-    "search_precision": "search_precision",
-    "doctor": "doctor",
-}
-"""Functions whose names are not the words of the command."""
-
 
 @functools.cache
 def activities() -> dict[str, str]:
     """Return the activity of each function; those of other packages have none here."""
-    return {
-        _NAMES.get(about.id) or "_".join(about.command.words): about.id  # type: ignore[union-attr]
-        for about in registry.ACTIVITIES
-        if about.command is not None or about.id in _NAMES
-    }
+    return {_name(about): about.id for about in registry.ACTIVITIES if _is_command(about)}
+
+
+def _is_command(about: Activity) -> bool:
+    return about.command is not None or about.id == "doctor"
+
+
+def _name(about: Activity) -> str:
+    words = about.command.words if about.command is not None else (about.id,)
+    if about.id == "profile_onnxruntime":
+        return "profile"
+    # What is an option of another command is a function of its own.
+    return about.id if any(word.startswith("-") for word in words) else "_".join(words)
 
 
 def __dir__() -> list[str]:

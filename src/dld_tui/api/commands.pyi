@@ -10,6 +10,7 @@ import dld_tui.activities.refit_engine
 from dld_tui.api.reports import Report
 from dld_tui.api.requests import Progress
 from dld_tui.core.accuracy.result import AccuracyReport
+from dld_tui.core.accuracy.scores import DatasetScores
 from dld_tui.core.accuracy.search import PrecisionEstimate, PrecisionReport
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.conversion.reduction import Reduction
@@ -840,6 +841,20 @@ def routes(
     force: bool = ...,
     progress: Progress | None = ...,
 ) -> RouteSearch: ...
+def score(
+    model: str | Path | Document,
+    *,
+    dataset: str | Path,
+    against: str | Path | None = ...,
+    labels: str | Path | None = ...,
+    metric: str = ...,
+    most_loss: float | None = ...,
+    provider: str = ...,
+    against_provider: str = ...,
+    target: str | None = ...,
+    force: bool = ...,
+    progress: Progress | None = ...,
+) -> DatasetScores: ...
 def search_precision(
     model: str | Path | Document,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dld_tui.activities.accuracy import Request
+from dld_tui.activities.score import Request as ScoreRequest
 from dld_tui.activities.search_precision import Request as SearchRequest
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
@@ -26,6 +27,7 @@ from dld_tui.core.accuracy.result import (
     side_text,
     signal_text,
 )
+from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.accuracy.search import (
     KeptNode,
     PrecisionEstimate,
@@ -34,16 +36,19 @@ from dld_tui.core.accuracy.search import (
     kept_table,
     not_minimal_text,
 )
+from dld_tui.core.compare.requirements import Outcome
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import settings_of, written_files
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import visible
 
 _OWN = {setting.name for setting in settings_of(Request)}
 _SEARCH_OWN = {setting.name for setting in settings_of(SearchRequest)} - _OWN
+_SCORE_OWN = {setting.name for setting in settings_of(ScoreRequest)} - _OWN - _SEARCH_OWN
 _FLAGS = {
     setting.name: setting.param.spellings[0]
-    for request in (Request, SearchRequest)
+    for request in (Request, SearchRequest, ScoreRequest)
     for setting in settings_of(request)
     if setting.param.spellings
 }
@@ -61,6 +66,9 @@ tensorrt. With --search int8 --calibration DIR the other nodes are quantized; pa
 to dld convert quantize --exclude, or the file of --script to --exclude-from. The search first
 estimates its duration. Ctrl+C stops it; the same command resumes it. Exit status 1 if no set of
 nodes suffices, or if --most-trials ended the search.
+
+--dataset judges the model, and that of --against, on labelled samples: top-1, F1, word errors, …,
+with intervals of 95 %. Exit status 1 if the loss is not certainly within --most-loss.
 """
 
 
@@ -76,10 +84,17 @@ def _callback(
     if as_json and as_csv:
         raise UsageError("--json does not go with --csv")
     if values["precision"] is not None:
-        return _search(values, target, as_json=as_json, as_csv=as_csv, force=force)
-    foreign = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
-    if foreign:
-        raise UsageError(f"{_FLAGS[foreign[0]]} is for --search")
+        values = _values_of(SearchRequest, values, "--search")
+        if as_csv:
+            raise UsageError("--csv cannot be used with --search")
+        return _search(values, target, as_json=as_json, force=force)
+    if values["dataset"] is not None:
+        values = _values_of(ScoreRequest, values, "--dataset")
+        return _score(request_from(ScoreRequest, values), target, as_json, as_csv)
+    for owned, flag in ((_SEARCH_OWN, "--search"), (_SCORE_OWN, "--dataset")):
+        foreign = [name for name in sorted(owned) if values.pop(name, None) not in (None, ())]
+        if foreign:
+            raise UsageError(f"{_FLAGS[foreign[0]]} is for {flag}")
     result: AccuracyReport = run_activity("accuracy", request_from(Request, values), target)
     if as_json:
         write_json(result)
@@ -90,17 +105,35 @@ def _callback(
     return ExitStatus.DONE if result.is_good else ExitStatus.FOUND
 
 
-def _search(
-    values: dict[str, Any], target: str | None, *, as_json: bool, as_csv: bool, force: bool
-) -> int:
-    if as_csv:
-        raise UsageError("--csv cannot be used with --search")
-    wanted = {setting.name for setting in settings_of(SearchRequest)}
+def _values_of(request: type[Any], values: dict[str, Any], flag: str) -> dict[str, Any]:
+    """Return the values that are settings of a request.
+
+    Raises:
+        UsageError: Another one was given.
+    """
+    wanted = {setting.name for setting in settings_of(request)}
     foreign = [name for name in values if name not in wanted and values[name] not in (None, ())]
     if foreign:
         option = _FLAGS.get(foreign[0], f"--{foreign[0].removeprefix('flag_').replace('_', '-')}")
-        raise UsageError(f"{option} cannot be used with --search")
-    values = {name: value for name, value in values.items() if name in wanted}
+        raise UsageError(f"{option} cannot be used with {flag}")
+    return {name: value for name, value in values.items() if name in wanted}
+
+
+def _score(request: ScoreRequest, target: str | None, as_json: bool, as_csv: bool) -> int:
+    result: DatasetScores = run_activity("score", request, target)
+    if as_json:
+        write_json(result)
+    elif as_csv:
+        write(csv_of(score_table(result)).rstrip("\n"))
+    else:
+        for line in score_lines(result):
+            write(line)
+        write()
+        write_table(score_table(result))
+    return ExitStatus.DONE if result.outcome in (None, Outcome.PASS) else ExitStatus.FOUND
+
+
+def _search(values: dict[str, Any], target: str | None, *, as_json: bool, force: bool) -> int:
     model: Path = values["model"]
     request = request_from(SearchRequest, values)
     require_free(written_files(request), force)
@@ -116,6 +149,9 @@ def _search(
 def _parameters() -> list[click.Parameter]:
     mine = parameters_of(Request)
     theirs = [param for param in parameters_of(SearchRequest) if param.name in _SEARCH_OWN]
+    theirs += [param for param in parameters_of(ScoreRequest) if param.name in _SCORE_OWN]
+    for parameter in theirs:
+        parameter.required = False
     return [
         *mine,
         click.Option(

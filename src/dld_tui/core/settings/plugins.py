@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 from dld_tui.core.errors import UnavailableError
 
 PREFIX = "dld_tui."
-GROUPS = ("activities", "checks", "readers", "charts", "tools", "rules", "settings")
+GROUPS = ("activities", "checks", "readers", "charts", "tools", "rules", "settings", "metrics")
 T = TypeVar("T")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import BindingType
 
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.machine.health import (
@@ -163,6 +164,14 @@ def _sweep_plot(result: Sweep) -> Plot | None:
         Axis(visible(axis.name), lambda size: f"{size:,.0f}"),
         Axis("items/s" if is_rate else "ms", ratio_text, least=0.0), spots,
         [(found.at, "warn")] if found is not None else [],
+    )  # fmt: skip
+
+
+def of_scores(result: DatasetScores, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of models on a dataset."""
+    return TableResult(
+        f"{result.title} of {Path(result.scores[0].model).name}", score_lines(result),
+        score_table(result),
     )  # fmt: skip
 
 

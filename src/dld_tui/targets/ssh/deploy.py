@@ -601,6 +601,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,
     "accuracy": _accuracy,
+    "score": _onnxruntime,
     "search_precision": _search,
     "isolate_tactic": _both,
     "tune_routes": _both,
