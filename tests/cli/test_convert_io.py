@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.runtime import session_of
 
 pytest.importorskip("onnxruntime")
 
@@ -102,3 +103,24 @@ def test_an_input_with_a_sparse_default_stays_as_it_is(dld: Dld, tmp_path: Path)
     statuses = [dld(*command, "-o", out, "--force").status for command in commands[:2]]
     assert statuses == [0, 0]
     assert "does not run with x:0" in dld.fails(5, *commands[2], "-o", out, "--force")
+
+
+TWICE = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 4] x) => (float[2, 4] y, float[2, 4] y) { y = Relu(x) }
+"""
+
+
+def test_an_output_that_is_named_twice_stays_one_value(dld: Dld, tmp_path: Path) -> None:
+    model, out = models.write(tmp_path, TWICE), tmp_path / "out.onnx"
+    command = ("convert", "io", model, "-o", out, "--of", "both")
+    outcome = dld(*command, "--floats", "float16", "--layout", "y=1,0", "--json")
+    assert (outcome.status, outcome.json["values"]["is_good"]) == (0, True), outcome
+    x = np.linspace(-1, 1, 8, dtype=np.float16).reshape(2, 4)
+    found = session_of(out).run(None, {"x": x})
+    assert [one.dtype for one in found] == [np.float16, np.float16]
+    assert all(np.array_equal(one, np.maximum(x, 0).T) for one in found)
+    behind = tmp_path / "behind.onnx"
+    assert dld("append", model, "-o", behind, "--step", "argmax").status == 0
+    first, second = session_of(behind).run(None, {"x": x.astype(np.float32)})
+    assert first.tolist() == second.tolist() == np.maximum(x, 0).argmax(-1).tolist()

@@ -64,3 +64,18 @@ def test_a_conversion_without_verification_is_written_and_told(dld: Dld, tmp_pat
     assert outcome.status == 1
     assert "optimizer" in outcome.json["unsound"]
     assert output.exists()
+
+
+def test_a_model_that_cannot_run_itself_is_why_its_result_is_not_valid(
+    dld: Dld, tmp_path: Path
+) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[1, 4, 2, 2] x) => (float[1, 4, 2, 2] y) <float[4] s = {1, 2, 3, 4}>
+    { [groups] y = GroupNormalization <num_groups = 2> (x, s, s) }"""
+    model, output = models.write(tmp_path, text), tmp_path / "out.onnx"
+    reason = "groups: GroupNormalization: before opset 21 there is one scale for each group"
+    assert reason in dld("check", model).out.replace("operand-shape          ", "")
+    assert f"the model itself cannot run: {reason}" in dld.fails(
+        5, "convert", "opset", model, "--to", 21, "-o", output
+    )
+    assert not output.exists()

@@ -37,6 +37,7 @@ from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import (
     KERNEL,
     LOAD,
+    OPERANDS,
     Finding,
     ToolFinding,
     complaints_of,
@@ -166,6 +167,8 @@ def require_sound(
         return notes
     more = f" (and {len(added) - 1} more)" if added[1:] else ""
     text = f"{_described(added[0])}{more}"
+    if unfit := [one for found, _ in known for one in found if one.rule == OPERANDS]:
+        raise ActivityError(f"the model itself cannot run: {_described(unfit[0])}", details=text)
     around = None
     if all(finding.rule == LOAD for finding in added):
         around = way_round(lambda changes: _runtime_faults(after, **changes)[1])

@@ -122,17 +122,17 @@ def set_value_type(
     """
     home = document.scope_at(scope)
     for list_name in ("input", "output", "value_info"):
-        record = home.named(list_name).first(value) if list_name in home.records else None
-        if record is None:
-            continue
-        if list_name == "value_info" and dtype is None:
-            transaction.replace(home, "value_info", record)
-        else:
+        records = [*home.named(list_name).all(value)] if list_name in home.records else []
+        for record in records:  # a graph may name an output twice
+            if list_name == "value_info" and dtype is None:
+                transaction.replace(home, "value_info", record)
+                continue
             changed = deepcopy(record)
             changed.ClearField("type")
             _set_type(changed, dtype, dims)
             transaction.replace(home, list_name, record, changed)
-        return f"set type of {quoted(value)}"
+        if records:
+            return f"set type of {quoted(value)}"
     if home.definition(value) is None:
         raise EditError(f"there is no value {quoted(value)} in this graph")
     if dtype is None:

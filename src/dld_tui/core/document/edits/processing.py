@@ -498,7 +498,8 @@ def append_into(
     else:
         _require_boxes(outputs)
     for one in () if keep else outputs:
-        remove_output(document, transaction, scope=[], name=one)
+        while one in document.main.outputs:
+            remove_output(document, transaction, scope=[], name=one)
         if one in _DETECTIONS:
             inner[one] = free_name(document.main, f"{one}_inner")
             rename_everywhere(transaction, document.main, one, inner[one])
@@ -513,8 +514,9 @@ def append_into(
 
 def _chosen_outputs(document: Document, output: str, scores: str) -> dict[str, ValueType]:
     home = document.main
-    names = [output] if output else list(home.outputs)
-    listed = ", ".join(map(quoted, home.outputs[:8]))
+    every = [*dict.fromkeys(home.outputs)]
+    names = [output] if output else every
+    listed = ", ".join(map(quoted, every[:8]))
     if len(names) != 1:
         raise EditError("which output?", hint=f"There are {listed}")
     chosen: dict[str, ValueType] = {}
