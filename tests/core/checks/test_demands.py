@@ -12,7 +12,7 @@ from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.document import Document
 from tests.support import models
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]> '
+HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '
 WRONG = {
     "channels": "g (float[1, 3, 8, 8] x, float[4, 2, 3, 3] w) => (y) { y = Conv(x, w) }",
     "reshape": "g (float[3, 4] x) => (y) <int64[2] s = {5, 7}> { y = Reshape(x, s) }",
@@ -20,11 +20,22 @@ WRONG = {
         { d = Shape<start = 0, end = 1>(x) s = Concat<axis = 0>(d, t) y = Reshape(x, s) }""",
     "broadcast": "g (float[3, 4] x, float[5] b) => (y) { y = Add(x, b) }",
     "blocks": "g (float[1, 2, 5, 4] x) => (y) { y = SpaceToDepth<blocksize = 2>(x) }",
+    "scales": """g (float[2, 4] x) => (y) <float[3] s = {1, 1, 1}, uint8[3] z = {0, 0, 0}>
+        { y = QuantizeLinear(x, s, z) }""",
+    "zero points": """g (float[2, 3] x) => (y) <float[3] s = {1, 1, 1}, uint8 z = {0}>
+        { y = QuantizeLinear(x, s, z) }""",
+    "scales of blocks": """g () => (y) <int8[1, 4] q = {1, 2, 3, 4}, float[1, 1] s = {1}>
+        { y = DequantizeLinear<block_size = 2>(q, s) }""",
 }
 RIGHT = {
     "channels": "g (float[N, 3, 8, 8] x, float[4, 3, 3, 3] w) => (y) { y = Conv(x, w) }",
     "reshape": "g (float[3, 4] x) => (y) <int64[2] s = {2, -1}> { y = Reshape(x, s) }",
     "broadcast": "g (float[3, 4] x, float[3, 1] b) => (y) { y = Add(x, b) }",
+    "scales": """g (float[2, 3] x) => (y) <float[3] s = {1, 1, 1}, uint8[3] z = {0, 0, 0}>
+        { y = QuantizeLinear(x, s, z) }""",
+    "one scale": "g (float[2, 3] x) => (y) <float[1] s = {1}> { y = QuantizeLinear(x, s) }",
+    "scales of blocks": """g () => (y) <int8[1, 3] q = {1, 2, 3}, float[1, 2] s = {1, 2}>
+        { y = DequantizeLinear<block_size = 2>(q, s) }""",
     "names": "g (float[N, 4] x, float[M, 4] b) => (y) { y = Add(x, b) }",
 }
 

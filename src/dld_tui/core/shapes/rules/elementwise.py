@@ -347,6 +347,23 @@ def _dynamic_quantize(c: Call) -> Sequence[Value]:
     return [Value(c.dims()), Value(()), Value(())]
 
 
+def _scaled(c: Call) -> Sequence[Value]:
+    """QuantizeLinear and DequantizeLinear: a scale for all, for each of an axis, or for blocks."""
+    dims, scale, zeros = c.dims(), c.dims(1), c.dims(2)
+    axis, block = c.number("axis", 1), c.number("block_size", 0)
+    if scale and dims and -len(dims) <= axis < len(dims) and (block or scale != (1,)):
+        wanted = [*dims] if block else [dims[axis]]
+        size = dims[axis]
+        if block:
+            wanted[axis] = -(-size // block) if isinstance(size, int) else UNKNOWN
+        what = f"blocks of {block} along" if block else "each of"
+        for given in (scale, zeros if zeros is not None else scale):
+            c.demands.require(len(given) == len(wanted), f"the scales are for {what} axis {axis}")
+            for one, other in zip(given, wanted, strict=False):
+                c.demands.equal(one, other, f"there is one scale for {what} axis {axis}")
+    return [Value(dims)]
+
+
 def _two_alike(c: Call) -> Sequence[Value]:
     """Dropout, and others whose results all have the shape of the input."""
     return [Value(c.dims()), Value(c.dims())]
@@ -354,11 +371,11 @@ def _two_alike(c: Call) -> Sequence[Value]:
 
 _ONE_TO_ONE = (
     "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitCast",
-    "BitwiseNot", "Celu", "Cos", "Cosh", "CumProd", "DequantizeLinear", "Elu", "Erf", "Exp",
+    "BitwiseNot", "Celu", "Cos", "Cosh", "CumProd", "Elu", "Erf", "Exp",
     "Gelu", "HardSigmoid", "HardSwish", "Hardmax", "ImageScaler", "IsInf",
     "IsNaN", "LRN", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
     "MeanVarianceNormalization", "MemcpyFromHost", "MemcpyToHost", "Mish", "ParametricSoftplus",
-    "QuantizeLinear", "RandomNormalLike", "RandomUniformLike", "Reciprocal", "RegexFullMatch",
+    "RandomNormalLike", "RandomUniformLike", "Reciprocal", "RegexFullMatch",
     "ReverseSequence", "Scale", "ScaledTanh", "Scatter", "ScatterElements", "Selu",
     "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "SwiGLU",
     "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
@@ -376,6 +393,7 @@ STANDARD: dict[str, Callable[[Call], Sequence[Value]]] = {
     "Ceil": _one_number(_whole_number("Ceil", np.ceil)),
     "Round": _one_number(_number(np.round)), "Sqrt": _one_number(_number(np.sqrt)),
     "DynamicQuantizeLinear": _dynamic_quantize, "Dropout": _two_alike,
+    "QuantizeLinear": _scaled, "DequantizeLinear": _scaled,
     **dict.fromkeys((*_ARITHMETIC, "Sum", "Mean", "Xor", "PRelu", "BitShift", "BitwiseAnd",
                      "BitwiseOr", "BitwiseXor", "StringConcat"), broadcast),
     **dict.fromkeys(_ONE_TO_ONE, same),
