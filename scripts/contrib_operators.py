@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from onnxruntime import __version__ as runtime_version  # noqa: TID251 - build tool, not product
-from onnxruntime.capi import onnxruntime_pybind11_state as runtime  # noqa: TID251
+from onnxruntime import __version__ as runtime_version
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 TARGET = (
     Path(__file__).resolve().parents[1] / "src/dld_tui/core/operators/data/contrib_operators.json"

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings, is_engine, run_by
 from dld_tui.core.accuracy.result import AccuracyReport, RunSide
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.settings import InputSettings

@@ -11,11 +11,11 @@ import contextlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.notes import NoteKind

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import RuntimeAnswer, ToolFinding
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.files.temporary import temporary_folder

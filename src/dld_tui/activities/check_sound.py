@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 

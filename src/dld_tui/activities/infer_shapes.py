@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import ToolFinding, complaints_of
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import Place
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import InputError

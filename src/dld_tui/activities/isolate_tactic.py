@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from dld_tui.core.accuracy.tactics import (
     SuspectTactics,
     TacticReport,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder

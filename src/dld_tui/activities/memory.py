@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.cost.memory import MemoryPlan
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.temporary import temporary_folder

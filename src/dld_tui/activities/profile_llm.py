@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Generator as EventsOf
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import optional
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.codec import encode, optional
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder

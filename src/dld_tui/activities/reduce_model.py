@@ -9,7 +9,6 @@ import contextlib
 import shlex
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from dld_tui.core.conversion.reduction import (
     minimize_nodes,
     node_labels,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.files import permission

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import FIRST_PAGE, like, param

@@ -11,10 +11,11 @@ Fields hold objects or references, ``module:name``, so that listing activities i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dld_tui.core.codec import decode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
 from dld_tui.core.settings.plugins import Plugin, plugins, resolve

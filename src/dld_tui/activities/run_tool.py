@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.files import permission

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.accuracy.scores import DatasetScores, Score
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.machine import providers

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text

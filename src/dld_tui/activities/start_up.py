@@ -6,10 +6,11 @@ import contextlib
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.settings import InputSettings

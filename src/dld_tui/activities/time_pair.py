@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from dld_tui.core.compare.gate import (
     node_times,
     pair_of_turns,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder

@@ -16,13 +16,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.statistics import ToleranceSettings
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,

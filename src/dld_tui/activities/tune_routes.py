@@ -12,12 +12,13 @@ import json
 import shutil
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import permission

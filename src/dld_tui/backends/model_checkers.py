@@ -6,8 +6,9 @@ import importlib.util
 import json
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from dld_tui.core.dataclass import dataclass
 
 COMPLAINS = 3
 """The exit status if the model is not valid; the second argument then holds the message."""

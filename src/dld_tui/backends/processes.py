@@ -21,11 +21,11 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, has_news, says_no_memory
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import NoteKind

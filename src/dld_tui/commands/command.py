@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from dld_tui.core.dataclass import dataclass
 
 FACTS: Mapping[str, str] = {
     "document": "no model is open",

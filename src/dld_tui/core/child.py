@@ -28,9 +28,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NoReturn
+
+from dld_tui.core.dataclass import dataclass
 
 LEAVE_S = 2.0
 """From SIGTERM until SIGKILL, in seconds."""

@@ -11,11 +11,12 @@ import contextlib
 import json
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core.codec import decode, encode, optional
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,

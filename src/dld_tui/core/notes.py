@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.types import TextEnum
 
 

@@ -16,10 +16,10 @@ import shlex
 import types
 import typing
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

@@ -27,7 +27,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from time import monotonic
@@ -35,6 +35,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Metric, Progress, events_of
 from dld_tui.core.machine.environment import package_version

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dld_tui.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

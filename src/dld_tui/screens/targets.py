@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files.preview import ago
 from dld_tui.core.params import from_json

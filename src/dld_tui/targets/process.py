@@ -18,9 +18,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from dld_tui.core.child import Child
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import (
     TERMINAL,

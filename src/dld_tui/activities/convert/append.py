@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.conversion.request import EditRequest
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event
 from dld_tui.core.params import param, when
 from dld_tui.core.types import JSON

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dld_tui.core.conversion.request import HalfRequest
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Progress
 
 

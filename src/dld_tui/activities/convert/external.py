@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.conversion.request import EditRequest
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param, split_pair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from math import inf, log10
 from pathlib import Path
@@ -18,6 +18,7 @@ from dld_tui.core.conversion.request import (
     QuantizationSettings,
     Repair,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.notes import texts

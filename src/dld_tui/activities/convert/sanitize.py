@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,

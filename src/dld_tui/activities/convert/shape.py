@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from dld_tui.core.conversion.request import ConversionRequest, Verification
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.conversion.request import PreviewedRequest, Verification
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param

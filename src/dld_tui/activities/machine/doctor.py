@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.backends.machine import probe
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.machine.health import Check, folder_checks, python_checks
 from dld_tui.core.params import FIRST_PAGE, like

@@ -9,7 +9,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,6 +17,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder

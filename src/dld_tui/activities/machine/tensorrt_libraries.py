@@ -9,8 +9,8 @@ Result: ``{"libraries": [FACTS, …]}``, in the order of preference; FACTS as
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
 from dld_tui.core.tensorrt.facts import MODULES, TITLES, LibraryFacts

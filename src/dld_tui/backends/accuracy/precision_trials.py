@@ -15,7 +15,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, l
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import Relink, SwitchedCopy
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes

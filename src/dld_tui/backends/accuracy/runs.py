@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
@@ -44,6 +44,7 @@ from dld_tui.core.accuracy.result import (
 )
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
 from dld_tui.core.conversion.accuracy_criteria import packed_caches
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, inline_small_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.backends.tensorrt.tactics import CacheEditor, Selection
 from dld_tui.core.accuracy.statistics import Tolerances, compare
 from dld_tui.core.accuracy.tactics import Build, Plan
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import ActivityError

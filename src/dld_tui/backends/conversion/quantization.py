@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from onnx import numpy_helper
 
 from dld_tui.backends.conversion.library_file import step_file
 from dld_tui.core.codec import decode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import bodies, bodies_of, names_used
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec

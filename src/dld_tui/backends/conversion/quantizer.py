@@ -9,7 +9,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,6 +45,7 @@ from dld_tui.core.conversion.copies import (
 from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.conversion.quantization_plan import UNNAMED, Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.imports import ensure_ir

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from dld_tui.core.conversion.result import (
     ResizedDimension,
     figures,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import inline_small_data

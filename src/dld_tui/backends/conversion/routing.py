@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import numpy_helper
 
 from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.inputs.roles import cache_pairs, is_token_ids
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 

@@ -9,11 +9,11 @@ import importlib.util
 import json
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.codec import decode
+from dld_tui.core.dataclass import dataclass
 
 NEEDED = {
     "onnxsim": ("onnxsim",),

@@ -16,7 +16,7 @@ import math
 import statistics
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
@@ -81,6 +81,7 @@ from dld_tui.core.conversion.result import (
 )
 from dld_tui.core.conversion.tensor_casting import Selection, candidates
 from dld_tui.core.conversion.widening import widen
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from time import monotonic
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.conversion.result import OwnHalfModel
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError

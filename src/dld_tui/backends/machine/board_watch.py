@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from statistics import linear_regression
@@ -27,6 +27,7 @@ from typing import TypeAlias
 from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
 from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
 from dld_tui.core.notes import Note, NoteKind

@@ -16,7 +16,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dld_tui.backends.machine import cupti
@@ -25,6 +24,7 @@ from dld_tui.backends.machine.cupti import ActivityTracer
 from dld_tui.backends.machine.jetson import Jetson, ends_in_time
 from dld_tui.backends.machine.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Metric
 from dld_tui.core.notes import Note, NoteKind

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core.child import ask
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine import jetson
 from dld_tui.core.types import Facts
 

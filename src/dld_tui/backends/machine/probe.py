@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,7 @@ from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
 from dld_tui.backends.tensorrt.library import probe_in_process
 from dld_tui.core import fmt
 from dld_tui.core.child import ask, signal_name
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check

@@ -10,7 +10,7 @@ import gc
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from dld_tui.backends.onnxruntime.runtime import errors_of, load
 from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.inputs.roles import words_of
 from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.llm.feeds import Decoder, StepFeeds

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -31,6 +31,7 @@ from dld_tui.core.child import (
     limit_memory,
     says_no_memory,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.text import visible

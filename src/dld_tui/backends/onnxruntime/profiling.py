@@ -15,7 +15,7 @@ import statistics
 import time
 from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
@@ -35,6 +35,7 @@ from dld_tui.backends.onnxruntime.session import (
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.cost.roofline import NodeKind, with_roof
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, SaveError, UsageError

@@ -17,11 +17,12 @@ import json
 import re
 import sys
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.child import has_memory_limit, says_no_memory
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
     DldError,

@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -37,6 +37,7 @@ from dld_tui.backends.onnxruntime.runtime import (
     load_cuda_libraries,
     register,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
     InputError,

@@ -17,7 +17,7 @@ import re
 import resource
 import time
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -53,6 +53,7 @@ from dld_tui.core.child import (
     says_no_memory,
 )
 from dld_tui.core.cost.forecast import TYPICAL, Excess, Forecast
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import (
     Labels,

@@ -11,7 +11,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from time import monotonic
@@ -34,6 +34,7 @@ from dld_tui.backends.tensorrt.network import (
     wanted_precisions,
 )
 from dld_tui.backends.tensorrt.tactics import Selection, conclude, selection_for, selector_of
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import recursive
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import (

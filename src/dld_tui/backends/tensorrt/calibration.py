@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from dld_tui.backends.tensorrt.cuda import Cuda
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.runtime import dtype_name, sizes_of
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.files.writer import write_bytes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.text import clip, visible

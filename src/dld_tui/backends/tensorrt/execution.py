@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from dld_tui.backends.tensorrt.cuda import allocator_of
 from dld_tui.backends.tensorrt.errors import running_problem
 from dld_tui.backends.tensorrt.runtime import Binding, Engine, buffer_bytes, failures, sizes_of
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import guess_inputs

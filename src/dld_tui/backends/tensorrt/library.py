@@ -20,13 +20,14 @@ import json
 import re
 import sys
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.machine.jetson import Jetson, system_tensorrt
 from dld_tui.backends.processes import ToolEnd, run_tool
 from dld_tui.core.codec import decode, encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check

@@ -7,11 +7,11 @@ import re
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import IO, TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Log, Phase, Progress
 from dld_tui.core.files import permission

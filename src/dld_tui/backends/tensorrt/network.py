@@ -6,7 +6,7 @@ import contextlib
 import fnmatch
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from dld_tui.backends.tensorrt.errors import parser_error, parser_problems
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise

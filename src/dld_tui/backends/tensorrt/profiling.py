@@ -16,7 +16,7 @@ import time
 from array import array
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from dld_tui.backends.tensorrt.execution import Execution, Values, engine_inputs
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.backends.tensorrt.runtime import Engine, refit
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.errors import loading_problem, running_problem
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.recognise import EngineHeader, engine_header

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.settings.paths import cache_dir, ensure

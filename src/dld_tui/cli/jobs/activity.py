@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +17,7 @@ from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
 from dld_tui.core.files.permission import require_free

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Progress
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text

@@ -9,13 +9,13 @@ a line for each sample: one class, or several numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dld_tui.core.accuracy.metrics import Array
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec, numpy_dtype

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
 from dld_tui.core.tensorrt.facts import LibraryFacts

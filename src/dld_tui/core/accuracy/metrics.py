@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dld_tui.core.accuracy.scores import Interval
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.plugins import plugins
 

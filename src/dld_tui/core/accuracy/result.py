@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import BAR, COUNT, NOTE, PLACE, RATIO, Column, Table, Unit

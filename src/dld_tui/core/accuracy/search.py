@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import NOTE, Column, Table
 
 

@@ -11,11 +11,12 @@ import json
 import random
 import shlex
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Offers, Tactic, by_time

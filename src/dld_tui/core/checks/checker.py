@@ -7,7 +7,6 @@ loop. After an edit it begins again: until it ends, the findings are those of be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from dld_tui.core.checks.findings import ORDER, Finding, Level
 from dld_tui.core.checks.rules import (
@@ -19,6 +18,7 @@ from dld_tui.core.checks.rules import (
 )
 from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import ScopeState, check_live, check_order
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.node import columns_of
 from dld_tui.core.settings.plugins import plugins

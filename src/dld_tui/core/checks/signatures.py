@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import Level, Repair, name_of
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of

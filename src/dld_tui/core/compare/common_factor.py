@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dld_tui.core.compare.records import Row
+from dld_tui.core.dataclass import dataclass
 
 LEAST_ROWS = 8
 """Rows from which it means something that all changed alike."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.matching import is_conversion
 from dld_tui.core.compare.records import Row, Subject
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Layer
 

@@ -36,7 +36,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from xml.etree import ElementTree
@@ -47,6 +47,7 @@ from dld_tui.core import fmt
 from dld_tui.core.child import Child
 from dld_tui.core.compare import node_changes
 from dld_tui.core.compare.matching import resolution_of
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageError
 from dld_tui.core.params import is_same_file
 from dld_tui.core.report.records import Layer

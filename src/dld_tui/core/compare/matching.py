@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +19,7 @@ import numpy as np
 
 from dld_tui.core.compare.records import Interval, Subject
 from dld_tui.core.conversion.quantization_plan import UNNAMED
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.statistics import fastest_count

@@ -18,12 +18,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.records import NodeLink
 

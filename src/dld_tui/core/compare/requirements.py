@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 from xml.etree import ElementTree
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import markdown_plain
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import median, median_ranks
 from dld_tui.core.tables.table import COUNT, TEXT, Column, Table, ratio_text

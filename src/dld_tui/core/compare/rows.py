@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from dld_tui.core.compare.matching import (
     statistic_of,
 )
 from dld_tui.core.compare.records import Cell, Interval, Row, Subject
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import Layer

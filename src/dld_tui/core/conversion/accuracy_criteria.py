@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerance, Tolerances
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.categories import REARRANGING
 
 if TYPE_CHECKING:

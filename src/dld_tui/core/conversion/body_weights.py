@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from onnx import numpy_helper
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import relink
 from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.nodes import free_node_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import is_graph_output, working_copy
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values

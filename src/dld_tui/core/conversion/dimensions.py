@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import onnx
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import weight_names
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible

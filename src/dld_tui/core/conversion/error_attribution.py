@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.conversion.accuracy_criteria import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import (
     Cast,
     CastPlan,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -30,6 +30,7 @@ from dld_tui.core.conversion.copies import (
 from dld_tui.core.conversion.definition_types import unfit_definitions
 from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.conversion.widening import join_casts, widen
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import (
     Cast,
     CastBar,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.conversion.dimensions import inner_type
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import names_used, weight_names
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from dld_tui.core.conversion.opset_steps.step import (
     Values,
     widen,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.imports import least_ir_of, raise_ir_version
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
 from dld_tui.core.document.types.inference import import_used

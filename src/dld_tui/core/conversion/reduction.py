@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import FunctionKey, call_of, key_of
 from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes

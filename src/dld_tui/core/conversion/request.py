@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
 from dld_tui.core.params import OneOf, like, param, when

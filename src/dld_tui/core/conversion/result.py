@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.tensor_casting import TensorLoss
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx
 
 from dld_tui.core.conversion.copies import copy_of, working_copy
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensors import (
     belongs_inside,

@@ -7,12 +7,13 @@ the weights are stored in the new type, and computed with in the old one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 
 import onnx
 
 from dld_tui.core.conversion.copies import relink, working_copy
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute

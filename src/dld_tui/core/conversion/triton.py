@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from google.protobuf.text_encoding import CEscape
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.serialise import save
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.errors import InputError, SaveError, UsageError

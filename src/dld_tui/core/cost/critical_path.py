@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import execution_order, used_values
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table

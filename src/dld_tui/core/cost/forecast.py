@@ -9,11 +9,11 @@ on values that only a run knows counts as nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.operators import operator, work
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.operators.categories import RANDOM_OPERATORS, SIZE_OPERATORS
 from dld_tui.core.report.groups import ELEMENT_BITS

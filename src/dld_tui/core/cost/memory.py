@@ -9,12 +9,13 @@ run, and what its allocator keeps is not predicted: :class:`MeasuredMemory` has 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.operators import MOVES_NOTHING
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.shapes.size import size_at
 from dld_tui.core.tables.table import BYTES, Column, Table

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.categories import VIEWS
 from dld_tui.core.operators.einsum import einsum_labels

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import onnx
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import node_proto

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import SomeLinks, links_of, texts_of_nodes
 from dld_tui.core.files.columns import MARK
 from dld_tui.core.files.proto_fields import text_of

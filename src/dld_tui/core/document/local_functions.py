@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.errors import DldError

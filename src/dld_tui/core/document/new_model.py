@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.registry import DEFAULT_OPSET
 from dld_tui.core.params import param

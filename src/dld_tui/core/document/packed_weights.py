@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, Protocol, TypeAlias
@@ -18,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import enclosing_function
 from dld_tui.core.document.node import Node

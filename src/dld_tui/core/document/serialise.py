@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node, grouped_for_reading
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope

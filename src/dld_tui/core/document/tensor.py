@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import CancelledError, DldError, InputError
 from dld_tui.core.files import protos as onnx

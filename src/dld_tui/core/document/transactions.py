@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from google.protobuf.message import Message
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node, body_count
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.files import protos as onnx

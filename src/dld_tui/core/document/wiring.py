@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.renaming import is_taken
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, parse_type, type_of_value

@@ -17,11 +17,12 @@ import os
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.source import Identity, Source, reason
 from dld_tui.core.types import CancelCheck, ProgressCallback

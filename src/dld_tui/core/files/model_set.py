@@ -13,13 +13,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, ByteCount, SpillFile, spill_folder, stream

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from threading import Lock, Thread
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.child import Child
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck

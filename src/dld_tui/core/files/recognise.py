@@ -8,12 +8,12 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.parse import quote
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.proto_fields import (

@@ -12,10 +12,10 @@ import stat
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import FileChangedError, InputError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
 from dld_tui.core.files import permission
 from dld_tui.core.files.attributes import mode_of, take_over

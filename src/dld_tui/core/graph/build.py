@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.index import enter_links, record_name
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node, NodeTexts

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.edge_routes import join_edges, split_edges
 from dld_tui.core.graph.placement import Layers
 

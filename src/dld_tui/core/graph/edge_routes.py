@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.placement import Layers
 
 

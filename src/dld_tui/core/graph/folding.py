@@ -11,11 +11,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, overload
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.rails import Rails, demand_order, lay_rails
 

@@ -8,9 +8,11 @@ process cheaply.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
+
+from dld_tui.core.dataclass import dataclass
 
 
 class Kind:

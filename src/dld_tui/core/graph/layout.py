@@ -10,10 +10,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import NamedTuple
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.edge_routes import Gap, Wire, route
 from dld_tui.core.graph.graph import Graph

@@ -7,12 +7,13 @@ one, wherever that is; it goes under what is in its way, which it avoids as far 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from heapq import nsmallest
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import mul
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph
 
 # --- Ranks ----------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ screen are drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph, Net
 
 

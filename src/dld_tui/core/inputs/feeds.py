@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.inputs.guess import Guess, candidate_guesses, first_that_runs
 from dld_tui.core.inputs.shapes import (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.child import free_memory
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_self_mask, is_state, words_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, numpy_dtype

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dld_tui.core import fmt
 from dld_tui.core.child import says_no_memory
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs

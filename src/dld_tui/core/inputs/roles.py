@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.text import visible

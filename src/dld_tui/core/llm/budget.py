@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dld_tui.core.cost.memory import memory_plan
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import operator
 from dld_tui.core.cost.roofline import multiplies_integers, node_kind
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.machine.environment import environment

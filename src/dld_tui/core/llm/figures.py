@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.tables.table import BYTES, COUNT, JOULES, MS, RATIO, Column, Table
 

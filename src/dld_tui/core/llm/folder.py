@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, Foreign

@@ -8,11 +8,11 @@ import os
 import platform
 import time
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui import __version__
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, Facts

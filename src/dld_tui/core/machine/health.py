@@ -11,12 +11,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dld_tui import __version__
 from dld_tui.core import fmt
 from dld_tui.core.child import ask
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.installation import in_environment
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
 from dld_tui.core.settings.plugins import GROUPS, plugins

@@ -11,7 +11,9 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from dld_tui.core.dataclass import dataclass
 
 _POWER_MODE = "power mode"
 """In what nvpmodel says."""

@@ -10,9 +10,10 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dld_tui.core.codec import decode, encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.settings import paths
 from dld_tui.core.types import TextEnum

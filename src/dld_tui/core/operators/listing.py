@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cached_property
 from typing import TypeAlias
 
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.categories import category_of
 
 if TYPE_CHECKING:

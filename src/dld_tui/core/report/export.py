@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import is_above_roof, limiter, measured_ms, per_second
 from dld_tui.core.cost.sharing import sharing_note
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roofline_text
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times

@@ -17,11 +17,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
 from dld_tui.core.report.statistics import LatencySource, median
 from dld_tui.core.text import clip, visible

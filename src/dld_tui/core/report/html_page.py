@@ -12,9 +12,9 @@ import html
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import cut_names

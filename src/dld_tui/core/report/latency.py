@@ -9,9 +9,10 @@ import statistics
 import time
 from array import array
 from collections.abc import Callable, Generator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import percentile_of, summarise
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import GROUPINGS, group_layers, has_gpu_times, main_node
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible

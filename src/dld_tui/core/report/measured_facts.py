@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.machine.peaks import BUSY
 from dld_tui.core.report.groups import HOST

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.schema import WrongValue
 from dld_tui.core.report.statistics import (

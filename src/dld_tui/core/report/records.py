@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, final
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.types import JSON, TextEnum
 
 Dims: TypeAlias = "tuple[int | str | None, ...] | None"

@@ -20,7 +20,6 @@ import sqlite3
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -28,6 +27,7 @@ from types import MappingProxyType
 from typing import NoReturn, TypeAlias, TypeGuard, TypeVar
 from urllib.parse import quote
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError, SaveError
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.details import details_of

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.records import PassState, Program, program_of
 from dld_tui.core.types import TextEnum
 

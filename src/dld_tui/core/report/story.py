@@ -6,13 +6,14 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roof_percent
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.figures import generation_of, sharing_gain
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import median, median_ranks
 from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text

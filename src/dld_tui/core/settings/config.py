@@ -11,10 +11,11 @@ import math
 import os
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.params import (
     Setting,

@@ -10,10 +10,10 @@ import importlib
 import os
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, Generic, TypeVar, cast
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 
 PREFIX = "dld_tui."

@@ -11,12 +11,13 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
 from dld_tui.core.settings import paths, toml_files

@@ -8,10 +8,10 @@ a log, a command line or a message. The name of a secret is what it opens, e.g.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.installation import install_command
 

@@ -15,10 +15,11 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import SaveError
 from dld_tui.core.params import Setting
 from dld_tui.core.settings import paths

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import attribute_type
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.files import protos as onnx

@@ -8,11 +8,12 @@ candidate.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.traversal import topological_order

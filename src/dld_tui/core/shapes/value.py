@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
 from dld_tui.core.shapes.size import UNKNOWN, Size, equal, plain

@@ -15,10 +15,11 @@ The renderers beside this module, and ``widgets.table_view``, work with any kind
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
 from dld_tui.core.types import JSON

@@ -12,11 +12,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tables.table import MS, RATIO, Column, Table
 from dld_tui.core.text import clip, visible

@@ -8,10 +8,12 @@ versions: only names are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any
+
+from dld_tui.core.dataclass import dataclass
 
 AUTO = "auto"
 MODULES = ("tensorrt", "tensorrt_rtx")

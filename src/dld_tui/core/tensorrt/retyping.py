@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import infer, working_copy
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import (
     Cast,
     CastPlan,

@@ -18,9 +18,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON

@@ -11,12 +11,12 @@ import re
 import shlex
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, problem_with, settings_of
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings, MeasureSettings, RunSettings

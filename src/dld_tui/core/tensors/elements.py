@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.literals import LiteralError, element_text, parse_element
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.literals import LiteralError, element_text, parse_element
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, InputError

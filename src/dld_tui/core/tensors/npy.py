@@ -15,13 +15,13 @@ import io
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.payloads import INLINE_LIMIT, reference, write_payload
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError, InputError

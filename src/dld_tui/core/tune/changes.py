@@ -7,7 +7,7 @@ Activities and options are named as in requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dld_tui.core.conversion.accuracy_criteria import (
     SAME,
     AccuracyCriteria,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.types import JSON
 
 _GPU = ("CUDA", "Tensorrt", "NvTensorRTRTX")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison, subject_of
 from dld_tui.core.compare.records import PER_ITEM, Row
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.moments import Stretch, moments_of
 from dld_tui.core.report.statistics import percentile

@@ -6,13 +6,14 @@ import json
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.statistics import is_valid_time

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -20,6 +19,7 @@ from dld_tui.activities.machine.tensorrt_libraries import Result as LibrariesRes
 from dld_tui.activities.registry import request_data
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings, needs_tensorrt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import CancelledError, DldError, UsageError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, in_order
 from dld_tui.core.files.preview import age_text
 from dld_tui.core.settings.paths import distinct_names, near

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from dld_tui.commands import Command
 from dld_tui.commands.command import DIGITS, GROUPS, fits
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.command_line import COMMANDS
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.fuzzy import score
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,6 +22,7 @@ from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
 from dld_tui.core.files.preview import Preview, age_text, ago
 from dld_tui.core.settings.paths import cache_dir, ensure, short

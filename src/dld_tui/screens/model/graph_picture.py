@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.writer import write_bytes

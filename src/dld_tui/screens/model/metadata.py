@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,6 +10,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
 from dld_tui.core.document.metadata import (

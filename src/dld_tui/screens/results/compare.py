@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -16,6 +15,7 @@ from textual.binding import BindingType
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.records import Row, Subject
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -29,6 +28,7 @@ from dld_tui.core.compare.diff.text import (
     summary,
     title,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.machine.collector import collector_paused, freeze

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -18,6 +18,7 @@ from textual import on
 from textual.binding import BindingType
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes

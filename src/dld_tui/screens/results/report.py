@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +15,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
 from dld_tui.core.report.card import card_lines, write_card

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -16,6 +15,7 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible

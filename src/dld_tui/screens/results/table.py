@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +13,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.health import (
     SelfTest,
     check_lines,

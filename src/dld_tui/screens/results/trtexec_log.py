@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +11,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.source import Source
 from dld_tui.core.tensorrt.plan.engine_plan import TrtexecLog

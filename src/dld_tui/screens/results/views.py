@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,6 +10,7 @@ from dld_tui.activities import registry
 from dld_tui.activities.build_tensorrt import Result as Built
 from dld_tui.activities.refit_engine import Result as Refitted
 from dld_tui.core.conversion.reduction import Reduction
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node import LIST_DTYPES
 from dld_tui.core.document.tensor import Tensor

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +12,7 @@ import numpy as np
 from textual.binding import BindingType
 from textual.widget import Widget
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.literals import parse_literal
 from dld_tui.core.errors import CancelledError, DldError, UsageError

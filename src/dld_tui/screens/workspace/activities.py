@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.commands import Command
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Change, Node
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError

@@ -7,7 +7,6 @@ each of the two goes to the node that a comparison says belongs together with th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
@@ -18,6 +17,7 @@ from textual.containers import Container, Vertical
 
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import CancelledError, DldError

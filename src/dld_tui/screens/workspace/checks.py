@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import by_severity
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes

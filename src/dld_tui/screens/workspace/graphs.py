@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.transactions import Change

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Change, Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible

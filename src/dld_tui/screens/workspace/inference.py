@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, ClassVar
@@ -20,6 +20,7 @@ from dld_tui.core.checks.findings import (
     ToolFinding,
     findings_of,
 )
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Change
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.types.value_types import ValueType

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder

@@ -8,9 +8,10 @@ there are two rows, the findings slide over the parameters.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.types import JSON
 
 WIDE = 100

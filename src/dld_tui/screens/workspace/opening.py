@@ -7,11 +7,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.scripting.journal import CrashJournal, crash_journals, sweep_journals

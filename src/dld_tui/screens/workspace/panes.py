@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.message import Message
 from textual.widget import Widget
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.state import Cursor, is_alive

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.scripting.journal import (
     DISCARDED_DAYS,
     CrashJournal,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace.controller import Controller

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from textual.app import App
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel, all_nodes

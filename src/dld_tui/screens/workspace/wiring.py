@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import ValueType, format_type, parse_type
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import clip, visible

@@ -11,12 +11,12 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import dld_tui
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine import jetson
 from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY

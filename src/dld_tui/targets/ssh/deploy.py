@@ -10,12 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.child import Child
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check

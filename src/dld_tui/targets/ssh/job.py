@@ -17,7 +17,7 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files import permission

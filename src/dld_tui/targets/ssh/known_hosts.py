@@ -14,13 +14,13 @@ import re
 import shlex
 import struct
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
 from typing import TypeAlias
 
 import asyncssh
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import SaveError
 from dld_tui.core.settings.paths import ensure, short
 from dld_tui.core.settings.saved_targets import DEFAULT_PORT

@@ -15,7 +15,6 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +22,7 @@ import asyncssh
 from asyncssh.public_key import get_default_public_key_algs
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.settings.paths import short
 from dld_tui.core.settings.saved_targets import DEFAULT_PORT, Connection

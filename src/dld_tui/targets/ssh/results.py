@@ -10,10 +10,11 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.preview import ago

@@ -20,13 +20,13 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
 from dld_tui.core.child import Child
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.saved_targets import (
     DEFAULT_PORT,

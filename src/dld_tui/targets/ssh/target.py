@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.machine.health import Check
 from dld_tui.core.settings.saved_targets import Connection

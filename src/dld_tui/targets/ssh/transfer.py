@@ -9,10 +9,11 @@ import json
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, FileChangedError, InputError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.blobs import ByteCount

@@ -10,9 +10,9 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import Estimate
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.lists.styled import Piece

@@ -10,7 +10,7 @@ import math
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from textual import events
 from textual.strip import Strip
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Histogram, Line, columns, fitted

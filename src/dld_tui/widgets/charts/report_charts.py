@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import per_second
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -19,6 +18,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.forms.param_form import ChoiceField, field_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
 from dld_tui.core.document.literals import LiteralError, format_literal
 from dld_tui.core.document.node import Attribute

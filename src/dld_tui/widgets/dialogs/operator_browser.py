@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -14,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.listing import (
     Grouping,
     OperatorPalette,

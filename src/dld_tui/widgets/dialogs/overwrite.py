@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.permission import in_the_way
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs.dialogs import Choice, Dialog, QuestionDialog

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import ClassVar, TypeVar
 
@@ -12,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.forms.text_field import text_field

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -15,6 +14,7 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.lists.line_view import LineView

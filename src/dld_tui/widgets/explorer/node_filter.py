@@ -17,7 +17,6 @@ import asyncio
 import operator
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -26,6 +25,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal, round_to_float32
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.rewrite.query import Completion

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -20,6 +19,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.types.value_types import alias_legend
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title

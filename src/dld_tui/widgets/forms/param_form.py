@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events
@@ -16,6 +15,7 @@ from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.params import (
     OneOf,
     Param,

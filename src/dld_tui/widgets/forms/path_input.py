@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -17,6 +16,7 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.table_view import TableView

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.layout import Box, Layout, Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.search import LineSearch

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, Link, cells_of, lay_out

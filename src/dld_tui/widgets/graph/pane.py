@@ -7,7 +7,6 @@ What the cursor is on goes out as :class:`GraphPane.Selected`; Enter on a node p
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +19,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import alias_legend
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.layout import Link, links_at

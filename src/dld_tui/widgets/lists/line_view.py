@@ -19,7 +19,6 @@ Style classes of pieces are the names in ``styled.STYLES``; a subclass adds name
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -32,6 +31,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles

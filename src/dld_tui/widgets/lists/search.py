@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Label
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.widgets.forms.text_field import TextField, text_field
 from dld_tui.widgets.lists.styled import compiled
 

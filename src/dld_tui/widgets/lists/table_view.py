@@ -13,7 +13,7 @@ the right end (see ``table_columns``), and a sign at the end of the header tells
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -21,6 +21,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import (
     BAR,
     Column,

@@ -6,10 +6,10 @@ No widget in here: rows are data. Folded sections are not worked out.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.tensor import Tensor

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, ClassVar
@@ -20,6 +19,7 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas

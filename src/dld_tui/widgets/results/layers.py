@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.layer_table import (
     ENGINE_FILTER,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap

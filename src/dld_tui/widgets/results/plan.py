@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from textual import on
@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.pictures.content import Content
 from dld_tui.core.notes import Note, NoteKind, plain_notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import GpuSummary

@@ -24,7 +24,7 @@ import termios
 import tty
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from types import FrameType
@@ -36,6 +36,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.message import Message
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.shell.key_parser import KeyParser

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +10,7 @@ from textual.content import Content
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.style import Style
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint

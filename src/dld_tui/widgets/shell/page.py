@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -22,6 +22,7 @@ from textual.widget import Widget
 
 from dld_tui.commands import COMMANDS, Command
 from dld_tui.commands.key_names import key_name
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import cell_width, clip, fit, visible

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.literals import element_text, format_string
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.tensors.inspection import Histogram, tensor_histogram

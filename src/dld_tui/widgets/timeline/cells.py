@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.bars import EIGHTHS
 from dld_tui.widgets.lists.styled import PieceStyles

@@ -10,7 +10,6 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
 from itertools import accumulate, pairwise
@@ -18,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.gpu_kernels import Interval, busy_intervals, covered
 from dld_tui.core.report.groups import main_node
 from dld_tui.core.report.layer_table import layer_names

@@ -7,7 +7,6 @@ that it touches and the lines below.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -18,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.layer_table import all_nodes
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible

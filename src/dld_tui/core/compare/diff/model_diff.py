@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.diff.tensors import TensorDifference, WeightNoise
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.types import JSON

@@ -11,11 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.child import ask
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.imports import ensure_ir
 from dld_tui.core.document.edits.nodes import delete_from
 from dld_tui.core.document.edits.registry import edit, nodes_at, subject

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.metadata import rename_in_profiles
 from dld_tui.core.document.edits.registry import edit, nodes_at, strings
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.inputs_outputs import add_output, remove_output, set_value_type
 from dld_tui.core.document.edits.links import with_item

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.attributes import attribute_proto, set_attribute
 from dld_tui.core.document.edits.functions import enter_function, new_function, require_new_function
 from dld_tui.core.document.edits.imports import (

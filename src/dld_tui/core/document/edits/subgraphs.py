@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, strings

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type

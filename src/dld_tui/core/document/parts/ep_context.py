@@ -6,10 +6,10 @@ TensorRT and TensorRT-RTX an engine, or names the file beside the model that doe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import InputError, UsageError

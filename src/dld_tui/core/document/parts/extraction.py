@@ -13,10 +13,11 @@ they are never read into memory. Everything that the nodes do not use is left ou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node

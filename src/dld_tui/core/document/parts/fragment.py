@@ -13,9 +13,10 @@ constants, and of shared initializers it has the shape only: the target has them
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.locations import bodies_of, nested_nodes
 from dld_tui.core.document.node import Node

@@ -7,9 +7,9 @@ together (:mod:`dld_tui.core.document.edits.merging`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.document.parts.fragment import (

@@ -18,11 +18,11 @@ import operator
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.attribute_words import Coded
 from dld_tui.core.text import clip, visible

@@ -7,11 +7,12 @@ so that the time depends on how often the rarest operator occurs and not on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Attribute, Node

@@ -27,10 +27,11 @@ What nodes of a pattern make, but for its outputs and what has ``&``, must not b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from typing import TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.rewrite.expression import (
     FUNCTIONS,
     TYPED,

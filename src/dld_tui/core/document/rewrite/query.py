@@ -14,9 +14,9 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.rewrite.expression import (

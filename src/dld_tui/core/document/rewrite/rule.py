@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.rewrite.expression import TYPED, Expression, Reader, read_expression
 from dld_tui.core.document.rewrite.pattern import (

@@ -12,11 +12,11 @@ import json
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import IO, TYPE_CHECKING
 
 from dld_tui import __version__
 from dld_tui.core.codec import decode, encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.payloads import sweep
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.transactions import Transaction

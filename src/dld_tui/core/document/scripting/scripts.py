@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.scripting.arguments import (
     REFUSED,
     Entry,

@@ -14,12 +14,13 @@ import itertools
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dld_tui.core.child import CrashError, LimitError, Limits, RefusedError
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import (
     Labels,
     LocatedMessage,

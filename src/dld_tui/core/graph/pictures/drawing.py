@@ -8,12 +8,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.graph import GLYPHS, Graph, Kind

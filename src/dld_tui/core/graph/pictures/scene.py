@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.layout import Box, Layout, lay_out
 from dld_tui.core.graph.moving import corners

@@ -13,12 +13,12 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer

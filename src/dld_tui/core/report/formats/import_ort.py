@@ -19,12 +19,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.cost.roofline import kernel_cost, node_kind, with_roof
 from dld_tui.core.cost.sharing import cost_shares
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.operators.categories import REARRANGING

@@ -10,9 +10,10 @@ import json
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.source import Source
 from dld_tui.core.types import CancelCheck, Foreign, ProgressCallback

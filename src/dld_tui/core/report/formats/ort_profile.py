@@ -36,11 +36,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import SelfTimes

@@ -12,9 +12,10 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.records import PassState
 from dld_tui.core.report.schema import one_of

@@ -13,12 +13,13 @@ import re
 import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.dla import dla_kinds

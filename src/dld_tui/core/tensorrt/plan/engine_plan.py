@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.types import JSON

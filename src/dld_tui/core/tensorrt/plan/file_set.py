@@ -7,10 +7,11 @@ import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.report.schema import finite

@@ -8,9 +8,9 @@ and that, so the lower end is 0. Without times there is no range.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.layer_work import layer_roof, macs, peaks_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.pictures.content import Content, graph_content, short_type
 from dld_tui.core.graph.pictures.style import precision_class

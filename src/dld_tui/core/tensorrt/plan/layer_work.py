@@ -10,10 +10,10 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor

@@ -11,9 +11,10 @@ import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.machine.kernel_names import on_tensor_cores

@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
 from dld_tui.core.document.traversal import is_ordered, sources, topological_order
 from dld_tui.core.report.dla import DlaKind

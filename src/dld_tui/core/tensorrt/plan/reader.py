@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from math import fsum
 from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source

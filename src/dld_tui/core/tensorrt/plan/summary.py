@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.statistics import percentile

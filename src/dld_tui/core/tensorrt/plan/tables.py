@@ -13,10 +13,11 @@ the engine changes formats and types, with the edit that avoids each change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.layer_table import layer_table, precision_style
 from dld_tui.core.report.statistics import median

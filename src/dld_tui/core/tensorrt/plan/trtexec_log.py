@@ -7,9 +7,10 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
