@@ -191,6 +191,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         page_command="model.start_up",
     ),
     _own(
+        "providers",
+        "Providers",
+        "Show which nodes each execution provider takes, why not, and what would help.",
+        result="dld_tui.core.report.provider_support:ProvidersResult",
+        command=Command(("providers",), show="dld_tui.cli.jobs.results:show_providers"),
+        result_view="dld_tui.screens.results.table:of_providers",
+        synonyms=("execution provider", "supported operators", "fallback", "coverage", "ep", "npu"),
+        page_command="model.providers",
+    ),
+    _own(
         "memory",
         "Predict memory",
         "Predict and measure the memory of a run: weights, peak of activations, live tensors.",

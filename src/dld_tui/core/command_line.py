@@ -35,6 +35,8 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     "dld_tui.cli.models.inspect", example="model.onnx"),
         CommandInfo("check", "Find errors and problems in a model.",
                     "dld_tui.cli.models.check", example="model.onnx --fix -o fixed.onnx"),
+        CommandInfo("providers", "Show which nodes each provider takes.",
+                    activity="providers", example="model.onnx"),
         CommandInfo("find", "Find nodes by a condition.",
                     "dld_tui.cli.models.rewrite:find", example="model.onnx 'Conv where group > 1'"),
         CommandInfo("match", "Find a pattern of operators.",

@@ -350,7 +350,7 @@ def _register(library: Path) -> None:
         raise InputError("the provider library does not exist", where=str(library))
     before = len(runtime.get_ep_devices())
     try:
-        runtime.register_execution_provider_library(str(library), str(library))
+        runtime.register_execution_provider_library(_registered_name(library), str(library))
     # The seam: ONNX Runtime's errors share no base class.
     except Exception as error:
         raise InputError(
@@ -361,6 +361,15 @@ def _register(library: Path) -> None:
         raise UnavailableError(
             "the provider library finds no usable device here", where=str(library)
         )
+
+
+_LIBRARY_NAME = re.compile(r"providers_([a-z]+)")
+
+
+def _registered_name(library: Path) -> str:
+    """Return the name to register a library by: that of QNN has it as the name of its provider."""
+    match = _LIBRARY_NAME.search(library.name)
+    return str(library) if match is None else f"{match[1].upper()}{SUFFIX}"
 
 
 def devices() -> list[tuple[ProviderDevice, Any]]:

@@ -28,7 +28,7 @@ _LEVELS = (
 _PACKING = "packing of weights"
 _FILE = "reading the file"
 _NO_KERNEL = re.compile(r"(\w+) kernel not found in registries for Op type: (\S+) node name: (.*)")
-_ON_CPU = re.compile(r"ForceFallback to CPU execution for node: (.*?) because (.*?)\.?$", re.M)
+_ON_CPU = re.compile(r"Force ?[fF]allback to CPU execution for node: (.*?) because (.*?)\.?$", re.M)
 
 
 def time_session(model: Path, settings: SessionSettings) -> float:

@@ -187,6 +187,14 @@ class ParserProblem:
     """The calls of local functions that lead to it, the outermost first."""
     code: str
 
+    @property
+    def tells_why(self) -> bool:
+        """Whether the message is more than that something is false."""
+        return not _FALSE.fullmatch(self.message)
+
+
+_FALSE = re.compile(r"(?:Assertion failed: )?false\W*")
+
 
 def parser_problems(parser: trt.OnnxParser, has: Iterable[str]) -> list[ParserProblem]:
     """Return what a parser complains about; `has` are the facts of the library."""

@@ -52,6 +52,7 @@ from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines
 from dld_tui.core.params import written_files
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
+from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.report.statistics import PERCENTILES
 from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
@@ -229,6 +230,13 @@ def show_start_up(result: StartUp, as_json: bool) -> None:
     if result.elsewhere and not as_json:
         write()
         write_table(node_table(result))
+
+
+def show_providers(result: ProvidersResult, as_json: bool) -> None:
+    """Print what each provider takes, and the nodes it does not where one was named."""
+    table = support_table(result)
+    tables = [table] if result.is_list and len(table) else []
+    _show(result, support_lines(result), tables, as_json=as_json)
 
 
 def show_memory(result: MemoryPlan, as_json: bool) -> None:

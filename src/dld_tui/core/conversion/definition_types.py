@@ -10,18 +10,15 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 import onnx
-from onnx import defs, helper
 
 from dld_tui.core.child import CrashError, LimitError, RefusedError
 from dld_tui.core.document.casting import Changes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.types.value_types import ValueType, type_proto_of
-from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators import native
+from dld_tui.core.operators.inlining import defined_model, plain_call
 from dld_tui.core.operators.matching import mismatch
-
-_DOMAIN = "definition"
 
 
 def unfit_definitions(changes: Iterable[tuple[Node, Changes]]) -> dict[str, str]:
@@ -38,7 +35,7 @@ def unfit_definitions(changes: Iterable[tuple[Node, Changes]]) -> dict[str, str]
         if node.domain or node.op_type in calls:
             continue
         types = [_type(node, name, index, change) for index, name in enumerate(node.inputs)]
-        calls[node.op_type] = (_named(node), version, types)
+        calls[node.op_type] = (plain_call(node.proto, version), version, types)
     found = native.definitions([*calls.values()]) if calls else []
     refusals = {
         op_type: _refusal(definition, *call)
@@ -57,40 +54,13 @@ def _type(node: Node, name: str, index: int, change: Changes) -> onnx.TypeProto:
     return type_proto_of(kind) or onnx.TypeProto()
 
 
-def _named(node: Node) -> onnx.NodeProto:
-    """Return a node with short names, and with the attributes that it leaves out."""
-    call = onnx.NodeProto(op_type=node.op_type)
-    call.input.extend(name and f"in{at}" for at, name in enumerate(node.inputs))
-    call.output.extend(name and f"out{at}" for at, name in enumerate(node.outputs))
-    call.attribute.extend(node.proto.attribute)
-    given = {text_of(attribute.name) for attribute in call.attribute}
-    version = node.scope.document.opset_imports.get("", 1)
-    for name, attribute in defs.get_schema(node.op_type, version).attributes.items():
-        if name not in given and attribute.default_value.type:
-            call.attribute.append(attribute.default_value)
-    return call
-
-
 def _refusal(
     definition: onnx.FunctionProto, call: onnx.NodeProto, version: int,
     types: Sequence[onnx.TypeProto],
 ) -> str:  # fmt: skip
     """Return what in a definition does not take the types of a call; empty if all does."""
-    imports = [helper.make_opsetid("", version), helper.make_opsetid(_DOMAIN, 1)]
-    model = onnx.ModelProto(ir_version=10, opset_import=imports)
-    model.graph.node.append(call)
-    model.graph.node[0].domain = _DOMAIN
-    for name, kind in zip(call.input, types, strict=True):
-        if name:
-            model.graph.input.add(name=name, type=kind)
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in call.output if name)
-    function = model.functions.add()
-    function.CopyFrom(definition)
-    function.domain = _DOMAIN
-    del function.opset_import[:]
-    function.opset_import.extend(imports)
     with contextlib.suppress(RefusedError, LimitError, CrashError):
-        model = native.infer_shapes(native.inline_local_functions(model))
+        model = defined_model(definition, call, version, types)
         with contextlib.closing(Document(model, path=None)) as document:
             for scope in document.main.walk():
                 for node in scope.nodes:

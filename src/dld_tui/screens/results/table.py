@@ -23,6 +23,7 @@ from dld_tui.core.machine.health import (
     step_table,
 )
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
+from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.report.sweep import (
     BATCH,
@@ -210,6 +211,12 @@ def of_memory(plan: MemoryPlan, values: Mapping[str, JSON]) -> TableResult:
         [(at, "warn") for at in at_peak[:1]],
     )  # fmt: skip
     return TableResult(f"memory of {name}", memory_lines(plan), memory_table(plan), plot)
+
+
+def of_providers(result: ProvidersResult, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of what each provider takes."""
+    title = f"providers of {Path(result.model).name}"
+    return TableResult(title, support_lines(result), support_table(result))
 
 
 def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableResult:

@@ -116,6 +116,10 @@ class Profiling(Controller):
         """Show the form for measuring what making a session takes."""
         self._start_form("start_up", "measure")
 
+    def providers(self) -> None:
+        """Show the form for asking which nodes each provider takes."""
+        self._start_form("providers", "ask")
+
     def profile_tensorrt(self) -> None:
         """Show the form for measuring this model with TensorRT."""
         self._start_form("profile_tensorrt", "profile")

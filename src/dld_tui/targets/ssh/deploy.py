@@ -596,6 +596,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "sweep": _onnxruntime,
     "load": _onnxruntime,
     "memory": _onnxruntime,
+    "providers": _onnxruntime,
     "profile_llm": _onnxruntime,
     "critical_path": _onnxruntime,
     "build_tensorrt": _tensorrt_measured,

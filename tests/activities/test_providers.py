@@ -1,0 +1,131 @@
+"""What providers take: ONNX Runtime is asked where it has them, and tables are read elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile_onnxruntime import run as profile
+from dld_tui.activities.providers import Request, run
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Finished
+from dld_tui.core.operators.provider_tables import Cause, Support, tables
+from dld_tui.core.report.provider_support import (
+    Basis,
+    ProvidersResult,
+    ProviderSupport,
+    support_lines,
+    support_table,
+)
+from tests.support.cli import Dld
+from tests.support.models import PLAIN_BRANCHES, write
+
+pytest.importorskip("onnxruntime")
+MODEL = """
+<ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+m (float[N, 2] x) => (float[N, 2] y, float d)
+<float[2, 2] w = {1, 2, 3, 4}, float[2] v = {1, 2}>
+{
+    a = f.Twice(x)
+    b = MatMul(a, w)
+    c = Add(b, v)
+    d = ReduceSum <keepdims = 0> (b)
+    y = Relu(c)
+}
+<domain: "f", opset_import: ["" : 18]>
+Twice (p) => (q) { h = Add(p, p)  q = Neg(h) }
+"""
+DET = """
+<ir_version: 10, opset_import: ["" : 18]>
+m (float[2, 2] x) => (float y) { a = Relu(x)  y = Det(a) }
+"""
+
+
+def found(request: Request) -> ProvidersResult:
+    *_, last = run(request)
+    assert isinstance(last, Finished)
+    assert isinstance(last.result, ProvidersResult)
+    return last.result
+
+
+def of(result: ProvidersResult, name: str) -> ProviderSupport:
+    return next(provider for provider in result.providers if provider.name == name)
+
+
+def test_the_installed_provider_is_asked_and_others_go_by_their_tables(tmp_path: Path) -> None:
+    result = found(Request(write(tmp_path, MODEL)))
+    assert {provider.name for provider in result.providers} >= {one.name for one in tables()}
+    cpu = of(result, "CPU")
+    assert (cpu.basis, cpu.taken, cpu.total, cpu.partitions) == (Basis.ASKED, 6, 6, 1)
+    assert cpu.date == "", "only tables have one"
+    assert cpu.share == 1.0
+    qnn = of(result, "QNN")
+    assert (qnn.basis, qnn.taken) == (Basis.TABLE, 0)
+    assert {node.scope for node in qnn.nodes} == {(), ("function f:Twice",)}
+    assert all(node.cause is Cause.SHAPE for node in qnn.nodes)
+    assert result.weighed == "weights"
+    # MatMul has 16 bytes of weights, Add 8.
+    shares = {node.op_type: node.share for node in qnn.nodes if not node.scope}
+    assert shares["MatMul"] == pytest.approx(2 / 3)
+    assert shares["Add"] == pytest.approx(1 / 3)
+    lines = support_lines(result)
+    assert lines[0] == f"CPU: 6 of 6 nodes taken, 1 partition. Asked: {cpu.version}."
+    assert any(line.startswith("QNN: 0 of 6 nodes taken (0 % of the weights).") for line in lines)
+    assert any("→ dld convert shape" in line for line in lines)
+    assert len(support_table(result)) == sum(len(one.nodes) for one in result.providers)
+
+
+def test_tables_agree_with_what_is_asked(tmp_path: Path) -> None:
+    asked = of(found(Request(write(tmp_path, PLAIN_BRANCHES), provider="cpu")), "CPU")
+    read = of(found(Request(write(tmp_path, PLAIN_BRANCHES), provider="CPU", tables=True)), "CPU")
+    assert (asked.basis, read.basis) == (Basis.ASKED, Basis.TABLE)
+    assert (asked.taken, asked.total) == (read.taken, read.total) == (6, 6)
+
+
+def test_a_model_that_is_refused_goes_by_the_table_and_says_why(tmp_path: Path) -> None:
+    text = PLAIN_BRANCHES.replace("Relu(x)", "acme.Thing(x)").replace("18]", '18, "acme" : 1]')
+    cpu = of(found(Request(write(tmp_path, text))), "CPU")
+    assert cpu.basis is Basis.TABLE
+    assert "acme" in cpu.why
+    assert [node.support for node in cpu.nodes if node.op_type == "Thing"] == [Support.NOT]
+
+
+def test_a_report_beside_the_model_gives_shares_of_the_time(tmp_path: Path) -> None:
+    path = write(tmp_path, MODEL.replace("f.Twice", "Abs"))
+    list(profile(Profile(path, output=path.with_suffix(".dldprof"), iterations=3)))
+    result = found(Request(path, provider="QNN"))
+    assert result.weighed == "time"
+    assert sum(node.share or 0.0 for node in of(result, "QNN").nodes) == pytest.approx(1.0)
+
+
+def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        found(Request(write(tmp_path, MODEL), provider="Banana"))
+    assert raised.value.hint is not None
+    assert "OpenVINO GPU" in raised.value.hint
+
+
+@pytest.mark.skipif(importlib.util.find_spec("tensorrt_rtx") is None, reason="no TensorRT-RTX")
+def test_the_parser_of_an_installed_library_is_asked(tmp_path: Path) -> None:
+    rtx = of(found(Request(write(tmp_path, DET), provider="TensorRT-RTX")), "NvTensorRTRTX")
+    assert rtx.basis is Basis.PARSER
+    assert rtx.version.startswith("TensorRT-RTX ")
+    assert [(node.op_type, node.cause) for node in rtx.nodes] == [("Det", Cause.RUNTIME)]
+    assert rtx.taken == 1
+
+
+def test_the_command_prints_lines_nodes_and_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dld, path = Dld(capsys), write(tmp_path, MODEL)
+    plain = dld("providers", path, "--tables")
+    assert plain.status == 0
+    assert "By the published table of ONNX Runtime " in plain.out
+    listed = dld("providers", path, "--provider", "QNN")
+    assert "MatMul" in listed.out.split("\n\n")[1]
+    (provider,) = dld("providers", path, "--provider", "QNN", "--json").json["providers"]
+    assert provider["basis"] == "table"
+    assert provider["nodes"][0]["support"] == "not"
