@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.provider_tables import Cause, Support
 from dld_tui.core.tables.table import NOTE, PERCENT, Column, Table
 from dld_tui.core.text import visible
