@@ -40,8 +40,8 @@ def test_lines_that_do_not_fit_are_told_and_the_rest_applies(
     outcome = dld("edit", model, edits, "-o", tmp_path / "out.onnx", "--json")
     assert outcome.status == 1
     assert outcome.json["applied"] == 1
-    assert [entry["edit"] for entry in outcome.json["refused"]] == [1]
-    assert "edit 1 skipped" in outcome.err
+    assert [entry["line"] for entry in outcome.json["refused"]] == [1]
+    assert "line 1 skipped" in outcome.err
     assert onnx.load(tmp_path / "out.onnx").graph.node[0].name == "start"
 
 
@@ -73,9 +73,9 @@ def test_renamed_nodes_are_found_by_structure(dld: Dld, model: Path, tmp_path: P
     )
     assert outcome.status == 0
     assert outcome.json["relocated"] == [
-        {"edit": 1, "kind": "node", "name": "first", "found": "stem"}
+        {"line": 1, "kind": "node", "name": "first", "found": "stem"}
     ]
-    assert "edit 1: node 'first' is 'stem' here, found by structure" in outcome.err
+    assert "line 1: node 'first' is 'stem' here, found by structure" in outcome.err
     assert onnx.load(output).graph.node[0].name == "start"
 
 

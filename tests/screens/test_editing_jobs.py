@@ -19,6 +19,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from dld_tui import api
 from dld_tui.cli.main import run
 from tests.support import documented_keys
 from tests.support.runtime import session_of
@@ -487,20 +488,21 @@ def test_a_job_by_keyboard(
     _require_same(onnx.load(tmp_path / job.result), wanted, job)
 
 
-PLUGIN: dict[str, Any] = {
-    "edit": "replace_nodes", "scope": [], "nodes": ["nms"], "name": "nms",
-    "op_type": "EfficientNMS_TRT", "domain": "trt", "inputs": ["b1", "s3"],
-    "outputs": ["num", "boxes", "scores", "classes"],
-    "types": {"num": "int32[1,1]", "boxes": "float32[1,100,4]", "scores": "float32[1,100]",
-              "classes": "int32[1,100]"},
-    "attributes": {
-        "score_threshold": {"kind": "float", "value": 0.25},
-        "iou_threshold": {"kind": "float", "value": 0.5},
-        "max_output_boxes": {"kind": "int", "value": 100},
-        "plugin_version": {"kind": "string", "value": "1"},
-    },
-}  # fmt: skip
-"""The edit script of the one job that has no command."""
+class Doors(NamedTuple):
+    """How a job is done without keys and commands."""
+
+    line: str
+    """Of an edit script."""
+    python: str
+
+
+def _doors() -> dict[str, Doors]:
+    found = {}
+    for text in PAGE.read_text().splitlines():
+        cells = [cell.strip() for cell in text.strip("| ").split(" | ")]
+        if len(cells) == 3 and cells[1].startswith('`{"edit"'):
+            found[cells[0]] = Doors(cells[1].strip("`"), cells[2].partition("` with")[0].strip("`"))
+    return found
 
 
 @pytest.mark.slow
@@ -508,8 +510,45 @@ PLUGIN: dict[str, Any] = {
 def test_a_job_as_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     job, row = JOBS[name], _rows()[name]
     _prepare(tmp_path, job)
-    (tmp_path / "plugin.jsonl").write_text(json.dumps(PLUGIN))
+    (tmp_path / "plugin.jsonl").write_text(_doors()[name].line)
     monkeypatch.chdir(tmp_path)
     job.script()
     assert run(shlex.split(row.command.partition("`")[0])[1:]) == 0
+    _require_same(onnx.load("out.onnx"), onnx.load("script.onnx"), job)
+
+
+def test_the_page_has_each_job_as_a_line_and_in_python() -> None:
+    assert [*_doors()] == [*JOBS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_as_a_line_of_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    job = JOBS[name]
+    _prepare(tmp_path, job)
+    (tmp_path / "job.jsonl").write_text(_doors()[name].line)
+    monkeypatch.chdir(tmp_path)
+    job.script()
+    assert run(["edit", "model.onnx", "job.jsonl", "-o", "out.onnx"]) == 0
+    _require_same(onnx.load("out.onnx"), onnx.load("script.onnx"), job)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    job, doors = JOBS[name], _doors()[name]
+    _prepare(tmp_path, job)
+    monkeypatch.chdir(tmp_path)
+    job.script()
+    model = api.open_model("model.onnx")
+    if "…" in doors.python:
+        line = json.loads(doors.line)
+        model.apply(line.pop("edit"), **line)
+    else:
+        eval(doors.python, {"model": model, "dld": api})  # the page's own text
+    if not Path("out.onnx").exists():
+        model.save("out.onnx")
+    model.close()
     _require_same(onnx.load("out.onnx"), onnx.load("script.onnx"), job)

@@ -38,6 +38,7 @@ from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -253,11 +254,13 @@ class Document(core.Document):
             SaveError: It could not be written; the old file is unchanged.
         """
         from dld_tui.core.document.serialise import save
+        from dld_tui.core.document.types.inference import declare_late
 
         target = None if path is None else Path(path)
         if target is not None and (self.path is None or target.resolve() != self.path.resolve()):
             require_free([target], force, hint="Give force=True to replace it")
-        return save(self, target, force=force)
+        untyped = [f"the type of {quoted(name)} is unknown" for name in declare_late(self)]
+        return [*save(self, target, force=force), *untyped]
 
     def _learn_types(self, needed: bool) -> None:
         if needed and any(
@@ -353,7 +356,9 @@ def open_model(path: str | Path) -> Document:
     Raises:
         InputError: It cannot be read, or is no model.
     """
-    return Document.open(path)
+    document = Document.open(path)
+    document.ask_types = document.infer_types
+    return document
 
 
 def new_model(**settings: Any) -> Document:

@@ -210,6 +210,10 @@ def _item(setting: Setting, kind: Any, value: Any) -> Any:
         return dict(setting.param.words).get(value, value)
     if kind is str and is_number and typing.get_origin(setting.type) is tuple:
         return str(int(value))
+    if kind is str and not setting.param.choices and not isinstance(value, (bool, Mapping)):
+        is_measure = is_number or isinstance(value, (float, list, tuple))
+        if is_measure or hasattr(value, "tolist"):  # sizes and factors, which the text lists
+            return _joined(value, ",")
     wanted = {Path: "a path", bool: "True or False", int: "a whole number", float: "a number",
               str: "text"}  # fmt: skip
     raise UsageError(f"{setting.name} is {value!r:.80}, which is not {wanted.get(kind, kind)}")

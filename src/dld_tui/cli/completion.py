@@ -15,6 +15,7 @@ from click.shell_completion import (
 )
 
 from dld_tui.cli import COMPLETE
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import write
 
 _SCRIPT = """\
@@ -61,7 +62,7 @@ def _beginning_with(start: str) -> list[str]:
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
-@click.command("completion")
+@click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
     """Print a completion script; docs/command-line.md says where to put it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.core.command_line import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text, is_path
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ class MainGroup(LazyGroup):
         return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
-@click.command("open", hidden=True)
+@click.command("open", cls=Command, hidden=True)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 def open_files(paths: tuple[Path, ...]) -> int | None:
     """Open files in the user interface, one tab each."""
@@ -177,7 +178,7 @@ def open_files(paths: tuple[Path, ...]) -> int | None:
     return open_paths(paths)
 
 
-@click.command("worker", hidden=True)
+@click.command("worker", cls=Command, hidden=True)
 def worker() -> None:
     """Serve one job: a request as JSON on standard input, events as JSON lines on output."""
     from dld_tui.activities.worker import main

@@ -27,6 +27,7 @@ from dld_tui.core.types import JSON
 _KEY = "dld_param"
 FIRST_PAGE = "Common"
 R = TypeVar("R")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,17 @@ def whole_numbers(text: str, flag: str) -> list[int]:
             f"{flag} is {text!r}", hint=f"Write whole numbers from 1 to 99,999,999, as {flag} 1,8"
         )
     return list(dict.fromkeys(map(int, parts)))
+
+
+def put_once(found: dict[str, V], name: str, value: V, flag: str) -> None:
+    """Enter a value of an option that may be repeated for other names only.
+
+    Raises:
+        UsageError: The name has a value.
+    """
+    if name in found:
+        raise UsageError(f"{flag} names {name!r} twice")
+    found[name] = value
 
 
 def split_pair(text: str, known: Callable[[str], object]) -> tuple[str, str]:

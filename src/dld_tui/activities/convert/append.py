@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ def run(request: Request) -> Iterator[Event]:
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
     ) -> Changed:
-        infer(result, document.path)
+        result.ask_types = partial(infer, result, document.path)
         done = append_into(result, transaction, **arguments)
         inner = {one.name: one.inner for one in done}
         stage = Stage.of(document)

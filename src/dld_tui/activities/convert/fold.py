@@ -20,7 +20,7 @@ class Request(EditRequest):
 
     node: tuple[str, ...] = param(
         label="Nodes",
-        help="Fold the node with this name.",
+        help="Fold the node with this name, or that makes a tensor of this name.",
         spellings=("--node",),
         metavar="NAME",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event
-from dld_tui.core.params import param
+from dld_tui.core.params import param, put_once
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _pairs(flag: str, texts: tuple[str, ...]) -> dict[str, JSON]:
         name, sign, value = text.rpartition("=")
         if not sign or not name or not value:
             raise UsageError(f"{flag} is {text!r}, and not NAME=VALUE")
-        pairs[name] = value
+        put_once(pairs, name, value, flag)
     return pairs
 
 
@@ -138,7 +139,7 @@ def run(request: Request) -> Iterator[Event]:
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
     ) -> Changed:
-        infer(result, document.path)
+        result.ask_types = partial(infer, result, document.path)
         changed = convert_into(result, transaction, **arguments)
         return Changed([*changed_values(changed)], _stage(document, changed))
 

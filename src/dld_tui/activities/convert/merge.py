@@ -12,7 +12,7 @@ from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.params import param, split_pair
+from dld_tui.core.params import param, put_once, split_pair
 from dld_tui.core.types import JSON
 
 
@@ -81,11 +81,11 @@ class Request(EditRequest):
                 raise UsageError(f"--map is {pair!r}, and not OUT=IN")
             if len(known) > 1:
                 raise UsageError(f"--map {pair!r} can be read in {len(known)} ways")
-            links[name] = value
+            put_once(links, name, value, "--map")
         kept: dict[str, JSON] = {}
         for text in self.keep:
             name, new = split_pair(text, made.__contains__)
-            kept[name] = new or name
+            put_once(kept, name, new or name, "--keep")
         models = [keep(path) for path in self.others]
         arguments: dict[str, JSON] = {"models": models}
         if links:

@@ -55,7 +55,7 @@ from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
-from dld_tui.core.document.traversal import topological_order
+from dld_tui.core.document.traversal import nodes_called, topological_order
 from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
@@ -284,6 +284,8 @@ class Quantizer:
             elif any(scope.nodes_named(name) for scope in self._document.functions):
                 pattern = re.compile(f"{re.escape(name)}(_[0-9]+)?")  # as inlining names them
                 yield from (candidate for candidate in known if pattern.fullmatch(candidate))
+            elif makers := nodes_called(list(self.prepared.main.walk()), name):
+                yield from (node.name for node in makers)
             else:
                 raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
@@ -27,9 +26,8 @@ from dld_tui.backends.conversion.verification import (
 )
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED, AccuracyCriteria
-from dld_tui.core.conversion.copies import copy_of, inline_calls
-from dld_tui.core.conversion.dimensions import Dimension, find_dimensions, set_dimension
-from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
+from dld_tui.core.conversion.changed_dimensions import change_dimensions
+from dld_tui.core.conversion.dimensions import Dimension
 from dld_tui.core.conversion.request import Verification
 from dld_tui.core.conversion.result import (
     ComparedValues,
@@ -40,9 +38,7 @@ from dld_tui.core.conversion.result import (
 )
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import inline_small_data
-from dld_tui.core.errors import ActivityError, DldError, InputError
+from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.guess import (
     Guess,
@@ -60,8 +56,6 @@ _HINT = (
 )
 _SETS = 4
 """Sets of inputs that differ; more items than these repeat them."""
-_LARGEST_WEIGHT = 64 << 20
-"""Bytes of a weight that is looked at to see whether its items are the same."""
 
 
 @dataclass(frozen=True)
@@ -85,31 +79,22 @@ def resized(
         UsageError: The dimension does not exist.
         ActivityError: A node or a weight prevents it, or ONNX Runtime cannot use the result.
     """
-    notes: list[str] = []
-    with_nodes = copy_of(original)
-    try:
-        model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
-        asked = find_dimensions(model.graph, texts)
-        if any(change.size not in (None, change.to) for change in asked) and inline_calls(
-            with_nodes
-        ):
-            notes.append("calls of local functions are replaced by their nodes")
-            model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
-        yield Progress(0, None, stage="Finding a size that the model accepts")
+    guess: Guess | None = None
+
+    def shapes() -> Mapping[str, Sequence[int]]:
+        nonlocal guess
         guess = _guess(request, original, output)
-        shapes: dict[str, tuple[int, ...]] = {
-            name: tuple(shape) for name, shape in guess.shapes.items()
-        }
-        yield Progress(0, None, stage="Changing the dimensions")
-        changed = _change(model, asked, shapes, with_nodes, original.path)
-        if any(isinstance(change.to, int) for change in asked):
-            declare_outputs(model, _with_small_data(model, original.path))
-    finally:
-        with_nodes.close()
-    result = Document(model, blobs=original.blobs.again(), external=original.external.again())
+        return guess.shapes
+
+    yield Progress(0, None, stage="Finding a size that the model accepts")
+    change = change_dimensions(original, texts, shapes)
+    assert guess is not None
+    result = Document(
+        change.model, blobs=original.blobs.again(), external=original.external.again()
+    )
     try:
         verified_values, remarks = yield from _verified(
-            request, original, result, asked, guess, output
+            request, original, result, change.asked, guess, output
         )
     except BaseException:
         result.close()
@@ -121,9 +106,9 @@ def resized(
             from_=dimension.size or dimension.name or None,
             to=dimension.to,
         )
-        for dimension in asked
+        for dimension in change.asked
     ]
-    return ResizedCopy(result, [*notes, *remarks], dimensions, changed, verified_values)
+    return ResizedCopy(result, [*change.notes, *remarks], dimensions, change.nodes, verified_values)
 
 
 def _guess(request: Verification, original: Document, title: Path) -> Guess:
@@ -144,53 +129,6 @@ def _guess(request: Verification, original: Document, title: Path) -> Guess:
     if guess is None:
         raise ActivityError("the sizes of the inputs cannot be inferred", hint="Give --shape")
     return guess
-
-
-def _change(
-    model: onnx.ModelProto,
-    asked: Sequence[Dimension],
-    shapes: Mapping[str, tuple[int, ...]],
-    document: Document,
-    path: Path | None,
-) -> list[str]:
-    """Make all dimensions dynamic that are not, at once, then give sizes and names."""
-    freed: dict[str, Dimension] = {}
-    names: list[tuple[Dimension, str]] = []
-    for number, dimension in enumerate(asked):
-        if dimension.size == dimension.to:
-            continue
-        name = dimension.name
-        if dimension.size is not None:
-            name = dimension.to if isinstance(dimension.to, str) else f"dld_size{number}"
-            freed[name] = dimension
-        names.append((dimension, name))
-    changed: list[str] = []
-    if freed:
-
-        def read(weight: str) -> np.ndarray[Any, Any] | None:
-            tensor = document.main.initializer(weight)
-            if tensor is None or (tensor.nbytes or 0) > _LARGEST_WEIGHT:
-                return None
-            try:
-                return tensor.read().reshape(tensor.shape)
-            except InputError:
-                return None
-
-        small = _with_small_data(model, path)
-        axes = {(one, axis): name for name, dim in freed.items() for one, axis in dim.axes.items()}
-        batches = [name for name, dim in freed.items() if dim.is_batch]
-        changed = free_dimensions(model, axes, shapes, batches=batches, read=read, small=small)
-    for dimension, name in names:
-        if dimension.size is None or isinstance(dimension.to, int):
-            set_dimension(model, dimension.axes, name, dimension.to)
-    return changed
-
-
-def _with_small_data(model: onnx.ModelProto, path: Path | None) -> onnx.ModelProto:
-    small = onnx.ModelProto.FromString(model.SerializeToString())
-    if path is not None:
-        inline_small_data(small, path)
-    return small
 
 
 def _verified(

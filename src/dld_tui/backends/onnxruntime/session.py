@@ -51,6 +51,7 @@ from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
 from dld_tui.core.machine.environment import usable_threads
+from dld_tui.core.params import put_once
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
 
@@ -322,7 +323,7 @@ def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
             raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} KEY=VALUE")
-        entries[key.strip()] = value.strip()
+        put_once(entries, key.strip(), value.strip(), flag)
     return entries
 
 

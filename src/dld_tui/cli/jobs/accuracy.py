@@ -11,6 +11,7 @@ import click
 from dld_tui.activities.accuracy import Request
 from dld_tui.activities.score import Request as ScoreRequest
 from dld_tui.activities.search_precision import Request as SearchRequest
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -183,7 +184,7 @@ def _search_option() -> click.Parameter:
     )  # fmt: skip
 
 
-command = click.Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)
+command = Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)
 
 
 def show_search(result: PrecisionResult, model: Path) -> None:

@@ -12,6 +12,7 @@ import click
 
 from dld_tui.activities import registry as activities
 from dld_tui.activities.registry import Activity, decode_result
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json
@@ -110,7 +111,7 @@ def _join(threads: Sequence[threading.Thread]) -> None:
 Rewrite: TypeAlias = "Callable[[list[str]], list[str]]"
 
 
-class RewritingCommand(click.Command):
+class RewritingCommand(Command):
     """A command that rewrites its arguments before parsing."""
 
     def __init__(self, name: str, rewrite: Rewrite | None, **about: Any) -> None:

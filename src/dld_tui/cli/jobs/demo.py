@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dld_tui.activities import registry as activities
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.output import narrate
 from dld_tui.cli.reports.report import print_report
@@ -18,7 +19,7 @@ _SECONDS = 1.0
 """Enough to show a report; a real measurement takes longer."""
 
 
-@click.command("demo")
+@click.command("demo", cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
 def command(as_json: bool) -> int | None:
     """Profile a built-in model with ONNX Runtime on the CPU and open its report.

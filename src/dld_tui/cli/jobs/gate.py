@@ -12,6 +12,7 @@ import click
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.time_pair import NOT_SET, pairs_of
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.jobs.requirements import check_requirements, requirements_of
 from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
@@ -48,7 +49,7 @@ from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import require_distinct, write_text
-from dld_tui.core.params import Setting, is_same_file, settings_of, to_json
+from dld_tui.core.params import Setting, is_same_file, put_once, settings_of, to_json
 from dld_tui.targets import registry
 
 _SETTINGS = {one.name: one for one in settings_of(Profile) if one.name not in NOT_SET}
@@ -222,8 +223,9 @@ def _add(found: dict[str, Any], setting: Setting, text: str) -> None:
     except click.BadParameter as error:
         raise UsageError(f"{setting.name}={text}: {error.message}") from None
     if isinstance(setting.default, tuple):
-        value = (*found.get(setting.name, ()), value)
-    found[setting.name] = value
+        found[setting.name] = (*found.get(setting.name, ()), value)
+    else:
+        put_once(found, setting.name, value, "--base-set or --new-set")
 
 
 def _print(result: GateResult) -> None:
@@ -239,7 +241,7 @@ def _print(result: GateResult) -> None:
         write(f"No node changed among {fmt.count(result.nodes_compared)}.")
 
 
-command = click.Command(
+command = Command(
     "gate",
     callback=_callback,
     help=_HELP,

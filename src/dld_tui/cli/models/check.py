@@ -11,6 +11,7 @@ import click
 
 from dld_tui.activities.check_full import LIMIT_S, Request, Result
 from dld_tui.api.inference import inference_findings
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
@@ -46,7 +47,7 @@ _MOST_ROUNDS = 8
 """Fixes can enable others: inputs of a removed node may become unused."""
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "--rule",

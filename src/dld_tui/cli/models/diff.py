@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.tui import has_terminal, open_diff
@@ -38,7 +39,7 @@ _NO_FILE = "/dev/null"
 """Path that git passes for a missing file."""
 
 
-@click.command("diff")
+@click.command("diff", cls=Command)
 @click.argument("models", nargs=-1, required=True, metavar="OLD NEW")
 @click.option("--no-weights", is_flag=True, help="Ignore the values of initializers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
@@ -47,7 +48,7 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
         raise click.BadParameter(error.message) from None
 
 
-@click.command("draw")
+@click.command("draw", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -72,7 +73,9 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
 @click.option(
     "--scope", multiple=True, metavar="STEP", help=("Draw this subgraph; repeat for nested ones.")
 )
-@click.option("--node", metavar="REF", help="Draw the neighbourhood of a node.")
+@click.option(
+    "--node", metavar="NAME", help="Draw the neighbourhood of a node, by its name or an output."
+)
 @click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
 @click.option(
     "--folded/--no-folded",

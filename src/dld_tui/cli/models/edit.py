@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import count
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.serialise import DataMode
 
 
-@click.command("edit")
+@click.command("edit", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
@@ -73,6 +75,7 @@ def command(
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
+    from dld_tui.core.document.types.inference import declare_late
 
     require_free([output], force)
     text, folder = _text(script), script.absolute().parent
@@ -85,27 +88,29 @@ def command(
         with original(document, model, output) as before:
             with _relocation(document, model, base or _named_base(text, folder)) as relocation:
                 result = replay(document, entries, relocation)
-            _declare_late(document, model)
+            untyped = declare_late(document)
             remarks = save(document, output, data=data)
             problem = unsound(before, output, narrate) if result.applied else ""
     finally:
         document.close()
     for remark in remarks:
         narrate(f"{output}: {remark}")
+    for name in untyped:
+        narrate(f"{model}: the type of {visible(name)!r} is unknown")
     for number, moved in result.relocated:
         narrate(
-            f"{script}: edit {number}: {moved.kind} {moved.name!r} is {moved.place!r} here,"
+            f"{script}: line {number}: {moved.kind} {moved.name!r} is {moved.place!r} here,"
             " found by structure"
         )
     for number, reason in result.refused:
-        narrate(f"{script}: edit {number} skipped: {reason}")
+        narrate(f"{script}: line {number} skipped: {reason}")
     if as_json:
         refused: list[JSON] = [
-            {"edit": number, "reason": reason} for number, reason in result.refused
+            {"line": number, "reason": reason} for number, reason in result.refused
         ]
         relocated: list[JSON] = [
             {
-                "edit": number,
+                "line": number,
                 "kind": moved.kind,
                 "name": moved.name,
                 "found": moved.place,
@@ -151,20 +156,6 @@ def _named_base(text: str, folder: Path) -> Path | None:
     except InputError as error:
         narrate(str(error))
         return None
-
-
-def _declare_late(document: Document, model: Path) -> None:
-    """Declare the inferred type of inputs and outputs that edits created without one."""
-    from dld_tui.api.inference import infer
-    from dld_tui.core.document.types.inference import late_types, untyped_terminals
-    from dld_tui.core.text import visible
-
-    if not untyped_terminals(document) or not infer(document, model, narrate):
-        return
-    for arguments in late_types(document):
-        document.apply("set_value_type", **arguments)
-    for _, name in untyped_terminals(document):
-        narrate(f"{model}: the type of {visible(name)!r} is unknown")
 
 
 def _text(script: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-@click.command("extract")
+@click.command("extract", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
-@click.option("--nodes", multiple=True, metavar="A,B", help="Extract these nodes.")
+@click.option(
+    "--nodes", multiple=True, metavar="A,B", help="Extract these nodes, by name or by output."
+)
 @click.option(
     "--inputs",
     multiple=True,
@@ -169,6 +172,8 @@ def _split(
                 name, new = split_pair(",".join(parts[:end]), known)
                 if known(name) and "," not in new:
                     break
+            if names.get(name, new or name) != (new or name):
+                raise UsageError(f"{visible(name)!r} gets two names")
             if name:
                 names[name] = new or name
             del parts[:end]

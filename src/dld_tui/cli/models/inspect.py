@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
@@ -33,7 +34,7 @@ _MOST_FINDINGS = 20
 """Maximum number of findings to print."""
 
 
-@click.command("inspect")
+@click.command("inspect", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--nodes", is_flag=True, help="List all nodes, including subgraphs and functions.")
 @click.option("--cost", is_flag=True, help="List MACs, FLOPs and bytes of each node.")

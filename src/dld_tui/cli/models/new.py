@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.document.new_model import NewModel
@@ -45,7 +46,7 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
         write(f"written to {visible(str(output))}: {', '.join(parts)}")
 
 
-command = click.Command(
+command = Command(
     "new",
     callback=_new,
     params=[

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import write, write_json, write_table
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.types import JSON
@@ -15,7 +16,7 @@ _WIDTH = 78
 """Text width without a terminal."""
 
 
-@click.command("operators")
+@click.command("operators", cls=Command)
 @click.argument("name", required=False)
 @click.option(
     "--domain", metavar="DOMAIN", help=("Only operators of this domain, such as com.microsoft.")

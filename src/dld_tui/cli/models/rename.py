@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
@@ -16,7 +17,7 @@ from dld_tui.core.types import JSON
 _MOST_SHOWN = 20
 
 
-@click.command("rename")
+@click.command("rename", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--nodes", is_flag=True, help="Rename nodes.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -46,7 +47,7 @@ def _list_rules(as_json: bool) -> int:
     return ExitStatus.DONE
 
 
-@click.command("rewrite")
+@click.command("rewrite", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path), required=False, metavar="MODEL")
 @click.argument("rules", nargs=-1, metavar="RULES...")
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
@@ -193,7 +194,7 @@ def learn_types(document: Document, path: Path, needed: bool) -> None:
         infer(document, path, narrate)
 
 
-@click.command("find")
+@click.command("find", cls=Command)
 @_MODEL
 @click.argument("query")
 @click.option(
@@ -286,7 +287,7 @@ class _FoundNode:
         return cls([*node.scope.path], node.ref, node.op_type, node.domain, [*node.outputs])
 
 
-@click.command("match")
+@click.command("match", cls=Command)
 @_MODEL
 @click.argument("pattern")
 @_COUNT

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.conversion import triton
 from dld_tui.core.errors import InputError, UsageError
@@ -16,7 +17,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.text import visible
 
 
-@click.command("triton")
+@click.command("triton", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", required=True, metavar="REPOSITORY", type=click.Path(path_type=Path),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json, write_table, write_wrapped
 from dld_tui.core import fmt
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _TOP = 25
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @click.argument(
     "reports", nargs=-1, required=True, metavar="REPORT REPORT...", type=click.Path(path_type=Path)
 )

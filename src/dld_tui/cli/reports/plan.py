@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, terminal_cells, write, write_json, write_wrapped
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.argument("plan", metavar="FILE", type=_PATH)
 @click.option("--profile", metavar="P", type=_PATH, help="Layer times (--exportProfile).")
 @click.option("--timing", metavar="T", type=_PATH, help="Inference times (--exportTimes).")

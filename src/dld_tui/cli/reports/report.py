@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
@@ -58,7 +59,7 @@ def printing_options() -> list[click.Parameter]:
     ]  # fmt: skip
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this key.")
 @click.option(

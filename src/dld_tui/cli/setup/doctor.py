@@ -9,6 +9,7 @@ from dataclasses import replace
 import click
 
 from dld_tui.activities.machine.doctor import Request
+from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE
 from dld_tui.cli.output import write, write_json
@@ -38,7 +39,7 @@ _MADE_ANEW = re.compile(r"(\S*python\S*) -m venv --system-site-packages (?!--wit
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.option("--target", metavar="NAME", type=PLACE, help="Examine this target.")
 @click.option(
     "--ep-library",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import JOB, TARGET, parameters_of, request_from
@@ -50,7 +51,7 @@ command = LazyGroup(
 )
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_targets(as_json: bool) -> None:
     """List the targets, without connecting to them."""
@@ -66,7 +67,7 @@ def list_targets(as_json: bool) -> None:
 _LABEL = 18
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("name", type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show_target(name: str, as_json: bool) -> None:
@@ -96,7 +97,7 @@ def _add(force: bool, **values: Any) -> None:
     narrate(f"Test it with dld target test {connection.name}")
 
 
-add_target = click.Command(
+add_target = Command(
     "add",
     callback=_add,
     params=[
@@ -133,7 +134,7 @@ def _edit_parameters() -> list[click.Parameter]:
     return parameters
 
 
-edit_target = click.Command(
+edit_target = Command(
     "edit",
     callback=_edit,
     params=[
@@ -145,7 +146,7 @@ edit_target = click.Command(
 )
 
 
-@click.command("remove")
+@click.command("remove", cls=Command)
 @click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
 def remove_targets(names: tuple[str, ...]) -> None:
     """Remove targets and their secrets. Files on the machines stay there."""
@@ -167,7 +168,7 @@ _MARKS = {GOOD: "✓", WEAK: "!", BAD: "✗"}
 _STEP = 15
 
 
-@click.command("test")
+@click.command("test", cls=Command)
 @click.argument("name", type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def test_target(name: str, as_json: bool) -> None:
@@ -198,7 +199,7 @@ def test_target(name: str, as_json: bool) -> None:
         raise UnavailableError(f"{step.name}: {step.found}", where=where, hint=step.fix or None)
 
 
-@click.command("jobs")
+@click.command("jobs", cls=Command)
 @click.argument("name", required=False, type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_jobs(name: str | None, as_json: bool) -> int:
@@ -252,7 +253,7 @@ def list_jobs(name: str | None, as_json: bool) -> int:
     return ExitStatus.DONE if problem is None else int(problem.status)
 
 
-@click.command("attach")
+@click.command("attach", cls=Command)
 @click.argument("job", type=JOB)
 @click.option("--cancel", is_flag=True, help="Stop the job and delete its files instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
@@ -283,7 +284,7 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
             write(visible(output.path))
 
 
-@click.command("clean")
+@click.command("clean", cls=Command)
 @click.argument("name", type=TARGET)
 @click.option(
     "--days", metavar="N", type=click.FloatRange(min=0), default=14.0, show_default=True,

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dld_tui.activities.run_tool import request_for
+from dld_tui.cli.command import Command
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import TOOL, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -46,7 +47,7 @@ command = LazyGroup(
 )
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_tools(as_json: bool) -> None:
     """List the tools."""
@@ -102,10 +103,10 @@ def _add_parameters() -> list[click.Parameter]:
     ]
 
 
-add_tool = click.Command("add", params=_add_parameters(), callback=_add, help=_HELP)
+add_tool = Command("add", params=_add_parameters(), callback=_add, help=_HELP)
 
 
-@click.command("remove")
+@click.command("remove", cls=Command)
 @click.argument("names", type=TOOL, nargs=-1, required=True, metavar="NAME...")
 def remove_tools(names: tuple[str, ...]) -> None:
     """Remove tools. The programs themselves stay."""
@@ -116,7 +117,7 @@ def remove_tools(names: tuple[str, ...]) -> None:
         narrate(f"{name}: removed")
 
 
-@click.command("run")
+@click.command("run", cls=Command)
 @click.argument("name", type=TOOL)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(

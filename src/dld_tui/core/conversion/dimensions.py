@@ -54,7 +54,7 @@ def find_dimensions(graph: onnx.GraphProto, texts: Sequence[str]) -> list[Dimens
         dimension = find_dimension(graph, text)
         for axis in dimension.axes.items():
             if axis in texts_by_axis:
-                raise UsageError(f"--dim {text} names the same axis as --dim {texts_by_axis[axis]}")
+                raise UsageError(f"{text} names the same axis as {texts_by_axis[axis]}")
             texts_by_axis[axis] = text
         key = (dimension.size, dimension.name, dimension.to)
         other = joined.get(key)
@@ -78,9 +78,9 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     key, sign, value = text.rpartition("=")
     key, value = key.strip(), value.strip()
     if not sign or not key or not value:
-        raise UsageError(f"--dim is {text!r}, and not NAME=VALUE", hint="batch=N or images:2=640")
+        raise UsageError(f"dimension {text!r} is not NAME=VALUE", hint="batch=N or images:2=640")
     if value.lstrip("+-").isdigit() and int(value) < 1:
-        raise UsageError(f"--dim {text}: a size is 1 or more; a name makes it dynamic")
+        raise UsageError(f"dimension {text}: a size is 1 or more; a name makes it dynamic")
     to: int | str = int(value) if value.isdigit() else value
     weights = weight_names(graph)
     inputs = {
@@ -98,7 +98,7 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     if not axes and colon and name in inputs and axis_text.lstrip("-").isdigit():
         rank, axis = len(inputs[name]), int(axis_text)
         if not -rank <= axis < rank:
-            raise UsageError(f"--dim {text}: {visible(name)} has {rank} axes")
+            raise UsageError(f"dimension {text}: {visible(name)} has {rank} axes")
         axes = {name: axis % rank}
     if not axes and key == "batch":
         first = next((dims[0] for dims in inputs.values() if dims), None)
@@ -108,7 +108,7 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
         places = [f"{name}:{axis}" for name, dims in inputs.items() for axis in range(len(dims))]
         known = ", ".join(visible(known_name) for known_name in (*sorted(names), *places)[:12])
         hint = f"There are {known}" if known else "No input has any"
-        raise UsageError(f"--dim {text}: there is no dimension {key!r}", hint=hint)
+        raise UsageError(f"dimension {text}: there is no {key!r}", hint=hint)
     chosen = next(iter(axes))
     dim = inputs[chosen][axes[chosen]]
     size = dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterator
 from copy import deepcopy
 from dataclasses import field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -52,6 +51,7 @@ from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
+from dld_tui.core.document.traversal import nodes_called
 from dld_tui.core.document.types.inference import TypeSource
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -448,7 +448,7 @@ class Fp16Options:
     op_block: tuple[str, ...] = ()
     """Operators whose nodes keep their type."""
     node_block: tuple[str, ...] = ()
-    """Nodes that keep their type, by name, by ref, or by a pattern with ``*``."""
+    """Nodes that keep their type: see :func:`nodes_called`."""
     places: frozenset[tuple[tuple[str, ...], str]] = frozenset()
     """Nodes that keep their type for their values: paths of scopes, and refs, where calls of local
     functions are replaced already."""
@@ -545,16 +545,20 @@ def _casts(document: Document) -> int:
 
 
 def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[Node]:
-    blocked_ops, wanted = set(options.op_block), set(options.node_block)
-    met: set[str] = set()
+    blocked_ops, scopes = set(options.op_block), list(copy.main.walk())
+    blocked: set[Node] = set()
+    for name in options.node_block:
+        meant = nodes_called(scopes, name)
+        if not meant:
+            raise UsageError(f"no node is named {visible(name)!r}", hint="See dld inspect --nodes")
+        blocked.update(meant)
     chosen = []
     is_castable = _takes_cast(copy, options.narrow)
-    for scope in copy.main.walk():
+    for scope in scopes:
         sizes = _size_arithmetic(scope)
         for node in scope.nodes:
-            names = [name for name in wanted if _is_named(node, name)]
-            met.update(names)
-            why = _why_kept(node, blocked_ops, names, sizes, options.narrow)
+            is_blocked = node in blocked or node.op_type in blocked_ops
+            why = _why_kept(node, is_blocked, sizes, options.narrow)
             if why is None and (tuple(scope.path), node.ref) in options.places:
                 why = f"{node.op_type}: its values do not fit {options.narrow.dtype}"
             if why is None and not is_castable:
@@ -563,10 +567,6 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
                 chosen.append(node)
             elif why:
                 kept[why] += 1
-    if missing := sorted(wanted - met):
-        raise UsageError(
-            f"no node is named {visible(missing[0])!r}", hint="See dld inspect --nodes"
-        )
     if options.narrow.dtype != "bfloat16":  # float16 is in all versions of operators
         return chosen
     changes = ((node, changes_of(node, options.narrow.precision)) for node in chosen)
@@ -584,18 +584,8 @@ def _takes_cast(copy: Document, narrow: NarrowType) -> bool:
     return formal is not None and type_text_of(narrow.dtype) in formal.types
 
 
-def _is_named(node: Node, name: str) -> bool:
-    if "*" in name:
-        return fnmatchcase(node.name, name)
-    return name in (node.name, node.ref)
-
-
 def _why_kept(
-    node: Node,
-    blocked: Collection[str],
-    names: list[str],
-    sizes: Collection[Node],
-    narrow: NarrowType,
+    node: Node, is_blocked: bool, sizes: Collection[Node], narrow: NarrowType
 ) -> str | None:
     """Return why a node keeps its type: empty when it has none to change, None when it does not."""
     changes = changes_of(node, narrow.precision)
@@ -604,7 +594,7 @@ def _why_kept(
         return "" if is_plain else f"{node.op_type}: {changes.text}"
     if node.op_type == "Cast" or not (changes.inputs or changes.outputs):
         return ""
-    if names or node.op_type in blocked:
+    if is_blocked:
         return f"{node.op_type}: blocked"
     if precision_of(node) not in ("", narrow.precision):
         return f"{node.op_type}: its layer precision is {precision_of(node)}"

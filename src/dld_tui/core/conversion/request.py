@@ -307,7 +307,10 @@ class QuantizationSettings:
     exclude: tuple[str, ...] = param(
         (),
         label="Exclude",
-        help="Do not quantize the node with this name; * matches any characters.",
+        help=(
+            "Do not quantize the node with this name, or that makes a tensor of this name; * "
+            "matches any characters."
+        ),
         spellings=("--exclude",),
         metavar="NAME",
     )
@@ -372,7 +375,10 @@ class HalfRequest(Repair, ConversionRequest):
     node_block: tuple[str, ...] = param(
         (),
         label="Blocked nodes",
-        help="Keep the node with this name in float32; * matches any characters.",
+        help=(
+            "Keep the node with this name, or that makes a tensor of this name, in float32; * "
+            "matches any characters."
+        ),
         spellings=("--node-block",),
         metavar="NAME",
     )

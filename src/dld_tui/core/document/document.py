@@ -207,6 +207,11 @@ class Document:
         for function in self.functions:
             yield from function.walk()
 
+    def need_types(self) -> None:
+        """Infer the types that the model does not declare, where somebody can and nobody did."""
+        if self.ask_types is not None and not self.main.inferred:
+            self.ask_types()
+
     def scope_at(self, path: Sequence[str]) -> Scope:
         """Return a scope by its path.
 
@@ -219,7 +224,10 @@ class Document:
             wanted = steps.pop(0)
             scope = self._only([f for f in self.functions if f.step == wanted], path)
         for step in steps:
-            owner = scope.find(step.rpartition(":")[0])
+            name, _, attribute = step.rpartition(":")
+            owner = scope.find(name)
+            if owner is not None:  # however it is named
+                step = f"{owner.ref}:{attribute}"
             candidates = owner.subgraphs() if owner is not None else scope.children()
             scope = self._only([child for child in candidates if child.step == step], path)
         return scope

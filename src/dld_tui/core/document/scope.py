@@ -17,7 +17,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes, NodeParts
 from dld_tui.core.files.proto_fields import MOST_PARTS, text_of, texts_of
-from dld_tui.core.text import visible
+from dld_tui.core.text import quoted, visible
 
 GRAPH_LISTS = (
     "node",
@@ -345,13 +345,29 @@ class Scope:
             return "#?"
 
     def find(self, ref: str) -> Node | None:
-        """Return the node that :meth:`ref_of` names so, or None."""
+        """Return the node that :meth:`ref_of` names so, or None.
+
+        Where no node has the name, it is that of a tensor, and means the node that makes it.
+        """
         if ref.startswith(">"):
             return self.producer(ref[1:])
         if ref.startswith("#") and ref[1:].isdecimal() and int(ref[1:]) < len(self.nodes):
             return self.nodes[int(ref[1:])]
-        node = self._names.get(ref)
-        return node[0] if len(node) == 1 else None
+        named = self._names.get(ref)
+        if not named:
+            return self.producer(ref) if ref else None
+        return named[0] if len(named) == 1 else None
+
+    def why_missing(self, ref: str) -> tuple[str, str]:
+        """Return why :meth:`find` finds no node, and what to do."""
+        named = self.nodes_named(ref)
+        if not named:
+            return (
+                f"there is no node {quoted(ref)}, and no node makes a tensor of this name",
+                "`dld inspect --nodes` lists them",
+            )
+        listed = ", ".join(quoted(node.ref) for node in named[:3])
+        return f"{len(named)} nodes are called {quoted(ref)}", f"Name one by an output: {listed}"
 
     def index_of(self, node: Node) -> int:
         """Return the node's place in the order of the file.

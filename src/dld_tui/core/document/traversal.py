@@ -7,6 +7,7 @@ is what keeps connecting two nodes among fifty thousand quick.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -19,6 +20,17 @@ _MOST_CONTROL_FLOW = 32
 """Nodes with subgraphs in a scope whose order is looked at."""
 _FEW = 12
 """Places that are looked up one by one; for more of them a table is made."""
+
+
+def nodes_called(scopes: Sequence[Scope], name: str) -> list[Node]:
+    """Return the nodes that a name, a ref or a pattern of names with ``*`` means.
+
+    A name that no node has means the nodes that make a tensor of this name.
+    """
+    if "*" in name:
+        return [node for scope in scopes for node in scope.nodes if fnmatchcase(node.name, name)]
+    named = [node for scope in scopes for node in scope.nodes_named(name)]
+    return named or [node for scope in scopes if (node := scope.find(name)) is not None]
 
 
 def is_ordered(scope: Scope) -> bool:

@@ -19,7 +19,15 @@ from typing import Any
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
+from dld_tui.core.params import (
+    RequestData,
+    from_json,
+    param,
+    put_once,
+    settings_of,
+    text_of,
+    to_json,
+)
 from dld_tui.core.settings import paths, toml_files
 from dld_tui.core.tables.table import Column, Table
 
@@ -449,7 +457,7 @@ def connection_of(form: ConnectionForm) -> Connection:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"the variable {text!r} is not NAME=VALUE", where="--env")
-        variables[name] = value
+        put_once(variables, name, value, "--env")
     try:
         launcher = tuple(shlex.split(form.launcher))
     except ValueError as error:

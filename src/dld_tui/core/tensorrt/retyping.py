@@ -6,7 +6,6 @@ know no precision of layers. The original document is never changed; the copy sh
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
 from typing import TypeAlias
@@ -35,6 +34,7 @@ from dld_tui.core.document.local_functions import (
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.traversal import nodes_called
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tensors.elements import plan_conversion
@@ -253,23 +253,18 @@ def parse_specs(specs: Sequence[str]) -> tuple[list[Spec], list[Spec]]:
 def _assign(document: Document, specs: Sequence[Spec]) -> None:
     """Set the precisions of nodes that are named; a later spec wins."""
     for name, precision in specs:
-        fitting = [
-            node
-            for scope in document.scopes()
-            for node in (*scope.nodes_named(name), *filter(None, [scope.find(name)]))
-        ]
+        fitting = nodes_called(list(document.scopes()), name)
         if not fitting:
             raise UsageError(f"no node is named {visible(name)!r}", hint="See dld inspect --nodes")
-        assign(document, list(dict.fromkeys(fitting)), precision)
+        assign(document, fitting, precision)
 
 
 def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     """Set the precisions of nodes that have none and fit a pattern; return them."""
     assigned: dict[Node, str] = {}
-    nodes = [node for scope in document.main.walk() for node in scope.nodes] if specs else []
-    free = [node for node in nodes if not precision_of(node)]
+    scopes = list(document.main.walk())
     for name, precision in specs:
-        fitting = [node for node in free if fnmatch.fnmatchcase(node.name, name)]
+        fitting = [node for node in nodes_called(scopes, name) if not precision_of(node)]
         if not fitting:
             raise UsageError(f"no node matches {visible(name)!r}", hint="See dld inspect --nodes")
         assigned.update(dict.fromkeys(fitting, precision))

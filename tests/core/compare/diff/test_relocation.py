@@ -199,9 +199,9 @@ def test_a_script_names_its_model(tmp_path: Path) -> None:
     document.close()
     text = script.read_text()
     assert json.loads(text)["made_on"]["model"] == f"../{model.name}"
-    assert parse_script(text) == [
-        {"edit": "rename_node", "scope": [], "node": "first", "name": "begin"}
-    ]
+    assert parse_script(text) == {
+        1: {"edit": "rename_node", "scope": [], "node": "first", "name": "begin"}
+    }
     named = base_file(text, script.parent)
     assert named is not None
     assert named.samefile(model)

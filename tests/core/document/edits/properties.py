@@ -58,6 +58,8 @@ class Property:
     """The model may be refused afterwards: that is what the edit is for."""
     full_check: bool = True
     """False where onnx's shape inference refuses what the format allows: sparse initializers."""
+    drops: bool = False
+    """Inputs that no output depends on are gone."""
     selects: bool = False
     """It takes any number of nodes."""
     refusable: bool = True
@@ -406,6 +408,17 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     step = dice.choice(["softmax", "argmax"])
     return {"output": dice.choice(document.main.outputs), "step": step, "keep": True}
+
+
+@holds("change_dimensions", keeps=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    sized = [
+        f"{name}:{axis}"
+        for name in document.main.inputs
+        if (known := document.main.value_type(name)) is not None and not known.container
+        for axis in range(len(known.dims or ()))
+    ]
+    return {"dims": {dice.choice(sized): f"new_{size}"}} if sized else None
 
 
 @holds("merge_transposes", keeps=True, touches=["node"])
@@ -1078,3 +1091,21 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     nodes = document.main.nodes
     return {"nodes": [dice.choice(nodes).ref]} if nodes else None
+
+
+@holds("extract", keeps=True, drops=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    return {"outputs": [*dict.fromkeys(document.main.outputs)]}
+
+
+@holds("extract", may_break=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    scope = dice.choice([*document.scopes()])
+    nodes = dice.sample(scope.nodes, min(len(scope.nodes), size))
+    if not nodes:
+        return None
+    if dice.random() < 0.5:
+        return {"scope": [*scope.path], "nodes": [node.ref for node in nodes]}
+    ends = [name for name in nodes[-1].outputs if name]
+    return {"scope": [*scope.path], "inputs": [nodes[0].inputs[0]] if nodes[0].inputs else [],
+            "outputs": {name: f"{name} new" for name in ends}}  # fmt: skip

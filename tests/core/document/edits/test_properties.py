@@ -119,7 +119,11 @@ def _check_files(
         assert negative == subject.outputs[place], about
         assert [info.name for info in after.graph.output] == subject.names, about
     if prop.keeps:
-        outputs = oracle.run(runnable, _renamed_feeds(subject, before, after))
+        feeds = _renamed_feeds(subject, before, after)
+        if prop.drops:
+            present = {info.name for info in after.graph.input}
+            feeds = {name: value for name, value in feeds.items() if name in present}
+        outputs = oracle.run(runnable, feeds)
         found = oracle.bits_of(outputs)[: len(subject.outputs)]
         assert found == subject.outputs, about
 

@@ -66,6 +66,8 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "replace_nodes",
      {"scope": [], "nodes": ["second"], "op_type": "P", "domain": "my", "inputs": ["a"],
       "outputs": ["p"], "attributes": {"k": {"kind": "int", "value": 1}}}),
+    ("CHAIN", "extract", {"inputs": ["a"], "outputs": {"b": "cut"}}),
+    ("CHAIN", "change_dimensions", {"dims": {"N": 4}}),
     ("CHAIN", "cut_off", {"nodes": ["third"], "outputs": {"b": "cut"}}),
     ("CHAIN", "add_input", {"scope": [], "name": "w"}),
     ("FUNCTIONS", "add_input", {"scope": ["function local:twice"], "name": "extra"}),

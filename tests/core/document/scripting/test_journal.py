@@ -251,7 +251,7 @@ def test_a_line_that_cannot_be_made_is_told_and_the_edit_goes_on(
     document.apply("rename_node", scope=[], node="third", name="three")
     assert type(error).__name__ in (document.journal_error or "")
     (journal,) = journal_dir().glob("*.jsonl")
-    assert [entry.get("name") for entry in parse_script(journal.read_text())] == ["one"]
+    assert [entry.get("name") for entry in parse_script(journal.read_text()).values()] == ["one"]
     document.close()
 
 
@@ -264,6 +264,6 @@ def test_scripts_report_lines_that_no_longer_apply(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN), journaled=True)
     result = replay(document, entries)
     assert result.applied == 1
-    assert [number for number, _ in result.refused] == [2, 3]
+    assert [number for number, _ in result.refused] == [4, 5]
     with pytest.raises(InputError, match="line 2 is not JSON"):
         parse_script("{}\n{nope")

@@ -76,6 +76,6 @@ def test_only_payloads_are_renamed() -> None:
 @pytest.mark.parametrize("name", ["/abs/p", "rel/p"])
 def test_names_are_relative_to_the_script(name: str) -> None:
     payload: dict[str, JSON] = {"file": name, "length": 1, "sha256": "0"}
-    (found,) = locate_files([{"edit": "x", "p": payload}], Path("/home"))
+    found = locate_files({7: {"edit": "x", "p": payload}}, Path("/home"))[7]
     expected = "/abs/p" if name[0] == "/" else "/home/rel/p"
     assert found["p"] == {**payload, "file": expected}

@@ -60,10 +60,11 @@ _VALUE_ARGUMENTS = {
 _VALUE_KEYS = {
     "convert_terminals": ("types", "layouts"),
     "cut_off": ("outputs",),
+    "extract": ("inputs", "outputs"),
     "merge_models": ("keep",),
     "replace_nodes": ("types",),
 }
-"""The arguments that are objects by such names."""
+"""The arguments that are objects by such names, or lists of them."""
 _NODE_ARGUMENTS = ("node", "nodes", "users", "positions", "tensor")
 _SCOPE_ARGUMENTS = ("scope", "source")
 
@@ -264,6 +265,8 @@ class _Line:
                 entry[key] = self._each(entry[key], lambda name: self._value(scope, name))
         for key in _VALUE_KEYS.get(self._edit, ()):
             by_name = entry.get(key)
+            if isinstance(by_name, list):
+                entry[key] = self._each(by_name, lambda name: self._value(scope, name))
             if isinstance(by_name, dict):
                 entry[key] = {self._value(scope, name): item for name, item in by_name.items()}
         tensor = entry.get("tensor")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dld_tui.core.document.edits import (
     attributes,
     cleaning,
+    dimensions,
     folding,
     functions,
     initializers,
@@ -38,6 +39,7 @@ __all__ = [
     "EditFunction",
     "attributes",
     "cleaning",
+    "dimensions",
     "folding",
     "functions",
     "initializers",

@@ -465,6 +465,7 @@ def append_into(
     Raises:
         EditError: See there.
     """
+    document.need_types()
     if step not in STEPS:
         raise EditError(f"step is {step!r}; choose one of {', '.join(STEPS)}")
     outputs = _chosen_outputs(document, output, scores)

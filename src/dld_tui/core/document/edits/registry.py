@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from dld_tui.core import fmt
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
-from dld_tui.core.document.scripting.arguments import Entry, check_arguments
+from dld_tui.core.document.scripting.arguments import Entry, check_arguments, completed
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted
@@ -43,8 +43,9 @@ def run_edit(document: ScopeOwner, transaction: Transaction) -> None:
     if function is None:
         raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(sorted(EDITS))}")
     check_arguments(name, function, arguments)
+    transaction.arguments = completed(function, arguments)
     try:
-        transaction.title = function(document, transaction, **arguments)
+        transaction.title = function(document, transaction, **transaction.arguments)
     except BaseException:
         transaction.roll_back()
         raise
@@ -56,9 +57,11 @@ def node_at(document: ScopeOwner, scope: Sequence[str], node: str) -> Node:
     Raises:
         EditError: There is no such scope or node.
     """
-    target = document.scope_at(scope).find(node)
+    home = document.scope_at(scope)
+    target = home.find(node)
     if target is None:
-        raise EditError(f"there is no node {quoted(node)}", where=" › ".join(scope) or "main")
+        why, hint = home.why_missing(node)
+        raise EditError(why, where=" › ".join(scope) or "main", hint=hint)
     return target
 
 

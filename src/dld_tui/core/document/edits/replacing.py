@@ -1,8 +1,9 @@
-"""Nodes replaced by one node, or cut off with all that is computed from them."""
+"""Nodes replaced by one node, or cut off with all that is computed from them; parts kept alone."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -23,12 +24,15 @@ from dld_tui.core.document.edits.registry import edit, strings, subject, targets
 from dld_tui.core.document.edits.renaming import rename_value, require_free, require_visible
 from dld_tui.core.document.edits.repairs import remove_unused
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import is_constant
+from dld_tui.core.document.parts.extraction import imports_of, is_constant
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.traversal import downstream_of, live_nodes, outer_node
 from dld_tui.core.document.types.value_types import parse_type
-from dld_tui.core.errors import EditError
+from dld_tui.core.errors import EditError, UsageError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -86,7 +90,8 @@ def replace_nodes(
         raise EditError("two outputs have the same name")
     place, lost = _take_out(document, transaction, ordered, needed, named)
     proto = new_proto(home, op_type, domain, name, new_inputs, made)
-    add_attributes(proto, attributes or {})
+    schema = schema_for(op_type, domain, imports_of(home).get(domain))
+    add_attributes(proto, attributes or {}, schema)
     _put_in(transaction, home.new_node(proto), place)
     for value in named if lost else ():
         if value not in needed:
@@ -258,3 +263,48 @@ def _remove_idle(
         nodes=False,
         names=sorted(filter(None, values)),
     )
+
+
+@edit
+def extract(
+    document: Document,
+    transaction: Transaction,
+    *,
+    inputs: Sequence[str] | Mapping[str, str] = (),
+    outputs: Sequence[str] | Mapping[str, str] = (),
+    nodes: Sequence[str] = (),
+    scope: Sequence[str] = (),
+) -> str:
+    """Keep what computes some tensors from others, or some nodes: the model becomes that part.
+
+    Args:
+        inputs: Tensors to start at, perhaps with new names: ``{VALUE: NAME}``. Others that are
+            needed become inputs, too.
+        outputs: Tensors to end at, in the same way; by default the outputs of the scope.
+        nodes: Refs of nodes, instead of tensors.
+        scope: The path of the scope that has them.
+
+    Raises:
+        EditError: There is no such tensor or node, or nothing is between them.
+    """
+    from dld_tui.core.document.edits.model_swap import SwapModel
+    from dld_tui.core.document.parts.extraction import extract_part
+
+    if not (inputs or outputs or nodes) or (nodes and (inputs or outputs)):
+        raise EditError("extract takes nodes, or inputs and outputs")
+    document.need_types()
+    try:
+        part = extract_part(
+            document, scope=scope, nodes=nodes, inputs=[*inputs], outputs=[*outputs]
+        )
+    except UsageError as error:
+        raise EditError(error.message, where=error.where, hint=error.hint) from None
+    with closing(part.document):
+        for names in (inputs, outputs):
+            for name, new in names.items() if isinstance(names, Mapping) else ():
+                if new != name:
+                    part.document.apply("rename_value", scope=[], value=name, name=new)
+        model = onnx.ModelProto.FromString(skeleton_bytes(part.document))
+    count = len(model.graph.node)
+    transaction.do(SwapModel(document, model))
+    return f"extract {fmt.plural(count, 'node')}"

@@ -99,6 +99,7 @@ def convert_into(
     """
     if side not in SIDES:
         raise EditError(f"side is {side!r}; choose one of {', '.join(SIDES)}")
+    document.need_types()
     home = document.main
     wanted: dict[str, tuple[str, JSON]] = {}
     for key, dtype in types.items():

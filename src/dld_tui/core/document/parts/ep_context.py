@@ -12,6 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.traversal import nodes_called
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import resolve_external
@@ -129,9 +130,8 @@ def extract_context(document: Document, name: str, target: Path) -> EpContext:
         context for context in contexts_of(document) if context.is_inside is False or context.bytes
     ]
     if name:
-        candidates = [
-            context for context in candidates if name in (context.node.name, context.node.ref)
-        ]
+        named = nodes_called(list(document.scopes()), name)
+        candidates = [context for context in candidates if context.node in named]
     if len(candidates) != 1:
         known = ", ".join(visible(context.node.ref) for context in candidates)
         problem = f"several nodes hold compiled parts: {known}" if candidates else (

@@ -566,11 +566,8 @@ def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:
     for ref in refs:
         node = scope.find(ref)
         if node is None:
-            raise UsageError(
-                f"there is no node {quoted(ref)}",
-                where=_place(scope),
-                hint="`dld inspect --nodes` lists them",
-            )
+            why, hint = scope.why_missing(ref)
+            raise UsageError(why, where=_place(scope), hint=hint)
         nodes.append(node)
     return nodes
 

@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import types
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from dld_tui.core.types import JSON
 
 REFUSED = "refused"
 """The key of an entry that stands for a line which is no edit, and says why."""
+_SCOPE = "scope"
 MOST_DEPTH = 64
 """The deepest nesting of lists and objects in the arguments of an edit."""
 _INT64 = range(-(2**63), 2**63)
@@ -52,6 +54,12 @@ def check_arguments(name: str, function: Callable[..., str], arguments: Mapping[
         problem = unfit(value) or _mismatch(value, declared[key])
         if problem:
             raise EditError(f"edit {name}: {key} {problem}, not {_shown(_json(value))}")
+
+
+def completed(function: Callable[..., str], arguments: Entry) -> Entry:
+    """Return the arguments with the path of the main graph where none is given."""
+    is_missing = _SCOPE in _declared(function)[0] and _SCOPE not in arguments
+    return {_SCOPE: [], **arguments} if is_missing else arguments
 
 
 def unfit(value: object) -> str | None:
@@ -94,7 +102,7 @@ def _declared(function: Callable[..., str]) -> tuple[dict[str, Any], tuple[str, 
     # JSON is recursive: as a declared type it takes any value that `unfit` lets through.
     hints = get_type_hints(function, localns={"Document": object, "JSON": Any})
     parameters = list(inspect.signature(function).parameters.values())[2:]
-    required = tuple(p.name for p in parameters if p.default is p.empty)
+    required = tuple(p.name for p in parameters if p.default is p.empty and p.name != _SCOPE)
     return {p.name: hints[p.name] for p in parameters}, required
 
 
@@ -191,10 +199,21 @@ def parse_line(line: str) -> JSON:
     Raises:
         ValueError: It is not JSON.
     """
+    repeated: list[str] = []
+
+    def read(pairs: list[tuple[str, JSON]]) -> Entry:
+        entry = dict(pairs)
+        if len(entry) < len(pairs):  # the last would silently count
+            counts = Counter(name for name, _ in pairs)
+            repeated.extend(name for name, count in counts.items() if count > 1)
+        return entry
+
     try:
-        entry: JSON = json.loads(line)
+        entry: JSON = json.loads(line, object_pairs_hook=read)
     except RecursionError:
         return {REFUSED: "is nested too deep"}
+    if repeated:
+        return {REFUSED: f"has {_shown(repeated[0])} twice"}
     problem = unfit(entry)
     return entry if problem is None else {REFUSED: problem}
 

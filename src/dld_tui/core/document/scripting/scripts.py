@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -64,18 +64,20 @@ class ReplayResult:
 
     applied: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
-    """Numbers of entries (from 1) and why each no longer applies. Untrusted text."""
+    """Numbers of lines and why each no longer applies. Untrusted text."""
     relocated: list[tuple[int, Relocated]] = field(default_factory=list)
-    """Numbers of applied entries, and what they refer to under another name here."""
+    """Numbers of applied lines, and what they refer to under another name here."""
 
 
-def parse_script(text: str, *, where: str | None = None) -> list[Entry]:
-    """Return the entries of an edit script; empty lines and ``#`` comments are skipped.
+def parse_script(text: str, *, where: str | None = None) -> dict[int, Entry]:
+    """Return the entries of an edit script by the numbers of their lines, from 1.
+
+    Empty lines and ``#`` comments are skipped.
 
     Raises:
         InputError: A line is not a JSON object; says which.
     """
-    entries: list[Entry] = []
+    entries: dict[int, Entry] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -86,7 +88,7 @@ def parse_script(text: str, *, where: str | None = None) -> list[Entry]:
         if not isinstance(entry, dict):
             raise InputError(f"line {number} is not a JSON object", where=where)
         if "journal" not in entry:  # the header of a journal says nothing to replay
-            entries.append({key: value for key, value in entry.items() if key != MADE_ON})
+            entries[number] = {key: value for key, value in entry.items() if key != MADE_ON}
     return entries
 
 
@@ -114,17 +116,18 @@ def script_base(text: str) -> tuple[str, FileState] | None:
 
 def replay(
     document: Document,
-    entries: Iterable[Entry],
+    entries: Iterable[Entry] | Mapping[int, Entry],
     relocation: Relocation | None = None,
 ) -> ReplayResult:
     """Apply the entries one after the other; those that do not fit are reported and skipped.
 
     Args:
-        entries: The lines of the script.
+        entries: The lines of the script, perhaps by their numbers; else these count from 1.
         relocation: Finds what has other names in this model than in that of the script.
     """
     result = ReplayResult()
-    for number, entry in enumerate(entries, 1):
+    numbered = entries.items() if isinstance(entries, Mapping) else enumerate(entries, 1)
+    for number, entry in numbered:
         try:
             located, moved = (entry, []) if relocation is None else relocation.located(entry)
             transaction = replay_entry(document, located)
@@ -192,10 +195,13 @@ def export_script(document: Document, path: Path, *, overwrite: bool = False) ->
     return len(lines)
 
 
-def locate_files(entries: Iterable[Entry], folder: Path) -> list[Entry]:
+def locate_files(entries: Mapping[int, Entry], folder: Path) -> dict[int, Entry]:
     """Return the entries of a script with the files that they name in the script's folder."""
-    changed = (map_payload_files(entry, lambda name: str(folder / name)) for entry in entries)
-    return [entry for entry in changed if isinstance(entry, dict)]
+    changed = {
+        number: map_payload_files(entry, lambda name: str(folder / name))
+        for number, entry in entries.items()
+    }
+    return {number: entry for number, entry in changed.items() if isinstance(entry, dict)}
 
 
 def base_file(text: str, folder: Path) -> Path | None:

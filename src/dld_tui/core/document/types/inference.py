@@ -901,6 +901,19 @@ def late_types(document: Document) -> list[Entry]:
     return entries
 
 
+def declare_late(document: Document) -> list[str]:
+    """Infer and declare the types that inputs and outputs made by edits lack.
+
+    Returns:
+        The names of those whose types stay unknown. Untrusted text.
+    """
+    if document.ask_types is not None and untyped_terminals(document):
+        document.ask_types()
+        for arguments in late_types(document):
+            document.apply("set_value_type", **arguments)
+    return [name for _, name in untyped_terminals(document)]
+
+
 def _made(document: Document) -> Iterator[tuple[Scope, Any]]:
     """Yield the records of inputs and outputs that edits put in and that are still there."""
     seen: set[int] = set()
