@@ -43,6 +43,7 @@ def check_arguments(name: str, function: Callable[..., str], arguments: Mapping[
         EditError: The message names the edit, the argument and the expected type.
     """
     declared, required = _declared(function)
+    required = tuple(name for name in required if name != _SCOPE)
     for key in arguments:
         if key not in declared:
             known = ", ".join(declared)
@@ -58,7 +59,7 @@ def check_arguments(name: str, function: Callable[..., str], arguments: Mapping[
 
 def completed(function: Callable[..., str], arguments: Entry) -> Entry:
     """Return the arguments with the path of the main graph where none is given."""
-    is_missing = _SCOPE in _declared(function)[0] and _SCOPE not in arguments
+    is_missing = _SCOPE in _declared(function)[1] and _SCOPE not in arguments
     return {_SCOPE: [], **arguments} if is_missing else arguments
 
 
@@ -98,11 +99,11 @@ def _is_encodable(text: str) -> bool:
 
 @cache
 def _declared(function: Callable[..., str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the types of the arguments of an edit by name, and which must be given."""
+    """Return the types of the arguments of an edit by name, and which have no default."""
     # JSON is recursive: as a declared type it takes any value that `unfit` lets through.
     hints = get_type_hints(function, localns={"Document": object, "JSON": Any})
     parameters = list(inspect.signature(function).parameters.values())[2:]
-    required = tuple(p.name for p in parameters if p.default is p.empty and p.name != _SCOPE)
+    required = tuple(p.name for p in parameters if p.default is p.empty)
     return {p.name: hints[p.name] for p in parameters}, required
 
 
