@@ -336,7 +336,7 @@ def test_dimensions_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def test_one_dimension_gets_one_size() -> None:
-    with pytest.raises(UsageError, match="same axis as --dim batch=4"):
+    with pytest.raises(UsageError, match="same axis as batch=4"):
         find_dimensions(models.parse(TWO).graph, ["batch=4", "x:0=5"])
 
 
