@@ -25,7 +25,6 @@ from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps, step_commands
-from dld_tui.core.report.triage import triage
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.lint import findings, grouped
@@ -38,7 +37,7 @@ from tests.oracles.plain import unpack
 from tests.support import decoders, engines
 from tests.support.fake_tensorrt import fake_tensorrt
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
-from tests.support.profiles import start_report
+from tests.support.profiles import start_report, told
 
 PLANS = Path(__file__).parent / "plans" / "data"
 ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
@@ -63,7 +62,7 @@ def check_report(path: Path) -> Page:
     with Report.open(path) as report:
         page = Page(report_page(report))
         by: dict[str, Any] = {name: report_json(report, name) for name in GROUPINGS}
-        told, notes, steps = first_lines(report), triage(report), next_steps(report)
+        first, notes, steps = first_lines(report), told(report), next_steps(report)
         advice = [line for step in steps for line in (step.line, *step_commands(report, step))]
         drawn = next((one for one in report.passes if one.index == report.median_pass), None)
         threads = sum(track.kind == "thread" for track in report.tracks)
@@ -105,12 +104,12 @@ def check_report(path: Path) -> Page:
             )
     check_tiles(page, document, whole)
     # Times of launches alone are no times of layers, and what no layer took is not known.
-    is_known = any(line.label == "Time" for line in told)
+    is_known = any(line.label == "Time" for line in first)
     assert is_known or not {*page.bars} & {"types", "top"}
     assert is_known == any("all layers of a pass" in line for line in page.lines(""))
     # Lines: those of the text, each once.
     answer = page.facts("answer")
-    for line in filter(lambda one: one.text, told):
+    for line in filter(lambda one: one.text, first):
         assert line.text in answer[line.label].split("\n")
     for text in page.lines("look")[1:]:
         assert {text, f"Note: {text}"} & set(map(str.strip, notes)), text

@@ -16,8 +16,8 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.triage import triage
 from tests.oracles.plain import least_quarter
+from tests.support.profiles import told
 from tests.support.traces import x
 
 Events = list[dict[str, Any]]
@@ -85,7 +85,7 @@ def shown(path: Path, events: Events) -> tuple[dict[str, Any], list[str], list[f
         kernels = [sum(event.duration_us for event in report.gpu_events(one.index))
                    for one in report.passes]  # fmt: skip
         assert found is None or (math.isfinite(found.busy_us) and found.busy_us >= 0)
-        return document, triage(report), kernels
+        return document, told(report), kernels
 
 
 def check_numbers(value: Any) -> None:
@@ -174,7 +174,7 @@ def test_a_trace_that_was_cut(seed: int, tmp_path: Path) -> None:
     known = own_ms([*events[:whole], *(one for one in events if one["name"].startswith("Prof"))])
     try:
         with open_report(path) as report:
-            lines = triage(report)
+            lines = told(report)
             document: Any = report_json(report)
     except InputError:
         assert whole == 0 or not known

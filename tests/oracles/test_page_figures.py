@@ -27,10 +27,9 @@ from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps
-from dld_tui.core.report.triage import triage
 from dld_tui.widgets.charts.report_charts import precision_rows
 from tests.oracles.plain import StoredReport, least_quarter, rows, unpack
-from tests.support.profiles import start_report
+from tests.support.profiles import start_report, told
 
 CPU = "CPUExecutionProvider"
 ROUNDED = 0.0501
@@ -56,7 +55,7 @@ def check_page(path: Path) -> None:
         table = [*csv.DictReader(io.StringIO(layers_csv(report.layers)))]
         groups = {by: report.groups(by) for by in GROUPINGS}
         bars = precision_rows(report.layers, True)
-        notes, html, steps = triage(report), report_page(report), next_steps(report)
+        notes, html, steps = told(report), report_page(report), next_steps(report)
     times, total = plain.layer_ms(), plain.total_ms()
     if not total:
         return
@@ -77,17 +76,17 @@ def check_page(path: Path) -> None:
     covered, between = document["covered_percent"], document["between_layers_percent"]
     if covered is not None:
         assert covered + between == pytest.approx(100)
-    told = {line.label: line.text for line in lines}
-    check_time(told["Time"], plain)
+    labelled = {line.label: line.text for line in lines}
+    check_time(labelled["Time"], plain)
     slowest = sorted(shares.values(), reverse=True)
-    for text, share in zip(re.findall(r" ([\d.]+) %(?=   |$)", told["Slowest"]), slowest,
+    for text, share in zip(re.findall(r" ([\d.]+) %(?=   |$)", labelled["Slowest"]), slowest,
                            strict=False):  # fmt: skip
         assert abs(float(text) - share) <= ROUNDED
     check_headline(lines[0].text, plain)
     check_order("\n".join(line.text for line in lines), notes, plain)
     for line in lines[:2]:
         assert line.text.split("   ")[0].replace("&", "&amp;") in html
-    check_limit(told.get("Limit", ""), path, plain)
+    check_limit(labelled.get("Limit", ""), path, plain)
     check_slowed("\n".join(notes), plain)
     for step in steps:
         if found := re.match(r"(\d+) % of the time is MatMul with weights in fp32", step.basis):

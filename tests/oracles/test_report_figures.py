@@ -16,9 +16,8 @@ from dld_tui.core.report.export import report_json
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.triage import triage
 from tests.oracles.plain import RawProfile, StoredReport, unpack
-from tests.support.profiles import kernel, run, start_report, write_profile
+from tests.support.profiles import kernel, run, start_report, told, write_profile
 
 PROFILES = (
     "silero_if.ort1.31.1.json",
@@ -142,7 +141,7 @@ def test_a_time_that_can_be_none_is_in_no_sum(mutation: str, tmp_path: Path) -> 
     database.close()
     with Report.open(path) as report:
         document: Any = report_json(report)
-        lines = triage(report)
+        lines = told(report)
     assert document["layers_total_ms"] == pytest.approx(0.030)
     assert document["covered_percent"] == pytest.approx(100 * 30 / 31)
     assert sum("1 profiled pass without valid times of layers" in line for line in lines) == 1
@@ -163,7 +162,7 @@ def test_a_latency_that_can_be_none_is_left_out(value: str, tmp_path: Path) -> N
     database.close()
     with Report.open(path) as report:
         document: Any = report_json(report)
-        lines = triage(report)
+        lines = told(report)
     assert document["latency_ms"]["median"] == 0.05
     assert document["latency_ms"]["count"] == 2
     assert any("1 inference of the latency loop without a valid time" in line for line in lines)
@@ -175,13 +174,13 @@ def test_what_delays_another_layer_in_each_pass_is_in_no_figure(tmp_path: Path) 
     path = tmp_path / "r.dldprof"
     write(path, [list(times) for times in passes], [1.0] * layers, [])
     with Report.open(path) as report:
-        text = "\n".join(triage(report))
+        text = "\n".join(told(report))
         document: Any = report_json(report, "type")
     assert "Layers sum to 0.010 of 0.011 ms (90.9 % of an undisturbed pass" in text
     assert document["layers_total_ms"] == pytest.approx(0.010)
     assert [layer["time_ms"] for layer in document["layers"]] == [0.001] * layers
     assert document["order_certain"] is False
-    assert "10 may be the costliest one" in text
+    assert "10 may be the slowest" in text
 
 
 def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
@@ -208,7 +207,7 @@ def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
     events = [event for found in passes for event in found]
     with open_report(write_profile(tmp_path / "p.json", events)) as report:
         document: Any = report_json(report)
-        return {**document, "lines": triage(report)}
+        return {**document, "lines": told(report)}
 
 
 @pytest.mark.parametrize(

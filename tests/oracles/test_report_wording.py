@@ -9,8 +9,8 @@ from typing import Any
 from dld_tui.core.report.export import report_json, report_page
 from dld_tui.core.report.layer_table import summarise_selection
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.triage import triage
 from dld_tui.widgets.results.layers import screen_table, sums_text
+from tests.support.profiles import told
 
 
 def _words_of(path: Path) -> tuple[Any, str, str, str]:
@@ -21,7 +21,7 @@ def _words_of(path: Path) -> tuple[Any, str, str, str]:
         marked = summarise_selection(report.layers)
         assert marked is not None
         line = f"{names}: {sums_text(marked, report.wording)}"
-        return report_json(report), "\n".join(triage(report)), report_page(report), line
+        return report_json(report), "\n".join(told(report)), report_page(report), line
 
 
 def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:

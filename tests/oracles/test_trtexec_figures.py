@@ -15,8 +15,8 @@ from dld_tui.core.report.export import report_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.report.statistics import trtexec_percentile as ours
-from dld_tui.core.report.triage import triage
 from tests.oracles.plain import trtexec_percentile
+from tests.support.profiles import told
 
 
 @settings(max_examples=200)
@@ -43,7 +43,7 @@ def _rows(latencies: list[float]) -> list[dict[str, float]]:
 def _report(path: Path, rows: list[dict[str, float]]) -> tuple[Any, list[str]]:
     path.write_text(json.dumps(rows))
     with open_report(path) as report:
-        return report_json(report), triage(report)
+        return report_json(report), told(report)
 
 
 LATENCIES = [10.0, 12.0, 11.0, 13.0, 18.0, 10.5, 11.5, 12.5, 16.0, 14.0, 15.0]

@@ -338,7 +338,6 @@ def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
         )
     assert "clocks.locked" in text
     assert "iterations" in text
-    assert "100 % of the time has nodes" in text
     assert "gone" in text
 
 

@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.report.first_lines import doubts
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.triage import triage
 
 Event = dict[str, Any]
+
+
+def told(report: Report) -> list[str]:
+    """Return all sentences on a report: what its first lines doubt, and the notes."""
+    return [*(text for sentences in doubts(report) for text in sentences), *triage(report)]
 
 
 def kernel(

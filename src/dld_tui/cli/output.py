@@ -7,7 +7,9 @@ import math
 import shutil
 import sys
 import textwrap
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -17,6 +19,15 @@ from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def also_writes(option: str, what: str, metavar: str = "FILE") -> Callable[[_Command], _Command]:
+    """Return a click option that names a file to write as well."""
+    return click.option(
+        option, metavar=metavar, type=click.Path(path_type=Path), help=f"Also write {what}."
+    )
 
 
 def write(text: str = "") -> None:

@@ -12,9 +12,8 @@ from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps
-from dld_tui.core.report.triage import triage
 from dld_tui.core.types import JSON
-from tests.support.profiles import start_report
+from tests.support.profiles import start_report, told
 
 PHASES: Any = {
     "h2d": {"median": 0.2, "min": 0.1, "max": 0.9, "p99": 0.8},
@@ -41,7 +40,7 @@ def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
     with write(tmp_path / "r.dldprof", {"cpu_threads": 8, "other_busy_threads": 0.1}) as report:
         facts = {fact.name: fact.text for fact in measured_facts(report)}
         document: Any = report_json(report)
-        page, lines = report_page(report), triage(report)
+        page, lines = report_page(report), told(report)
     assert facts == {
         "copy to the GPU": "median 0.200, min 0.100, max 0.900, p99 0.800 ms",
         "GPU compute": "median 1.250, min 1.200, max 1.900, p99 1.800 ms",
@@ -77,7 +76,7 @@ def test_a_busy_machine_is_a_doubt(tmp_path: Path, environment: dict[str, JSON],
     with start_report(tmp_path / "r.dldprof", environment=environment) as writer:
         writer.add_latencies([1.0, 2.0, 3.0])
     with Report.open(tmp_path / "r.dldprof") as report:
-        said = [" ".join(triage(report)), first_lines(report)[2].text, next_steps(report)[0].basis]
+        said = [" ".join(told(report)), first_lines(report)[2].text, next_steps(report)[0].basis]
     for place in said:
         assert text in place
         assert ("kept" in place or "load" in place) == bool(text)

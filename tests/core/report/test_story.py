@@ -26,10 +26,10 @@ from dld_tui.core.report.story import (
     request_of,
     step_command,
 )
-from dld_tui.core.report.triage import triage
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer
+from tests.support.profiles import told
 from tests.support.report_files import layer, writer
 
 CPU = "CPUExecutionProvider"
@@ -196,7 +196,7 @@ def test_no_graph_is_advised_of_a_pass_that_layers_on_the_cpu_interrupt(tmp_path
         made.add_gpu_events(1, kernels)
     with open_report(tmp_path / "g.dldprof") as report:
         assert next_steps(report) == []
-        text = "\n".join([*triage(report), *(line.text for line in first_lines(report))])
+        text = "\n".join([*told(report), *(line.text for line in first_lines(report))])
     assert "1 layer runs on the CPU and 1 node copies between the two" in text
     assert "Launch-bound" not in text
     assert "of 0.400 ms in kernels and layers on the CPU" in text

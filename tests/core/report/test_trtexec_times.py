@@ -10,7 +10,7 @@ from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_times
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.triage import triage
+from tests.support.profiles import told
 
 
 def inference(
@@ -145,10 +145,10 @@ def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path
     rows = [inference(500.0 + 10 * n, 0.5, 2.0, 0.5) for n in range(7)]
     with open_report(write(tmp_path / "t.json", rows)) as report:
         assert report.profiled_latency is None
-        text = "\n".join(triage(report))
+        text = "\n".join(told(report))
         document: Any = report_json(report)
     assert "Phases sum to 3.000 of 3.000 ms (100 % of an undisturbed inference)" in text
-    assert "over 7 inferences" in text
+    assert "p99 of 7 inferences" in text
     assert not any(word in text for word in ("profiled run", "Layers", "layer time", "Top "))
     assert (document["profiled_passes"], document["profiled_latency_ms"]) == (0, None)
 

@@ -91,11 +91,10 @@ def _callback(
     **values: Any,
 ) -> int:
     given = [base] if new is None else [base, new]
+    require_free((markdown_file, junit_file), force)
     for path in (markdown_file, junit_file):
-        if path is not None:
-            require_free([path], force)
-            if not commands and any(is_same_file(path, Path(one)) for one in given):
-                raise UsageError("the verdict would replace a model", where=str(path))
+        if path is not None and not commands and any(is_same_file(path, Path(g)) for g in given):
+            raise UsageError("the verdict would replace a model", where=str(path))
     if markdown_file is not None and junit_file is not None:
         require_distinct([markdown_file, junit_file])
     settings = {name: value for name, value in values.items() if value not in (None, ())}

@@ -106,8 +106,7 @@ def command(
     """
     if fix != (output is not None):
         raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
-    if output is not None:
-        require_free([output], force)
+    require_free([output], force)
     speed = speed or any(rule in SPEED_RULES for rule in rules)
     folder, config = None, None
     if model.is_dir():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dld_tui.cli.command import Command
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
 from dld_tui.core.codec import encode
@@ -61,12 +61,7 @@ _MOST_FINDINGS = 20
     "--device", "devices", multiple=True, metavar="NAME",
     help="Device for --budget, such as H200 or NAME=TFLOPS,GB/s,GB; by default this machine.",
 )  # fmt: skip
-@click.option(
-    "--csv",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write the table as CSV.",
-)
+@also_writes("--csv", "the table as CSV")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -98,8 +93,7 @@ def command(
                  ((batch, "--batch"), (context, "--context"))]  # fmt: skip
         write_budget(model, sizes[0], sizes[1], devices, as_json=as_json)
         return
-    if csv is not None:
-        require_free([csv], force)
+    require_free([csv], force)
     if cost or memory:
         _write_counted(model, memory, shapes, csv, as_json)
         return

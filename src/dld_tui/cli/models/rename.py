@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dld_tui.cli.command import Command
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
@@ -36,10 +36,7 @@ _MOST_SHOWN = 20
     "operator.",
 )  # fmt: skip
 @click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
-@click.option(
-    "--script", metavar="FILE", type=click.Path(path_type=Path),
-    help="Also write the edit as an edit script.",
-)  # fmt: skip
+@also_writes("--script", "the edit as an edit script")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -83,9 +80,7 @@ def command(
     flags = zip(KINDS, (nodes, tensors, inputs, outputs), strict=True)
     kinds = [kind for kind, is_wanted in flags if is_wanted] or [*KINDS[:2]]
     names = NewNames(pattern, replacement or "", prefix, suffix)
-    for path in (output, script):
-        if path is not None and not preview:
-            require_free([path], force)
+    require_free(() if preview else (output, script), force)
     problem = ""
     with closing(Document.open(model)) as document:
         changes = [*renamed(document, names, kinds)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.command import Command
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
@@ -53,10 +53,7 @@ def _list_rules(as_json: bool) -> int:
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
 @click.option("--verify", is_flag=True, help="Run both models and compare their outputs.")
-@click.option(
-    "--script", metavar="FILE", type=click.Path(path_type=Path),
-    help="Also write the edit as an edit script.",
-)  # fmt: skip
+@also_writes("--script", "the edit as an edit script")
 @click.option("--list", "only_list", is_flag=True, help="List the built-in rules.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -90,9 +87,7 @@ def command(
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
     if preview and (verify or script is not None):
         raise UsageError("--preview writes nothing: omit --verify and --script")
-    for path in (output, script):
-        if path is not None and not preview:
-            require_free([path], force)
+    require_free(() if preview else (output, script), force)
     text = text_of_rules(wanted)
     with closing(Document.open(model)) as document:
         learn_types(document, model, any(rule.needs_types for rule in wanted))

@@ -10,7 +10,14 @@ import click
 
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import narrate, write, write_json, write_table, write_wrapped
+from dld_tui.cli.output import (
+    also_writes,
+    narrate,
+    write,
+    write_json,
+    write_table,
+    write_wrapped,
+)
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import (
@@ -66,15 +73,8 @@ _TOP = 25
     "--top", metavar="N", type=click.IntRange(min=0),
     help=f"Number of rows; 0 for all. By default {_TOP} in text.",
 )  # fmt: skip
-@click.option(
-    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Also write the rows as CSV."
-)
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write one self-contained HTML page.",
-)
+@also_writes("--csv", "the rows as CSV")
+@also_writes("--html", "one self-contained HTML page")
 @click.option(
     "--model", metavar="MODEL.onnx", type=click.Path(path_type=Path),
     help="The model that the engines were built from, to map layers to ONNX nodes.",
@@ -102,9 +102,7 @@ def command(
         raise UsageError("two or more reports are needed: dld compare REPORT REPORT...")
     if base > len(reports):
         raise UsageError(f"--base {base}: there are {len(reports)} reports")
-    for path in (csv, html):
-        if path is not None:
-            require_free([path], force)
+    require_free((csv, html), force)
     with ProgressReporter() as reporter:
         document = None if model is None else _open(model)
         subjects = [open_subject(path, reporter.bytes_read, document=document) for path in reports]

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.command import Command
-from dld_tui.cli.output import narrate, terminal_cells, write, write_json, write_wrapped
+from dld_tui.cli.output import (
+    also_writes,
+    narrate,
+    terminal_cells,
+    write,
+    write_json,
+    write_wrapped,
+)
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
@@ -73,11 +80,9 @@ _PATH = click.Path(path_type=Path)
     help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1; all match.",
 )
 @click.option("--sort", metavar="KEY", help="Sort by this column of the CSV.")
-@click.option("--csv", metavar="CSV", type=_PATH, help="Also write the table as CSV.")
-@click.option(
-    "--html", metavar="PAGE", type=_PATH, help=("Also write one self-contained HTML page.")
-)
-@click.option("--xlsx", metavar="BOOK", type=_PATH, help="Also write all tables as a workbook.")
+@also_writes("--csv", "the table as CSV", "CSV")
+@also_writes("--html", "one self-contained HTML page", "PAGE")
+@also_writes("--xlsx", "all tables as a workbook", "BOOK")
 @click.option(
     "--onnx", "drawn", metavar="FILE", type=_PATH,
     help="Also write the layers as an ONNX file, for other viewers.",
@@ -117,10 +122,8 @@ def command(
         raise UsageError("--by, --sort and --csv need a table: omit --view summary")
     if view and by and view != "summary":
         raise UsageError("--view and --by exclude each other")
-    for path in filter(None, (csv, html, xlsx, drawn)):
-        require_free([path], force)
-    for path in trex_paths(trex).values() if trex else ():
-        require_free([path], force, makes_folder=True)
+    require_free((csv, html, xlsx, drawn), force)
+    require_free(trex_paths(trex).values() if trex else (), force, makes_folder=True)
     opened = open_plan(
         plan, profile=profile, timing=timing, metadata=metadata, beside=not alone,
         profile_index=profile_index,

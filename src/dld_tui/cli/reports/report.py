@@ -10,7 +10,7 @@ import click
 
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
@@ -62,27 +62,10 @@ def printing_options() -> list[click.Parameter]:
 @click.command("report", cls=Command)
 @click.argument("report", type=click.Path(path_type=Path))
 @click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this key.")
-@click.option(
-    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Also write the table as CSV."
-)
-@click.option(
-    "--html",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write one self-contained HTML page.",
-)
-@click.option(
-    "--trace",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write all passes as a Chrome trace, for Perfetto.",
-)
-@click.option(
-    "--parquet",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Also write the layers as Parquet (needs pyarrow).",
-)
+@also_writes("--csv", "the table as CSV")
+@also_writes("--html", "one self-contained HTML page")
+@also_writes("--trace", "all passes as a Chrome trace, for Perfetto")
+@also_writes("--parquet", "the layers as Parquet (needs pyarrow)")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -101,23 +84,19 @@ def command(
     REPORT is a .dldprof file, a profile of ONNX Runtime, layer times or inference times of trtexec
     (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export of Nsight Systems.
     """
-    for path in (csv, html, trace, parquet):
-        if path is not None:
-            require_free([path], force)
+    require_free((csv, html, trace, parquet), force)
     with _opened(report) as opened:
         if csv is not None:
             text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
             write_text(csv, text)
-        _export(opened, html, trace, parquet, force)
+        _export(opened, html, trace, parquet)
         _print(opened, by, as_json, Printed(**printed))
 
 
 command.params += printing_options()
 
 
-def _export(
-    report: Report, html: Path | None, trace: Path | None, parquet: Path | None, force: bool
-) -> None:
+def _export(report: Report, html: Path | None, trace: Path | None, parquet: Path | None) -> None:
     remarks: list[str] = []
     if html is not None:
         remarks += write_html(report, html)

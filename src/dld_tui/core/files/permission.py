@@ -55,13 +55,13 @@ def place(path: Path) -> Path:
 
 
 def require_free(
-    paths: Iterable[Path], force: bool, *, hint: str = "Add --force to overwrite it",
+    paths: Iterable[Path | None], force: bool, *, hint: str = "Add --force to overwrite it",
     makes_folder: bool = False,
 ) -> None:  # fmt: skip
     """Raise an error if one of the outputs of a command exists, or its folder cannot be written.
 
     Args:
-        paths: The outputs.
+        paths: The outputs; None for one that was not asked for.
         force: They may be replaced, by this process and the jobs that it starts.
         hint: What to do about a file that exists.
         makes_folder: A folder that is not there is made.
@@ -70,7 +70,7 @@ def require_free(
         SaveError: A folder does not exist, or is not writable.
         UsageError: A file exists and `force` is False, or a path is that of a folder.
     """
-    for path in paths:
+    for path in filter(None, paths):
         folder = path.absolute().parent
         if not makes_folder and not folder.is_dir():
             raise SaveError(f"the folder {path.parent} does not exist", where=str(path))

@@ -72,7 +72,7 @@ from dld_tui.core.report.story import (
     step_commands,
     types_of,
 )
-from dld_tui.core.report.triage import busy_line, notes_of, sum_lines
+from dld_tui.core.report.triage import notes_of
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.types import JSON
@@ -238,8 +238,6 @@ def report_page(report: Report) -> str:
         " · ".join(filter(None, (report.backend, report.execution_provider, report.device))),
         " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
     )
-    summary = gpu_summary(report)
-    figures = [*([] if summary is None else [busy_line(summary)]), *sum_lines(report)]
     source = "" if report.latency is None else f" ({report.latency.source})"
     drawn = "" if report.median_pass is None else f" of pass {report.median_pass + 1}"
     alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
@@ -248,14 +246,7 @@ def report_page(report: Report) -> str:
         Section("answer", "In short", facts((ln.label, ln.text) for ln in first_lines(report))),
         Section("advice", "What may help", paragraphs([*_advice(report)])),
         Section(
-            "look",
-            "What to look at",
-            paragraphs(
-                [
-                    *((n.text, n.kind) for n in notes_of(report)),
-                    *((line, "info") for line in figures),
-                ]
-            ),
+            "look", "What to look at", paragraphs([(n.text, n.kind) for n in notes_of(report)])
         ),
         Section("latency", f"Latency distribution{source}", histogram(_latencies(report))),
         Section("timeline", f"Timeline{drawn}{alone}", pass_timeline(report)),

@@ -27,7 +27,13 @@ from dld_tui.core.report.story import (
     step_command,
     types_of,
 )
-from dld_tui.core.report.triage import fallback_lines, left_line, slow_first_ms
+from dld_tui.core.report.triage import (
+    FEW_FOR_P99,
+    fallback_lines,
+    left_line,
+    passes_text,
+    slow_first_ms,
+)
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 
@@ -38,7 +44,6 @@ _TYPES = 3
 _SLOWEST = 3
 _INPUTS = 3
 _NAME = 40
-_FEW_FOR_P99 = 100
 _DELAYED = 1.25
 """How much longer a profiled pass takes than an undisturbed one where it is told."""
 
@@ -108,13 +113,7 @@ def spread(latency: LatencySummary) -> list[str]:
     """Return the range of the passes and the percentiles that they support."""
     ms = fmt.three_digits
     parts = [f"{ms(latency.min)} to {ms(latency.max)}", f"p90 {ms(latency.p90)}"]
-    return [*parts, f"p99 {ms(latency.p99)}"] if latency.count >= _FEW_FOR_P99 else parts
-
-
-def passes_text(report: Report, count: int) -> str:
-    """Return a number of passes, in the words of the report."""
-    whole = report.wording.whole
-    return fmt.plural(count, whole, f"{whole}es" if whole == "pass" else None)
+    return [*parts, f"p99 {ms(latency.p99)}"] if latency.count >= FEW_FOR_P99 else parts
 
 
 def _setting(report: Report) -> str:

@@ -1,4 +1,7 @@
-"""The first things to look at in a report, as lines of text, including its GPU part."""
+"""What is known of a report besides its first lines, as lines of text, including its GPU part.
+
+What the first lines say, in :mod:`.first_lines`, is not said again.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
@@ -19,11 +21,9 @@ from dld_tui.core.report.groups import (
     is_split,
 )
 from dld_tui.core.report.layer_table import layer_names
-from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import (
-    TRUSTED_COV_PERCENT,
     LatencySource,
     LatencySummary,
     summarise,
@@ -75,15 +75,12 @@ def gpu_doubts(report: Report) -> list[str]:
 
 
 def _absent(report: Report) -> list[str]:
-    lines = []
-    if report.gpu_absent is not None:
-        lines.append(f"GPU not measured: {visible(report.gpu_absent)}")
     absent = [counter for counter in report.counters if counter.absent is not None]
-    if absent:
-        reasons = dict.fromkeys(visible(counter.absent or "") for counter in absent)
-        names = ", ".join(visible(counter.title) for counter in absent)
-        lines.append(f"Counters not measured: {clip(names, 80)}: {'; '.join(reasons)}")
-    return lines
+    if not absent:
+        return []
+    reasons = dict.fromkeys(visible(counter.absent or "") for counter in absent)
+    names = ", ".join(visible(counter.title) for counter in absent)
+    return [f"Counters not measured: {clip(names, 80)}: {'; '.join(reasons)}"]
 
 
 def busy_line(summary: GpuSummary) -> str:
@@ -215,7 +212,8 @@ def _ms(time_us: float) -> str:
 _SLOWED_PERCENT = 10.0
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
-_FEW_FOR_P99 = 100
+FEW_FOR_P99 = 100
+"""Passes without which p99 says little more than the maximum."""
 _CONTROL_FLOW_PERCENT = 10.0
 _PARALLEL_PERCENT = 1.0
 _NOISY_COV_PERCENT = 20.0
@@ -224,25 +222,26 @@ _NOISY_COV_PERCENT = 20.0
 
 def triage(report: Report) -> list[str]:
     """Return the lines, without colour; all untrusted text in them is made visible."""
-    lines = [_latency_line(report)]
-    if report.status == "partial":
-        lines.append("Partial: the run was stopped or is still going on.")
-        lines.append(left_line(report))
-    lines += report.problems
-    lines += _trust_lines(report)
-    lines += gpu_lines(report)
-    lines += _layer_lines(report)
-    lines += fallback_lines(report)
-    lines += sum_lines(report)
-    lines += [f"Note: {visible(note.text)}" for note in report.notes]
-    return lines
+    return [
+        *_trust_lines(report),
+        *gpu_lines(report),
+        *_layer_lines(report),
+        *sum_lines(report),
+        *(f"Note: {visible(note.text)}" for note in report.notes),
+    ]
 
 
 def notes_of(report: Report) -> list[Note]:
-    """Return the notes beside the figures: doubts, fallback nodes, the run's notes."""
-    doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
-    hints = [Note(NoteKind.INFO, line) for line in order_lines(report)]
-    return [*(Note(NoteKind.WARNING, line) for line in doubts), *hints, *report.notes]
+    """Return the notes beside the figures: doubts, those of the run, and what the rest sums to."""
+    summary = gpu_summary(report)
+    doubts = [*_trust_lines(report), *gpu_doubts(report)]
+    figures = [*([] if summary is None else [busy_line(summary)]), *sum_lines(report)]
+    return [
+        *(Note(NoteKind.WARNING, line) for line in doubts),
+        *(Note(NoteKind.INFO, line) for line in _order_lines(report)),
+        *report.notes,
+        *(Note(NoteKind.INFO, line) for line in figures),
+    ]
 
 
 def left_line(report: Report) -> str:
@@ -253,45 +252,18 @@ def left_line(report: Report) -> str:
     return f"It left {timed} and {profiled}; figures are of these."
 
 
-def _latency_line(report: Report) -> str:
-    latency = report.latency
-    if report.facts.get(LAYERS_ONLY):
-        return "Latency: not in the file, only the times of layers."
-    if latency is None:
-        return "Nothing was measured."
-    ms = fmt.milliseconds
-    line = (
-        f"Latency: median {ms(latency.median)} ms, p90 {ms(latency.p90)}, p99 {ms(latency.p99)},"
-        f" min {ms(latency.min)}, max {ms(latency.max)}"
-        f"{'' if generation_of(report) else f'; {latency.throughput:,.1f} inferences/s'}"
-        f" over {fmt.plural(latency.count, *_whole(report))}"
-    )
-    return line if latency.source is LatencySource.LOOP else f"{line}, with profiling on"
-
-
-def _whole(report: Report) -> tuple[str, str]:
-    return ("inference", "inferences") if report.has_phases else ("pass", "passes")
+def passes_text(report: Report, count: int) -> str:
+    """Return a number of passes, in the words of the report."""
+    whole = report.wording.whole
+    return fmt.plural(count, whole, f"{whole}es" if whole == "pass" else None)
 
 
 def _trust_lines(report: Report) -> list[str]:
-    lines = [
-        f"The machine was busy: {fact.name} {fact.text}."
-        for fact in measured_facts(report)
-        if fact.is_doubtful
-    ]
     latency = report.latency
     if latency is None:
-        return lines
-    if latency.cov_percent > TRUSTED_COV_PERCENT:
-        lines.append(
-            f"Variation {fmt.percent(latency.cov_percent)} % (standard deviation over mean), above"
-            f" {TRUSTED_COV_PERCENT} %: {_variation_cause(report, latency)}. Compare with caution."
-        )
-    if 1 < latency.count < _FEW_FOR_P99:
-        lines.append(
-            f"p99 of {latency.count} {_whole(report)[1]} is close to the maximum;"
-            f" run {_FEW_FOR_P99} or more."
-        )
+        return []
+    few = f"p99 of {passes_text(report, latency.count)} is close to the maximum; run {FEW_FOR_P99}"
+    lines = [f"{few} or more."] if 1 < latency.count < FEW_FOR_P99 else []
     return lines + _profiling_lines(report, latency)
 
 
@@ -303,13 +275,6 @@ def slow_first_ms(report: Report, latency: LatencySummary) -> float | None:
     if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
         return values[0]
     return None
-
-
-def _variation_cause(report: Report, latency: LatencySummary) -> str:
-    first_ms = slow_first_ms(report, latency)
-    if first_ms is not None:
-        return f"the first pass took {fmt.milliseconds(first_ms)} ms, as a warm-up does"
-    return "clocks are not locked or the machine is busy"
 
 
 def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
@@ -338,28 +303,20 @@ def _trusted(report: Report) -> str:
     return "kernel times are reliable, the gaps between kernels are not"
 
 
-def order_lines(report: Report) -> list[str]:
-    """Return whether noise could reorder the costliest layers."""
+def _order_lines(report: Report) -> list[str]:
+    """Return whether there are too few passes to tell the order of layers."""
     from dld_tui.core.report.measurement import MIN_PASSES
 
-    measurement, certain = report.measurement, report.is_order_certain
+    measurement = report.measurement
     timed = sum(bool(layer.cost_ms) for layer in report.layers)
-    if timed < 2 or report.facts.get(LAYERS_ONLY) or report.has_phases:
+    is_told = report.is_order_certain is not None
+    if is_told or timed < 2 or report.facts.get(LAYERS_ONLY) or report.has_phases:
         return []
-    if certain is None:
-        samples = measurement.own if measurement.gpu is None else measurement.gpu
-        passes = 0 if samples is None else samples.passes
-        return [
-            f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
-            f" noise could reorder the layers; run {MIN_PASSES} or more."
-        ]
-    if certain:
-        return []
-    among = measurement.may_be_first
-    first = "only the first is" if among == 1 else f"{among:,} may be the costliest one"
+    samples = measurement.own if measurement.gpu is None else measurement.gpu
+    passes = 0 if samples is None else samples.passes
     return [
-        f"The order of layers is not certain: {first} (from its fastest to its median pass, each"
-        " layer has the times of others)."
+        f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
+        f" noise could reorder the layers; run {MIN_PASSES} or more."
     ]
 
 
@@ -369,7 +326,7 @@ def _layer_lines(report: Report) -> list[str]:
         return ["No layer was timed."]
     types = group_layers(timed, "type")
     lines = [f"Times of {report.wording.rows} are {report.wording.figures}."]
-    lines += order_lines(report)
+    lines += _order_lines(report)
     control_flow = sum(group.percent for group in types if may_hold_others(group.key))
     if control_flow > _CONTROL_FLOW_PERCENT:
         lines.append(

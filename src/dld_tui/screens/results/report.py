@@ -20,7 +20,6 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
 from dld_tui.core.report.card import card_lines, write_card
 from dld_tui.core.report.export import FORMATS, export_report
-from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
@@ -53,8 +52,6 @@ class Loaded:
     types: tuple[Group, ...]
     """What the layers cost, by type."""
     model_problem: str | None
-    gpu: GpuSummary | None
-    """What a GPU does in a pass."""
     steps: Sequence[Step]
     """What may help."""
 
@@ -92,7 +89,6 @@ def complete(report: Report) -> Loaded:
         Timeline([], 0.0) if median is None else timeline_of(report, median),
         tuple(report.groups("type")),
         report.model_problem(),
-        gpu_summary(report),
         next_steps(report),
     )
 
@@ -148,9 +144,7 @@ class ReportScreen(ResultsPage[Loaded]):
         self.query_one(SummaryPane).set_report(report, loaded.steps)
         self.layer_pane.set_layers(report.layers, report.measurement, report.wording)
         self.charts.set_report(report, loaded.types)
-        self.query_one(EnvironmentView).set_report(
-            report, loaded.model_problem, loaded.notes, loaded.gpu
-        )
+        self.query_one(EnvironmentView).set_report(report, loaded.model_problem, loaded.notes)
         self.timeline.set_report(report, loaded.timeline)
         for layer in costliest(report.layers, 1):
             self.timeline.go_to(layer.index)

@@ -15,8 +15,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.report.gpu_kernels import GpuSummary
-from dld_tui.core.report.groups import HOST, is_launched
+from dld_tui.core.report.first_lines import doubts
 from dld_tui.core.report.layer_table import (
     all_nodes,
     precision_style,
@@ -27,7 +26,6 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.triage import factor
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
@@ -65,11 +63,6 @@ from dld_tui.widgets.shell.progress import big_digits
 from dld_tui.widgets.timeline.cells import time_text
 
 _HISTOGRAM_CELLS = 30
-_EXPLAINED_PERCENT = 85.0
-"""Layers below this share of the whole leave much time between them: dispatch, copies, waiting."""
-_JOINED_PERCENT = 95.0
-_BUSY_PERCENT = 70.0
-"""A GPU that works less than this share of the pass waits for something."""
 
 
 def when(created: str) -> str:
@@ -161,7 +154,6 @@ def environment_lines(
     report: Report,
     model_problem: str | None,
     notes: Sequence[Note] = (),
-    gpu: GpuSummary | None = None,
     width: int = 200,
 ) -> list[Line]:
     """Return notes, how it was measured, settings, environment and model.
@@ -170,18 +162,17 @@ def environment_lines(
         report: The report.
         model_problem: What is wrong with its model; None when nothing is.
         notes: What speaks against the figures, or explains them.
-        gpu: What a GPU does in a pass.
         width: Cells, for notes.
     """
     problem = f"{model_problem}; figures are kept, links may be wrong"
-    changed = [Note(NoteKind.WARNING, problem)] if model_problem is not None else []
-    told = advice_lines([*changed, *notes], width)
+    changed = [problem] if model_problem is not None else []
+    spoken = [*changed, *(text for sentences in doubts(report) for text in sentences)]
+    told = advice_lines([*(Note(NoteKind.WARNING, text) for text in spoken), *notes], width)
     lines: list[Line] = [[("Notes", "strong")], *told, []] if told else []
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
     facts = ((fact.name, fact.text, fact.is_doubtful) for fact in measured_facts(report))
     sections: tuple[tuple[str, Iterable[tuple[str, str, str]]], ...] = (
         ("Run", _run_rows(report)),
-        ("GPU in a pass", gpu_rows(report, gpu)),
         ("GPU, clocks and power", device_rows(report.environment)),
         ("Also measured", ((name, text, "warn" if bad else "") for name, text, bad in facts)),
         ("Environment", ((_plain(name), text, "") for name, text in flat(rest))),
@@ -200,43 +191,10 @@ def environment_lines(
 
 
 def _run_rows(report: Report) -> Iterator[tuple[str, str, str]]:
-    """Yield what was measured with what, and what is known of it."""
-    figures, share = report.measurement, report.measurement.covered_percent
+    """Yield what was measured with what."""
     yield "model", visible(report.network), ""
     yield "measured by", visible(report.backend), ""
     yield "on", when(report.created), ""
-    if figures.pass_ms is not None and share is not None:
-        noun = "launches" if any(map(is_launched, report.layers)) else report.wording.rows
-        total, whole = fmt.milliseconds(figures.total_ms), fmt.milliseconds(figures.pass_ms)
-        text = f"sum to {total} of {whole} ms, {share:.0f} % of an undisturbed pass"
-        yield noun, text, "warn" if share < _EXPLAINED_PERCENT else ""
-    joined = report.joined_percent
-    if joined is not None and (report.model or any(layer.nodes for layer in report.layers)):
-        style = "warn" if joined < _JOINED_PERCENT else ""
-        yield "ONNX nodes", f"{joined:.0f} % of the time has nodes", style
-    elif joined is not None:
-        yield "ONNX nodes", "no model is named", ""
-
-
-def gpu_rows(report: Report, gpu: GpuSummary | None) -> Iterator[tuple[str, str, str]]:
-    """Yield how busy the GPU is in a pass, its gaps and copies, and the fallback.
-
-    Gaps only of passes without profiling; and what recording kernels did to these.
-    """
-    if gpu is None:
-        return
-    ms, is_idle = fmt.milliseconds, gpu.busy_percent < _BUSY_PERCENT
-    busy = f"{ms(gpu.busy_us / 1000)} ms, {fmt.whole_percent(gpu.busy_percent)} %"
-    yield "GPU busy", busy, "warn" if is_idle else ""
-    gaps = f"{ms(gpu.gaps_us / 1000)} ms" if gpu.true_speed else "with profiling on"
-    yield "launch gaps", gaps, "" if gpu.true_speed else "warn"
-    copied = f", {gpu.copied_text}" if gpu.copied_bytes else ""
-    yield "copies", f"{ms(gpu.copy_us / 1000)} ms{copied}", ""
-    yield "kernels", f"{gpu.kernels:,}", ""
-    if gpu.slowed_by is not None:
-        yield "with records", f"{factor(gpu.slowed_by)} as long", ""
-    fallen = sum(layer.provider == HOST for layer in report.layers)
-    yield "on the CPU", fmt.plural(fallen, "layer") if fallen else "no layer", "warn" * bool(fallen)
 
 
 def device_rows(facts: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
@@ -509,17 +467,16 @@ class EnvironmentView(LaidOutView):
         "Notes on the figures, settings of the run and the state of the machine: versions, clocks, "
         "power mode."
     )
-    _about: tuple[Report, str | None, Sequence[Note], GpuSummary | None] | None = None
+    _about: tuple[Report, str | None, Sequence[Note]] | None = None
 
     def set_report(
         self,
         report: Report,
         model_problem: str | None,
         notes: Sequence[Note],
-        gpu: GpuSummary | None,
     ) -> None:
         """Show what a report says about its run: see :func:`environment_lines`."""
-        self._about = (report, model_problem, notes, gpu)
+        self._about = (report, model_problem, notes)
         self.frame.show("Notes, environment and settings")
         self.draw()
 

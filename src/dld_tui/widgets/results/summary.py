@@ -17,7 +17,6 @@ from dld_tui.core.report.first_lines import (
     costly_types,
     doubts,
     median_title,
-    passes_text,
     rate_text,
     shapes_text,
     spread,
@@ -28,6 +27,7 @@ from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY, Report
 from dld_tui.core.report.story import Step
+from dld_tui.core.report.triage import passes_text
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import (
