@@ -38,6 +38,7 @@ from dld_tui.core.tune.changes import (
     usable_changes,
 )
 from dld_tui.core.tune.gain import Gain, GainRow
+from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import (
     NOTHING,
     TuneResult,
@@ -779,6 +780,43 @@ def test_the_budget_is_used_as_long_as_candidates_are_left(
     assert not left or clock[0] >= 0.9 * 120
     told = [line for line in result_lines(result) if line.startswith("Note: stopped after")]
     assert bool(told) == bool(left)
+
+
+def test_what_won_before_is_proven_though_later_races_had_no_time_for_it(tmp_path: Path) -> None:
+    path = write(tmp_path, DEEP)
+    with contextlib.closing(Document.open(path)) as document:
+        work = tune._Tuning(Request(model=path, budget=95.0), document)
+        base = work._base
+        half, graph = (
+            base.with_change(one) for one in CHANGES if one.id in ("fp16", "no-spinning")
+        )
+        both = graph.with_change(half.changes[0])
+        first, second = Race([base.key, graph.key]), Race([graph.key, both.key])
+        for _ in range(4):
+            first.add_round({base.key: 2.0, graph.key: 1.2})
+            second.add_round({graph.key: 1.2, both.key: 1.1})
+        work._races = [first, second]
+        assert work._ranked([base, both, graph, both]) == [both, graph, base]
+        work._problems[both.key] = no_time("before it was measured")
+        assert work._ranked([base, both, graph]) == [graph, base]
+        work._races = [Race([base.key, half.key])]
+        work._races[0].add_round({base.key: 2.0, half.key: 2.2})
+        assert work._ranked([half]) == [base]
+
+
+def test_more_is_kept_for_processes_that_start_with_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, DEEP)
+    left = {}
+    for is_on_cpu in (True, False):
+        with contextlib.closing(Document.open(path)) as document:
+            work = tune._Tuning(Request(model=path, budget=60.0), document)
+            work._is_on_cpu = is_on_cpu
+            work._first_s, work._pass_s = 0.5, 0.01
+            left[is_on_cpu] = work._left(1.0) + work._passed_s
+    assert left[True] == pytest.approx(60 * 0.7)
+    assert left[False] == pytest.approx(60 - 6 * (3 + 2 * 0.53))
 
 
 def test_what_a_report_of_the_model_advises_is_tried_first(

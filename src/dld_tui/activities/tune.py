@@ -49,6 +49,7 @@ from dld_tui.core.tune.result import (
     TuneResult,
     candidates,
     no_time,
+    ratios_of,
 )
 from dld_tui.core.types import JSON
 
@@ -71,9 +72,9 @@ _LEAST_PROOF_S = 9.0
 """About what the least number of the shortest pairs takes."""
 _LEAST_PASSES = 3
 """Passes of each version in a pair of runs, at least: two before the clock runs."""
-_PROCESS_S, _SLACK_S = 1.0, 5.0
-"""What a process takes to start, and how much more a busy machine may need for a pair before it
-measures less."""
+_PROCESS_S, _GPU_PROCESS_S, _SLACK_S = 1.0, 3.0, 5.0
+"""What a process takes to start, with a GPU's driver, and how much more a busy machine may need for
+a pair before it measures less."""
 _NO_TIME = no_time("before it was measured")
 _SPENT = 0.1
 """Share of the budget that may be left where candidates are."""
@@ -328,11 +329,16 @@ class _Tuning:
         self._journal.close()
 
     @functools.cached_property
+    def _is_on_cpu(self) -> bool:
+        memory: str = self._settings(self._base).memory
+        return memory == "cpu"
+
+    @functools.cached_property
     def _pair_server(self) -> ForkServer | None:
         """Starts the processes of pairs; None on a GPU, whose driver a fork may not inherit."""
         from dld_tui.activities.separate_process import process_server
 
-        if self._settings(self._base).memory != "cpu":
+        if not self._is_on_cpu:
             return None
         return self._open.enter_context(contextlib.closing(process_server(_PAIR_IMPORTS)))
 
@@ -359,10 +365,11 @@ class _Tuning:
             yield from self._finished(self._base)
             return
         usable = self._usable()
-        winner = self._base
+        winner, ranked = self._base, list[Setup]()
         while True:
             self._since_s, before = self._passed_s, self._unfinished()
-            ranked = yield from self._raced_all(usable, winner)
+            raced = yield from self._raced_all(usable, winner)
+            ranked = self._ranked([*raced, *ranked])
             if self._would_go_on(before) and self._left(_BOTH) > self._rest_s:
                 continue  # what is left races before anything has to prove itself
             winner = yield from self._proven(ranked, winner)
@@ -370,6 +377,16 @@ class _Tuning:
                 break
         self._is_whole &= not self._unfinished()
         yield from self._finished(winner)
+
+    def _ranked(self, raced: Sequence[Setup]) -> list[Setup]:
+        """Return set-ups that won a race, the fastest first, and the original model last.
+
+        A series of races that had no time for all of them does not undo those before it.
+        """
+        ratios = ratios_of(self._races)
+        chosen = {one.key: one for one in raced if one.changes and one.key not in self._problems}
+        faster = [one for one in chosen.values() if ratios.get(one.key, 1.0) < 1]
+        return [*sorted(faster, key=lambda one: ratios[one.key]), self._base]
 
     def _proven(self, ranked: Sequence[Setup], winner: Setup) -> Generator[Event, None, Setup]:
         """Confirm those that won their races, and return the fastest one that is confirmed.
@@ -537,11 +554,13 @@ class _Tuning:
         """Return how long the confirmation takes at least, as far as that is known."""
         from dld_tui.core.compare.gate import LEAST_RUNS
 
-        return LEAST_RUNS * self._pair_s() if self._first_s + self._pass_s > _QUICK_S else 0.0
+        is_quick = self._is_on_cpu and self._first_s + self._pass_s <= _QUICK_S
+        return 0.0 if is_quick else LEAST_RUNS * self._pair_s()
 
     def _pair_s(self) -> float:
         """Return how long a pair of runs takes at least: a process that loads two sessions."""
-        return _PROCESS_S + 2 * (self._first_s + _LEAST_PASSES * self._pass_s)
+        process_s = _PROCESS_S if self._is_on_cpu else _GPU_PROCESS_S
+        return process_s + 2 * (self._first_s + _LEAST_PASSES * self._pass_s)
 
     def _limited(
         self, share: float | None = None, over_s: float = 0.0

@@ -270,3 +270,15 @@ def test_no_set_up_that_was_slower_than_the_leader_has_a_higher_speed() -> None:
     found = candidates({one.key: one for one in (base, leader, slower)}, [race], {}, {}, leader.key)
     assert [one.ratio for one in found] == pytest.approx([1.0, 3.0 / 3.06, 3.3 / 3.06])
     assert [one.state for one in found] == ["compared", "best", "slower"]
+
+
+def test_who_is_behind_the_leader_is_not_called_slower_than_the_original() -> None:
+    base = Setup(Path("m.onnx"))
+    leader, behind = (base.with_change(_BY_ID[name]) for name in ("fp16", "blocks"))
+    race = Race([base.key, leader.key, behind.key])
+    for _ in range(4):
+        race.add_round({base.key: 4.0, leader.key: 2.0, behind.key: 3.0})
+    assert behind.key not in race.running
+    found = candidates({one.key: one for one in (base, leader, behind)}, [race], {}, {}, leader.key)
+    assert [one.state for one in found] == ["compared", "best", "behind"]
+    assert found[2].ratio == pytest.approx(0.75)

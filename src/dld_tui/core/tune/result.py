@@ -33,7 +33,9 @@ class CandidateState(TextEnum):
     IN_RACE = "compared"
     """Until its end."""
     SLOWER = "slower"
-    """Stopped early."""
+    """Stopped early: slower than the original model, as far as it was measured."""
+    BEHIND = "behind"
+    """Stopped early, faster than the original model: another one was faster still."""
     BEST = "best"
     FASTER = "faster"
     """Confirmed, too, but not the fastest."""
@@ -130,6 +132,28 @@ class Candidate:
         return Estimate(1 / self.ratio, *(self.interval or (1 / self.ratio, 1 / self.ratio)))
 
 
+def ratios_of(races: Sequence[Race]) -> dict[str, float]:
+    """Return the latencies of all set-ups divided by that of the first race's reference.
+
+    Args:
+        races: In order; the reference of each but the first ran in an earlier one.
+    """
+    ratios: dict[str, float] = {}
+    for race in races:
+        reference = race.names[0]
+        to_base = ratios.setdefault(reference, 1.0)
+        leader = race.best
+        leading = race.ratio(leader, reference) or 1.0
+        for name in race.names[1:]:
+            # Who is out is as much slower than the leader as in the rounds that both ran: the
+            # reference may have been slower in those than it was in the later ones.
+            out = name not in race.running
+            ratio = race.ratio(name, leader if out else reference)
+            if ratio is not None:
+                ratios[name] = ratio * (leading if out else 1.0) * to_base
+    return ratios
+
+
 def candidates(
     setups: Mapping[str, Setup],
     races: Sequence[Race],
@@ -149,19 +173,7 @@ def candidates(
         confirmations: Those that won their races against the original model, by key, in order.
     """
     confirmations = confirmations or {}
-    ratios: dict[str, float] = {}
-    for race in races:
-        reference = race.names[0]
-        to_base = ratios.setdefault(reference, 1.0)
-        leader = race.best
-        leading = race.ratio(leader, reference) or 1.0
-        for name in race.names[1:]:
-            # Who is out is as much slower than the leader as in the rounds that both ran: the
-            # reference may have been slower in those than it was in the later ones.
-            out = name not in race.running
-            ratio = race.ratio(name, leader if out else reference)
-            if ratio is not None:
-                ratios[name] = ratio * (leading if out else 1.0) * to_base
+    ratios = ratios_of(races)
     ratios |= {key: 1 + row.change_percent / 100 for key, row in confirmations.items()}
     base_ms = _base_ms(races, best, confirmations)
     found = []
@@ -175,8 +187,9 @@ def candidates(
         elif row is not None:
             state = CandidateState.FASTER if row.is_faster else CandidateState.NOT_CONFIRMED
         elif own:
-            runs = key in own[-1].running
-            state = CandidateState.IN_RACE if runs else CandidateState.SLOWER
+            is_faster = ratio is not None and ratio < 1
+            state = CandidateState.BEHIND if is_faster else CandidateState.SLOWER
+            state = CandidateState.IN_RACE if key in own[-1].running else state
         else:
             state = CandidateState.UNKNOWN
         speedup, close = None if row is None else speedup_of(row), near.get(key, Closeness())
