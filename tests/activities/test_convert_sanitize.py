@@ -86,7 +86,7 @@ def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     result, model = simplified(monkeypatch, tmp_path, made)
     assert len(model.graph.node) == 1
     assert result["notes"] == [
-        "simplified by onnxslim",
+        "simplified by onnxsim, then onnxslim",
         f"tried without rules, which may leave fewer nodes: {install_command('simplify')}",
     ]
     assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
@@ -122,7 +122,7 @@ def test_other_values_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     made = {"onnxslim": WRONG, "onnxsim": SMALLER}
     result, model = simplified(monkeypatch, tmp_path, made)
     assert [node.op_type for node in model.graph.node] == ["Mul", "Identity"]
-    (told, *_) = (entry for entry in result["tried"] if entry["by"] == "onnxslim")  # type: ignore[union-attr, index, call-overload]
+    (told, *_) = (entry for entry in result["tried"] if entry["by"] == "onnxsim, then onnxslim")  # type: ignore[union-attr, index, call-overload]
     assert "output y" in str(told["problem"])  # type: ignore[index, call-overload]
 
 

@@ -131,3 +131,9 @@ def test_one_line_for_what_is_wrong(dld: Dld, model: Path, output: Path) -> None
     output.write_bytes(b"mine")
     assert "--force" in fails("--nodes", "first")
     assert output.read_bytes() == b"mine"
+
+
+def test_a_weight_alone_is_a_model(dld: Dld, model: Path, output: Path) -> None:
+    name = onnx.load(model).graph.initializer[0].name
+    assert dld("extract", model, "-o", output, "--outputs", name).status == 0
+    assert [(entry.domain, entry.version) for entry in load(output).opset_import] == [("", 18)]

@@ -67,6 +67,16 @@ def test_the_name_of_another_file_says_its_form(tmp_path: Path) -> None:
     assert onnx.load(odd, format="textproto").graph.node[0].name == "stem"
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_comments_and_the_mark_of_utf8_may_come_first(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    written(path, FORMATS[name])
+    comments = b"" if name == "m.json" else b"# exported\n\n  # by hand\n"
+    path.write_bytes(b"\xef\xbb\xbf" + comments + path.read_bytes())
+    with closing(Document.open(path)) as document:
+        assert [node.name for node in document.main.nodes] == ["first", "second"]
+
+
 def test_what_a_format_does_not_hold_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "m.onnxtxt"
     written(path, "onnxtxt")

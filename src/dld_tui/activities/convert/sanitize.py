@@ -1,7 +1,7 @@
 """Simplify a model to as few nodes as the installed simplifiers reach.
 
-Polygraphy, onnxslim, onnxsim and our own rules (see docs/rewrites.md) each get the model, in
-a separate process; then the others get the best result, as long as that makes it smaller. A
+onnxsim, onnxslim, Polygraphy and our own rules (see docs/rewrites.md) get the model in turn, each
+in a separate process and on the best result of those before, as long as that makes it smaller. A
 result counts if ONNX Runtime computes the same with it, and only if it adds no operator
 set and does not grow the file beyond the limit. Without a result, the model stays unchanged,
 which is not an error.
@@ -43,8 +43,8 @@ _SPARING = "Polygraphy"
 _LARGE = 512 << 20
 """Bytes of weights above which only one simplifier runs."""
 _LARGE_RESULT = 256 << 20
-"""Bytes of weights from which on the others are not tried on a result: each writes and runs it."""
-_MOST_ROUNDS = 3
+"""Bytes of weights from which on the others get the model itself: each writes and runs a result."""
+_MOST_ROUNDS = 4
 _NOTED_GROWTH = 10
 """The share of the weights by which they may grow without a warning."""
 
@@ -270,28 +270,23 @@ class _Search:
     """The simplifiers that failed or timed out, and are not run again."""
 
     def run(self, libraries: list[str]) -> Iterator[Event]:
-        """Try each, and then each on the best result, until that changes nothing."""
+        """Try each on the best result, until that changes nothing."""
         from dld_tui.core.document.serialise import skeleton_bytes
         from dld_tui.core.operators.native import trial_limits
 
         size = len(skeleton_bytes(self.original))
         self.limit_s = trial_limits(size, _weight_bytes(self.original)).seconds
         self.left_s = (1 + self.is_runnable) * self.limit_s
-        for name in libraries:
-            yield from self._try(name, self.original, [])
-        done: set[tuple[str, int]] = (
-            set() if self.best is None else {(self.steps[-1], id(self.best))}
-        )
-        for _ in range(_MOST_ROUNDS if len(libraries) > 1 else 0):
+        done: set[tuple[str, int]] = set()
+        for _ in range(_MOST_ROUNDS):
             before = self.best
-            if before is not None and _weight_bytes(before) > _LARGE_RESULT:
-                return
             for name in libraries:
-                if name in self.failed:
-                    continue
-                if self.best is not None and (name, id(self.best)) not in done:
-                    done.add((name, id(self.best)))
-                    yield from self._try(name, self.best, self.steps)
+                source, steps = self.original, list[str]()
+                if self.best is not None and _weight_bytes(self.best) <= _LARGE_RESULT:
+                    source, steps = self.best, self.steps
+                if name not in self.failed and (name, id(source)) not in done:
+                    done.add((name, id(source)))
+                    yield from self._try(name, source, steps)
                     done.add((name, id(self.best)))  # by the same one again
             if self.best is before:
                 return

@@ -25,7 +25,7 @@ DEEPEST = 4
 _MOST_READ = 200
 """Files whose beginning is read, as their suffix does not tell what they are."""
 _BY_SUFFIX = {".onnx": "ONNX", ".dldprof": "REPORT"}
-_READ = (".json", ".tea", ".onnxtxt", ".textproto")
+_READ = (".json", ".tea", ".onnxtxt", ".textproto", ".prototxt", ".pbtxt")
 _LEFT_OUT = {"__pycache__", "node_modules", "site-packages", "venv", "proc", "sys", "dev"}
 _CHECK_EVERY = 256
 

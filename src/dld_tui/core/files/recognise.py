@@ -186,7 +186,9 @@ _LOG: Final = re.compile(
 _ONNX_PROTO_TEXT: Final = re.compile(
     r"^[ \t]*(?:ir_version:|opset_import\s*\{|graph\s*\{|producer_name:)", re.MULTILINE
 )
-_ONNX_TEXT: Final = re.compile(r"\s*<\s*(?:ir_version|opset_import)\s*:")
+_ONNX_TEXT: Final = re.compile(
+    r"(?:\s*#[^\n]*\n)*\s*<\s*(?:ir_version|opset_import|producer_name|domain|metadata_props)\s*:"
+)
 _HTML: Final = re.compile(r"\s*<(?:!doctype|html|head|\?xml|[a-z])", re.IGNORECASE)
 
 _TEXT: Final = r'"(?:[^"\\]|\\.)*"'

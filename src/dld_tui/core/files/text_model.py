@@ -24,6 +24,7 @@ from dld_tui.core.types import TextEnum
 
 MOST_TEXT = 32 << 20
 """Bytes of a text that is read or written."""
+_COMMENTS = re.compile(rb"(?:\s*#[^\n]*\n)*\s*")
 _MOST_LEVELS = 200
 """Of brackets: the parser of onnx recurses on the stack of the process."""
 
@@ -72,7 +73,7 @@ def open_text(path: Path) -> tuple[Source, TextFormat]:
                 where=str(path), hint="Save it in binary form: onnx.save(model, 'model.onnx')",
             )  # fmt: skip
         text = source.read(0, source.size)
-        start = text.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+        start = _COMMENTS.sub(b"", text.removeprefix(b"\xef\xbb\xbf"), 1)[:1]
         kind = {b"{": TextFormat.JSON, b"<": TextFormat.ONNX}.get(start, TextFormat.PROTOBUF)
         try:
             binary = parsed(text, kind)

@@ -182,7 +182,7 @@ def _imports(document: ScopeOwner, parts: Parts, functions: Sequence[Scope]) -> 
         domains.update(dict.fromkeys(text_of(entry.domain) for entry in proto.opset_import))
     local = {plain_domain(text_of(f.proto.domain)) for f in document.functions}  # type: ignore[union-attr]
     imports = {}
-    for domain in dict.fromkeys(map(plain_domain, domains)):
+    for domain in dict.fromkeys(map(plain_domain, domains or ("",))):
         if domain in known:
             imports[domain] = known[domain]
         elif domain not in local:  # runtimes know the set that the model does not import
