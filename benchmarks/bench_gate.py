@@ -36,6 +36,7 @@ from dld_tui.core.compare.gate import (
     gate_result,
     in_turns,
 )
+from dld_tui.core.events import result_of
 
 _MORE = 1.03
 _BYTES = 6_000_000
@@ -105,7 +106,7 @@ def _drawn(ratios: Sequence[float], pair_s: float, limit: float, seed: int) -> s
         return Pair(RunFigures(1.0, {}), RunFigures(ratio, {}), ratio)
 
     now: Callable[[], float] = lambda: clock  # noqa: E731
-    pairs = in_turns(time_pair, limit_s=limit, clock=now).pairs
+    pairs = result_of(in_turns(time_pair, limit_s=limit, clock=now)).pairs
     return gate_result("base", "new", pairs, TOLERANCE_PERCENT).verdict
 
 

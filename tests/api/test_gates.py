@@ -44,9 +44,10 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
     def result_of(
         activity_id: str,
         request: dict[str, Any],
-        target: str | None,
         kind: type[Pair],
         limit_s: float,
+        *,
+        target: str | None,
     ) -> Pair:
         assert (activity_id, kind) == ("time_pair", Pair)
         firsts.append(request["new_first"])
@@ -104,7 +105,7 @@ def test_a_gate_without_time_for_six_pairs_is_undecided_and_no_pass(
 ) -> None:
     limits: list[float] = []
 
-    def result_of(*arguments: Any) -> Pair:
+    def result_of(*arguments: Any, **_: Any) -> Pair:
         limits.append(arguments[-1])
         raise TimeLimitError("stopped after 25.0 s at “base: Loading the model”")
 
@@ -190,7 +191,7 @@ def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(
 
 
 def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
-    def exact(*args: object) -> Pair:
+    def exact(*args: object, **_: object) -> Pair:
         return Pair(RunFigures(1.0), RunFigures(1.003), 1.003)
 
     monkeypatch.setattr("dld_tui.targets.registry.result_of", exact)
@@ -220,7 +221,7 @@ def test_a_wrong_setting_is_refused_before_anything_is_measured(wrong: dict[str,
 def test_a_single_text_stands_for_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[Any] = []
 
-    def result_of(activity_id: str, request: dict[str, Any], *_: object) -> Pair:
+    def result_of(activity_id: str, request: dict[str, Any], *_: object, **more: object) -> Pair:
         shapes.append((request["shape"], request["new_settings"]["dim"]))
         return Pair(RunFigures(1.0), RunFigures(1.0), 1.0)
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 
-from dld_tui.cli.jobs import requirements
+from dld_tui.activities import gate as activity
 from dld_tui.cli.jobs.gate import command
 from dld_tui.core.errors import UsageError
 from tests.support.models import write
@@ -56,7 +56,7 @@ def test_what_is_measured_is_judged(model: Path, tmp_path: Path) -> None:
 
 def test_runs_go_on_until_all_is_decided(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([1.0] * 8 + [3.0] * 100)
-    monkeypatch.setattr(requirements._Run, "latency", lambda self, wanted: {"median": next(times)})
+    monkeypatch.setattr(activity._Runs, "latency", lambda self, wanted: {"median": next(times)})
     status, found = gate(str(model), "--require", "median <= 2 ms")
     assert (status, found["judged"][0]["runs"]) == (0, 8)
     times = iter([1.0, 3.0] * 100)

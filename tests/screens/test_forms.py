@@ -42,6 +42,7 @@ SIZES = ((80, 24), (120, 35), (60, 15), (40, 15))
 GIVEN: dict[str, dict[str, JSON]] = {
     "accuracy": {"round": "fp16"},
     "convert_clean": {"remove_unused": True},
+    "gate": {"new": "model.onnx"},
     "convert_fold": {"node": ["first"]},
     "convert_io": {"images": "nhwc"},
     "convert_merge": {"others": ["model.onnx"]},

@@ -143,8 +143,13 @@ async def test_a_conversion_opens_its_form_and_nothing_is_said_to_fit(tmp_path: 
         await session.type("zzzz")
         await session.until(lambda: "No such command" in session.text)
         await session.press("ctrl+u")
-        await session.type("gate")
-        await session.until(lambda: "in a shell: dld gate old.onnx new.onnx" in session.text)
+        await session.type("triton")
+        await session.until(lambda: "in a shell: dld triton model.onnx -o models" in session.text)
+        for word in ("gate", "sweep", "prepend", "reduce"):  # it is here under another name
+            await session.press("ctrl+u")
+            await session.type(word)
+            await session.until(lambda: "triton" not in session.text)
+            assert "in a shell" not in session.text
         await session.press("ctrl+u")
         await session.type("half")
         await session.until(lambda: "Convert to float16" in session.text)

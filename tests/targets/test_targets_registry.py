@@ -45,5 +45,5 @@ def test_a_job_that_does_not_end_is_killed_at_its_limit(monkeypatch: pytest.Monk
     monkeypatch.setattr(registry, "get", lambda name=None: target)
     begin = time.monotonic()
     with pytest.raises(TimeLimitError, match=r"stopped after 1\.0 s at “Loading”"):
-        registry.result_of("time_pair", {}, None, dict, limit_s=1.0)
+        registry.result_of("time_pair", {}, dict, limit_s=1.0, target=None)
     assert time.monotonic() - begin < 5

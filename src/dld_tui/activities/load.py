@@ -36,7 +36,7 @@ class Request:
         "requests that are computed at the same time.",
         spellings=("--clients",),
         metavar="N,…",
-        empty="1,2,4,8; with --rate 8",
+        empty=lambda values: "8" if values.get("rate") else "1,2,4,8",
     )
     rate: str = param(
         "",

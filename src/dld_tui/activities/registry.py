@@ -181,6 +181,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "gate",
+        "Gate: stop a slower model",
+        "Tell whether a new version is slower than a base, or a model meets its requirements.",
+        command=Command(("gate",), click="dld_tui.cli.jobs.gate:command"),
+        result_view="dld_tui.screens.results.table:of_gate",
+        synonyms=("regression", "slower", "require", "requirements", "budget", "latency limit"),
+        page_command="model.gate",
+        offered=True,
+    ),
+    _own(
         "start_up",
         "Measure session startup",
         "Measure session creation by stage, and show the provider of each node.",
@@ -504,7 +514,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     ),
     _own(
         "convert_io",
-        "Types and layouts of inputs and outputs",
+        "Change inputs and outputs",
         "Change the element types and layouts of inputs and outputs.",
         command=_convert("io", "Change types and layouts of inputs and outputs."),
         result="dld_tui.core.conversion.result:ChangedTerminals",

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dld_tui.activities.gate import Request as Gate
+from dld_tui.activities.gate import compare_versions
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.time_pair import pairs_of
 from dld_tui.api.commands import accuracy
 from dld_tui.api.requests import in_python_words, settings_from
 from dld_tui.core.accuracy.result import AccuracyReport
@@ -30,16 +31,11 @@ from dld_tui.core.compare.gate import (
     TOLERANCE_PERCENT,
     WITHIN_PERCENT,
     GateResult,
-    Pair,
-    PairTime,
     command_pairs,
-    gate_result,
-    in_turns,
-    input_notes,
-    partners_of,
+    gated,
 )
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import to_json
+from dld_tui.core.events import events_of, result_of
 from dld_tui.core.report.report import Report
 from dld_tui.targets import registry as targets
 
@@ -113,28 +109,24 @@ def gate(
     )  # fmt: skip
     with in_python_words(Profile), ExitStack() as stack:
         if commands:
-            time_pair = command_pairs(str(base), str(new))
+            counts = gated(
+                str(base), str(new), command_pairs(str(base), str(new)), runs,
+                within_percent=within_percent, limit_s=limit_s,
+                tolerance_percent=tolerance_percent, are_models=False,
+            )  # fmt: skip
         else:
             target = settings.pop("target", None)
             both, of_base, of_new = (
                 settings_from(Profile, values, stack)
                 for values in (settings, base_settings or {}, new_settings or {})
             )
-            request_of = pairs_of(Path(base), Path(new), both, of_base, of_new, target)
-
-            def time_pair(number: int, allowed: PairTime) -> Pair:
-                request = to_json(request_of(number, allowed))
-                return targets.result_of("time_pair", request, target, Pair, allowed.left_s)
-
-        series = in_turns(
-            time_pair, runs, within_percent=within_percent, limit_s=limit_s, progress=progress
-        )
-    aim = within_percent if runs is None else None
-    partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
-    result = gate_result(
-        str(base), str(new), series.pairs, tolerance_percent, aim, series.stopped, partners
-    )
-    return result if commands else replace(result, notes=input_notes(Path(base), Path(new)))
+            request = Gate(
+                model=Path(base), new=Path(new), runs=runs, within=within_percent, limit=limit_s,
+                tolerance=tolerance_percent, **both,
+            )  # fmt: skip
+            run_job = partial(targets.result_of, target=target)
+            counts = compare_versions(request, run_job, of_base, of_new, target)
+        return result_of(events_of(counts, lambda count: progress(*count)))
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

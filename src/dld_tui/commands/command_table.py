@@ -72,6 +72,8 @@ _WORKSPACE = table(
      "Measure this model at several batch sizes, dimensions and thread counts."),
     ("model.load", "profiling.load", "", "", "measure under load",
      "Measure throughput and latency of several clients on one session."),
+    ("model.gate", "profiling.gate", "", "", "gate",
+     "Stop a slower model: judge a new version, or this model by requirements."),
     ("model.start_up", "profiling.start_up", "", "", "session startup",
      "Measure session creation by stage, and show the provider of each node."),
     ("model.providers", "profiling.providers", "", "", "providers",
@@ -641,7 +643,8 @@ _RESULT = table(
     ("result.copy", "copy", "y", "", "copy", "Copy the text above the table."),
     ("result.csv", "save_csv", "w", "", "save csv", "Write the table as a CSV file."),
     ("result.about", "about", "i", "", "full text", "Show the full text above the table."),
-    footer="result.copy result.csv result.about",
+    ("result.again", "again", "f5", "form", "again", "Open the form again."),
+    footer="result.copy result.csv result.about result.again",
 )
 # The graph pane.
 _VIEWS = table(
@@ -1172,6 +1175,7 @@ _WORDS: Mapping[str, str] = {
     "edit.rewrite": "pattern, match, replace subgraph, fuse, graph rewriting, rule",
     "edit.fold": "constant folding, precompute, evaluate, bake",
     "edit.extract": "subgraph, submodel, cut out, extract subgraph, split the model",
+    "edit.rename_many": "rename many, rename all, bulk rename, prefix, suffix",
     "edit.many": "change all, bulk edit",
     "edit.change": "set attribute, attribute, change value, stride, modify attribute",
     "edit.paste": "paste",
@@ -1204,6 +1208,7 @@ _WORDS: Mapping[str, str] = {
     "mark.menu": "select, selection",
     "model.build": "tensorrt, engine, trtexec, compile, plan, trt",
     "model.convert_opset": "opset, upgrade, downgrade, version of the operators",
+    "model.gate": "regression, slower, requirements, budget, latency limit, p95",
     "model.memory": "memory needed, peak memory, vram",
     "model.metadata": "doc string, producer, ir version, properties, description",
     "model.modify": "modify, convert, batch modification, conversions",

@@ -94,7 +94,7 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
         CommandInfo("compare", "Compare profile reports or engines.",
                     "dld_tui.cli.reports.compare", example="before.dldprof after.dldprof"),
         CommandInfo("gate", "Fail if a new version is slower.",
-                    "dld_tui.cli.jobs.gate", example="old.onnx new.onnx"),
+                    activity="gate", example="old.onnx new.onnx"),
         CommandInfo("accuracy", "Compare the outputs of two runs.",
                     activity="accuracy", example="model.onnx --against other.onnx"),
         CommandInfo("reduce", "Reduce a model to the smallest that still fails.",

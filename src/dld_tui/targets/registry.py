@@ -54,18 +54,19 @@ def get(name: str | None = None) -> Target:
 def result_of(
     activity_id: str,
     request: Mapping[str, JSON],
-    target: str | None,
     kind: type[T],
     limit_s: float = math.inf,
+    *,
+    target: str | None,
 ) -> T:
     """Run one of several jobs and return its result.
 
     Args:
         activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
         request: As JSON data.
-        target: Its name; None for this machine.
         kind: The type of the result.
         limit_s: The time after which the job is killed.
+        target: Its name; None for this machine.
 
     Raises:
         DldError: It failed or was cancelled.

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from dld_tui.core.accuracy.datasets import read_dataset
 from dld_tui.core.accuracy.metrics import METRICS, Metric, difference, find_metric, interval
 from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score, score_lines
-from dld_tui.core.compare.requirements import Outcome
+from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.inputs.shapes import InputSpec
 

@@ -41,6 +41,7 @@ from dld_tui.core.compare.gate import (
     time_command,
 )
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
+from dld_tui.core.events import events_of, result_of
 from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
@@ -123,9 +124,7 @@ def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(gate, "time_command", time_command)
     told: list[tuple[int, int]] = []
-    pairs = in_turns(
-        command_pairs("base", "newer"), 6, progress=lambda *counts: told.append(counts)
-    ).pairs
+    pairs = result_of(events_of(in_turns(command_pairs("base", "newer"), 6), told.append)).pairs
     assert order == ["base", "newer", "newer", "base"] * 3
     assert [(pair.base.ms, pair.new.ms, pair.ratio) for pair in pairs] == [(4, 5, 1.25)] * 6
     assert told[-1] == (6, 6)
@@ -136,7 +135,7 @@ def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.Monk
 )
 def test_a_gate_without_an_end_or_a_verdict_does_not_begin(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        in_turns(lambda number, *_: pytest.fail("it began"), **wrong)
+        result_of(in_turns(lambda number, *_: pytest.fail("it began"), **wrong))
 
 
 def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> TimePair:
@@ -146,7 +145,7 @@ def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> TimeP
 def test_pairs_are_made_until_the_interval_is_narrow() -> None:
     dice = np.random.default_rng(4)
     for noise, least, most in ((0.001, 10, 10), (0.02, 11, 40), (0.05, 60, 400)):
-        pairs = in_turns(drawn(dice, noise), within_percent=1.0).pairs
+        pairs = result_of(in_turns(drawn(dice, noise), within_percent=1.0)).pairs
         assert least <= len(pairs) <= most
         row = judge("x", [one.base.ms for one in pairs], [one.new.ms for one in pairs])
         assert row.high_percent - row.low_percent < 2.05
@@ -156,9 +155,9 @@ def test_pairs_are_made_until_the_interval_is_narrow() -> None:
 def test_pairs_end_when_the_change_is_clear_or_the_time_is_up() -> None:
     dice = np.random.default_rng(5)
 
-    assert len(in_turns(drawn(dice, 0.3, 3.0)).pairs) < 20
+    assert len(result_of(in_turns(drawn(dice, 0.3, 3.0))).pairs) < 20
     clock = count(0, 2)
-    late = in_turns(drawn(dice, 0.3), limit_s=60, clock=lambda: next(clock)).pairs
+    late = result_of(in_turns(drawn(dice, 0.3), limit_s=60, clock=lambda: next(clock))).pairs
     assert len(late) == 30
     found = gate_result("a", "b", late, within_percent=1.0)
     assert found.within_percent == 1.0
@@ -251,7 +250,7 @@ def test_the_time_limit_holds_whatever_a_pair_takes(
 ) -> None:
     told: list[PairTime] = []
     series = timed([seconds] * 1000, told)
-    found = in_turns(series["time_pair"], runs, limit_s=limit_s, clock=series["clock"])
+    found = result_of(in_turns(series["time_pair"], runs, limit_s=limit_s, clock=series["clock"]))
     assert series["clock"]() <= limit_s
     assert all(at.share_s <= at.left_s <= limit_s for at in told)
     result = gate_result("a", "b", found.pairs, 0.0, 1.0, found.stopped)
@@ -274,14 +273,16 @@ def test_the_time_limit_holds_whatever_a_pair_takes(
 
 def test_a_given_number_of_runs_has_no_time_limit_by_default() -> None:
     series = timed([100.0] * 6, [])
-    assert len(in_turns(series["time_pair"], 6, clock=series["clock"]).pairs) == 6
+    assert len(result_of(in_turns(series["time_pair"], 6, clock=series["clock"])).pairs) == 6
 
 
 def test_six_pairs_share_a_short_limit() -> None:
     """A pair that exceeds its share, by the start of a process, leaves less to measure."""
     told: list[PairTime] = []
     series = timed([2.5, *[1.5] * 9], told)
-    assert len(in_turns(series["time_pair"], limit_s=12, clock=series["clock"]).pairs) == 7
+    assert (
+        len(result_of(in_turns(series["time_pair"], limit_s=12, clock=series["clock"])).pairs) == 7
+    )
     assert [round(at.share_s, 2) for at in told[:3]] == [2.0, 1.4, 1.9]
 
 
@@ -326,7 +327,9 @@ def test_to_stop_when_it_is_clear_alarms_no_more_and_finds_three_percent(noise: 
 
     verdicts = {
         middle: [
-            gate_result("a", "b", in_turns(ratios(middle), clock=clock_of(6)).pairs).verdict
+            gate_result(
+                "a", "b", result_of(in_turns(ratios(middle), clock=clock_of(6))).pairs
+            ).verdict
             for _ in range(400)
         ]
         for middle in (1.0, 1.03)

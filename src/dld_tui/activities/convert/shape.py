@@ -35,7 +35,7 @@ class Request(Verification, ConversionRequest):
         """
         super().require()
         if not self.dim:
-            raise UsageError("a dimension is needed: --dim batch=N or --dim INPUT:AXIS=4")
+            raise UsageError("a dimension is needed in --dim: batch=N or INPUT:AXIS=4")
 
 
 def run(request: Request) -> Iterator[Event]:

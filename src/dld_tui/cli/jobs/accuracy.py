@@ -37,7 +37,7 @@ from dld_tui.core.accuracy.search import (
     kept_table,
     not_minimal_text,
 )
-from dld_tui.core.compare.requirements import Outcome
+from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import settings_of, written_files

@@ -3,56 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.time_pair import NOT_SET, pairs_of
+from dld_tui.activities.gate import (
+    RUN_SETTINGS,
+    Request,
+    RunJob,
+    check_requirements,
+    compare_versions,
+)
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.jobs.requirements import check_requirements, requirements_of
-from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
+from dld_tui.cli.options import PLACE, click_type, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import (
     LEAST_RUNS,
-    LIMIT_S,
-    TOLERANCE_PERCENT,
     WITHIN_PERCENT,
     GateResult,
     GateRow,
-    Pair,
-    PairTime,
+    Outcome,
     command_pairs,
-    gate_result,
     gate_table,
-    in_turns,
-    input_notes,
+    gated,
     junit,
     listed_nodes,
     markdown,
     more_nodes,
-    partners_of,
 )
 from dld_tui.core.compare.requirements import (
-    Outcome,
     requirements_junit,
     requirements_markdown,
     requirements_table,
 )
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
-from dld_tui.core.events import Progress
+from dld_tui.core.events import Progress, events_of, result_of
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import require_distinct, write_text
-from dld_tui.core.params import Setting, is_same_file, put_once, settings_of, to_json
+from dld_tui.core.params import Setting, is_same_file, put_once, settings_of, validate
 from dld_tui.targets import registry
 
-_SETTINGS = {one.name: one for one in settings_of(Profile) if one.name not in NOT_SET}
+T = TypeVar("T")
+_SETTINGS = {one.name: one for one in settings_of(Request) if one.name in RUN_SETTINGS}
+_STATUSES = {
+    Outcome.PASS: int(ExitStatus.DONE), Outcome.FAIL: int(ExitStatus.FOUND),
+    Outcome.UNDECIDED: int(ExitStatus.FAILED),
+}  # fmt: skip
 
 _HELP = f"""Fail if model NEW is slower than model BASE, measured in alternating runs.
 
@@ -74,12 +76,6 @@ With --commands, BASE and NEW are command lines, each timed as a whole.
 def _callback(
     base: str,
     new: str | None,
-    require: Sequence[str],
-    reference: Path | None,
-    runs: int | None,
-    within: float,
-    limit: float | None,
-    tolerance: float,
     commands: bool,
     base_set: Sequence[str],
     new_set: Sequence[str],
@@ -97,70 +93,57 @@ def _callback(
             raise UsageError("the verdict would replace a model", where=str(path))
     if markdown_file is not None and junit_file is not None:
         require_distinct([markdown_file, junit_file])
-    settings = {name: value for name, value in values.items() if value not in (None, ())}
+    has_settings = any(values[name] not in (None, ()) for name in _SETTINGS)
+    paths = {"model": Path(base), "new": None if new is None else Path(new)}
+    request: Request = request_from(Request, {**values, **paths})
+    validate(request)
+    if new is None and (commands or base_set or new_set):
+        raise UsageError("these options compare two versions", hint="Give a second model")
+    if commands and (has_settings or base_set or new_set or target):
+        raise UsageError("--commands cannot be combined with profile settings")
+    request.require()
+    run_job: RunJob = partial(registry.result_of, target=target)
     if new is None:
-        if commands or base_set or new_set or runs is not None:
-            raise UsageError("these options compare two versions", hint="Give a second model")
-        model = Path(base)
-        met = check_requirements(
-            model, require or requirements_of(model), settings, reference, target,
-            LIMIT_S if limit is None else limit,
-        )  # fmt: skip
+        met = _reported(check_requirements(request, run_job))
         if as_json:
             write_json({"outcome": met.outcome.value, **(encode(met) or {})})
         else:
             write(met.line)
             write()
             write_table(requirements_table(met))
-        _write(((markdown_file, requirements_markdown), (junit_file, requirements_junit)), met)
-        return {Outcome.PASS: int(ExitStatus.DONE), Outcome.FAIL: int(ExitStatus.FOUND)}.get(
-            met.outcome, int(ExitStatus.FAILED)
-        )
-    if require or reference is not None:
-        raise UsageError(
-            "requirements are of one model", hint="Leave out NEW, or --require and --reference"
-        )
+        _write([(markdown_file, requirements_markdown), (junit_file, requirements_junit)], met)
+        return _STATUSES[met.outcome]
     if commands:
-        if settings or base_set or new_set or target:
-            raise UsageError("--commands cannot be combined with profile settings")
-        time_pair = command_pairs(base, new)
+        counts = gated(
+            base, new, command_pairs(base, new), request.runs, within_percent=request.within,
+            limit_s=request.limit, tolerance_percent=request.tolerance, are_models=False,
+        )  # fmt: skip
     else:
-        request_of = pairs_of(
-            Path(base), Path(new), settings, _parsed(base_set), _parsed(new_set), target
-        )
-
-        def time_pair(number: int, allowed: PairTime) -> Pair:
-            request = to_json(request_of(number, allowed))
-            return registry.result_of("time_pair", request, target, Pair, allowed.left_s)
-
+        counts = compare_versions(request, run_job, _parsed(base_set), _parsed(new_set), target)
     begin, made = time.monotonic(), 0
 
-    def progress(done: int, of: int) -> None:
+    def event(counted: tuple[int, int]) -> Progress:
         nonlocal made
-        made = done
-        reporter.event(Progress(done, of, "Pairs of runs"))
+        made = counted[0]
+        return Progress(*counted, "Pairs of runs")
 
     try:
-        with ProgressReporter() as reporter:
-            series = in_turns(
-                time_pair, runs, within_percent=within, limit_s=limit, progress=progress
-            )
+        result = _reported(events_of(counts, event))
     except (CancelledError, KeyboardInterrupt):
         after = f"{fmt.plural(made, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
         raise CancelledError(f"cancelled: gate after {after}; no verdict") from None
-    aim = within if runs is None else None
-    partners = {} if commands else partners_of(Path(base), Path(new), series.pairs)
-    result = gate_result(base, new, series.pairs, tolerance, aim, series.stopped, partners)
-    if not commands:
-        result = replace(result, notes=input_notes(Path(base), Path(new)))
     if as_json:
         write_json(_document(result))
     else:
         _print(result)
-    _write(((markdown_file, markdown), (junit_file, junit)), result)
-    if result.is_undecided:
-        return int(ExitStatus.FAILED)
-    return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
+    _write([(markdown_file, markdown), (junit_file, junit)], result)
+    return _STATUSES[result.outcome]
+
+
+def _reported(steps: Generator[Progress, None, T]) -> T:
+    """Run to the end, report the progress, and return the result."""
+    with ProgressReporter() as reporter:
+        return result_of(events_of(steps, reporter.event))
 
 
 def _write(files: Sequence[tuple[Path | None, Callable[[Any], str]]], result: Any) -> None:
@@ -247,32 +230,6 @@ command = Command(
     params=[
         click.Argument(["base"], metavar="BASE"),
         click.Argument(["new"], metavar="[NEW]", required=False),
-        click.Option(["--require"], multiple=True, metavar="TEXT", help=(
-            "Without NEW: a requirement of the model, such as 'p95 <= 35 ms', 'fps >= 30', "
-            "'size <= 20 MB', 'peak memory <= 500 MB' or 'snr >= 30 dB'; repeatable. By default "
-            "those in dld.toml beside it."
-        )),
-        click.Option(
-            ["--reference"], type=click.Path(path_type=Path, exists=True, dir_okay=False),
-            metavar="MODEL", help="The model that accuracy is required against.",
-        ),
-        click.Option(
-            ["--runs"], type=click.IntRange(min=LEAST_RUNS), metavar="N",
-            help="Number of runs of each. By default as many as needed.",
-        ),
-        click.Option(
-            ["--within"], type=Measure("%", 0, open=True), default=WITHIN_PERCENT,
-            metavar="PERCENT", show_default=True,
-            help="Continue until the interval is at most ± this wide.",
-        ),
-        click.Option(
-            ["--limit", "--budget"], type=Measure("s", 0), metavar="S",
-            help=f"Time limit. By default {LIMIT_S:g} s, and none with --runs.",
-        ),
-        click.Option(
-            ["--tolerance", "--slower"], type=Measure("%", 0), default=TOLERANCE_PERCENT,
-            metavar="PERCENT", show_default=True, help="Accepted slowdown of NEW.",
-        ),
         click.Option(["--commands"], is_flag=True, help="Time BASE and NEW as command lines."),
         click.Option(
             ["--base-set"], multiple=True, metavar="NAME=VALUE",
@@ -292,6 +249,6 @@ command = Command(
         click.Option(["--force"], is_flag=True, help="Overwrite existing files."),
         click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document."),
-        *(one for one in parameters_of(Profile) if one.name in _SETTINGS),
+        *(one for one in parameters_of(Request) if isinstance(one, click.Option)),
     ],
 )  # fmt: skip

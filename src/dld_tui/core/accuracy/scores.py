@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.requirements import Outcome
+from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import TEXT, Column, Table
 from dld_tui.core.text import visible

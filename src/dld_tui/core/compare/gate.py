@@ -34,7 +34,7 @@ import shlex
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
@@ -52,7 +52,7 @@ from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageEr
 from dld_tui.core.params import is_same_file
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
-from dld_tui.core.tables.table import MS, Column, Table
+from dld_tui.core.tables.table import MS, Column, Estimate, IntervalUnit, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import TextEnum
 
@@ -288,9 +288,8 @@ def in_turns(
     *,
     within_percent: float = WITHIN_PERCENT,
     limit_s: float | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
     clock: Callable[[], float] = time.monotonic,
-) -> PairSeries:
+) -> Generator[tuple[int, int], None, PairSeries]:
     """Make pairs of runs until they are enough, or the time is up.
 
     Args:
@@ -299,8 +298,10 @@ def in_turns(
         runs: How many; None for as many as are needed.
         within_percent: The half-width of the interval that is enough.
         limit_s: The time limit. By default ``LIMIT_S``, and none for a given number of runs.
-        progress: Called with how many pairs there are, and about how many there will be.
         clock: In seconds.
+
+    Yields:
+        After each, how many pairs there are, and about how many there will be.
 
     Raises:
         UsageError: There would be too few, or no end.
@@ -326,7 +327,7 @@ def in_turns(
         pair_s = seconds - begun_s
         # What a pair takes beyond its share, such as starting a process, is not left for the next.
         fastest_s, extra_s = min(fastest_s, pair_s), max(0.0, pair_s - share_s)
-        progress(done, runs or max(look, done))
+        yield done, runs or max(look, done + 1)
         if done < LEAST_RUNS:
             if (LEAST_RUNS - done) * fastest_s * _HOPE > limit_s - seconds:
                 stopped = f"a pair takes {fmt.duration(fastest_s)}"
@@ -357,6 +358,14 @@ def is_clear(ratios: Sequence[float], within_percent: float = WITHIN_PERCENT) ->
     low, middle, high = _interval(np.log(np.asarray(ratios)))
     half = (high - low) / 2
     return half <= math.log1p(within_percent / 100) or abs(middle) > _CLEAR * half
+
+
+class Outcome(TextEnum):
+    """Whether what a gate asks for is met."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNDECIDED = "UNDECIDED"
 
 
 class Verdict(TextEnum):
@@ -467,16 +476,31 @@ class GateResult:
         return self.end_to_end is None
 
     @property
+    def outcome(self) -> Outcome:
+        """Whether the new version may take the place of the base."""
+        if self.is_undecided:
+            return Outcome.UNDECIDED
+        return Outcome.FAIL if self.is_regression else Outcome.PASS
+
+    @property
+    def so_far(self) -> GateRow | None:
+        """What too few runs say, without an interval; None without any."""
+        if self.end_to_end is not None or not self.ratios:
+            return None
+        change = 100 * (statistics.median(self.ratios) - 1)
+        before, after = map(statistics.median, (self.base_runs_ms, self.new_runs_ms))
+        return GateRow("so far", before, after, change, change, change, self.verdict)
+
+    @property
     def line(self) -> str:
         """The verdict in a line, fit to be shown."""
         row = self.end_to_end
         if row is None:
-            seen = ""
-            if self.ratios:
-                before, after = map(statistics.median, (self.base_runs_ms, self.new_runs_ms))
-                change = 100 * (statistics.median(self.ratios) - 1)
-                times = f"{fmt.milliseconds(before)} ms → {fmt.milliseconds(after)} ms"
-                seen = f"; so far, without an interval: {times}, {change:+.1f} %"
+            seen, so_far = "", self.so_far
+            if so_far is not None:
+                before, after = map(fmt.milliseconds, (so_far.base_ms, so_far.new_ms))
+                change = f"{so_far.change_percent:+.1f} %"
+                seen = f"; so far, without an interval: {before} ms → {after} ms, {change}"
             return f"{self.verdict}: {visible(self.stopped)}{seen}"
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
         wide, allowed_percent = "", self.tolerance_percent
@@ -586,6 +610,40 @@ def gate_result(
     )  # fmt: skip
 
 
+def gated(
+    base: str,
+    new: str,
+    time_pair: TimePair,
+    runs: int | None = None,
+    *,
+    within_percent: float = WITHIN_PERCENT,
+    limit_s: float | None = None,
+    tolerance_percent: float = TOLERANCE_PERCENT,
+    are_models: bool = True,
+) -> Generator[tuple[int, int], None, GateResult]:
+    """Make pairs of runs as :func:`in_turns` does, and return the verdict.
+
+    Args:
+        base: A model, or a command line.
+        new: The new version.
+        time_pair: Makes a pair.
+        runs: How many; None for as many as are needed.
+        within_percent: The half-width of the interval that is enough.
+        limit_s: The time limit.
+        tolerance_percent: How much the new version may be slower.
+        are_models: Whether they are no command lines.
+
+    Raises:
+        UsageError: As :func:`in_turns`.
+    """
+    series = yield from in_turns(time_pair, runs, within_percent=within_percent, limit_s=limit_s)
+    aim = within_percent if runs is None else None
+    paths = Path(base), Path(new)
+    partners = partners_of(*paths, series.pairs) if are_models else {}
+    result = gate_result(base, new, series.pairs, tolerance_percent, aim, series.stopped, partners)
+    return replace(result, notes=input_notes(*paths)) if are_models else result
+
+
 def partners_of(base: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, str]:
     """Return what renamed nodes of the new version are called in the base, for `gate_result`."""
     sides = ([run.nodes for run in runs] for runs in _sides(pairs))
@@ -669,6 +727,38 @@ COLUMNS: tuple[Column[GateRow | LoneNode], ...] = (
 def gate_table(result: GateResult) -> Table[GateRow | LoneNode]:
     """Return the nodes that changed most as a table."""
     return Table(COLUMNS, listed_nodes(result), name="gate", title="Nodes that changed")
+
+
+CHANGES = IntervalUnit(
+    "interval", lambda one: f"{one.value:+.1f} % ({one.low:+.1f} to {one.high:+.1f})",
+    mark=lambda value: f"{value:+g} %" if value else "0 %",
+)  # fmt: skip
+
+
+def _estimate(row: GateRow | LoneNode) -> Estimate | None:
+    if isinstance(row, LoneNode):
+        return None
+    return Estimate(row.change_percent, row.low_percent, row.high_percent)
+
+
+def _style(row: GateRow | LoneNode) -> str:
+    styles = {Verdict.SLOWER.value: "bad", Verdict.FASTER.value: "good"}
+    return styles.get(str(row.verdict), "dim" if isinstance(row, LoneNode) else "")
+
+
+def gate_bars(result: GateResult) -> Table[GateRow | LoneNode]:
+    """Return the whole and the nodes that changed, their changes as bars on one axis."""
+    key, base_ms, new_ms, _, verdict = COLUMNS
+    columns = (
+        key, Column("change", "change", _estimate, CHANGES, least=24, style=_style),
+        replace(verdict, style=_style), replace(base_ms, priority=1), replace(new_ms, priority=1),
+    )  # fmt: skip
+    whole = result.end_to_end or result.so_far
+    rows = [*([whole] if whole is not None else []), *listed_nodes(result)]
+    title = str(result.verdict)
+    if not result.is_undecided:
+        title = f"{result.outcome}: {title}"
+    return Table(columns, rows, name="gate", title=title)
 
 
 def changed_nodes(result: GateResult) -> list[GateRow | LoneNode]:

@@ -10,15 +10,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 from xml.etree import ElementTree
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.gate import markdown_plain
+from dld_tui.core.compare.gate import Outcome, markdown_plain
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import median, median_ranks
-from dld_tui.core.tables.table import COUNT, TEXT, Column, Table, ratio_text
+from dld_tui.core.tables.table import (
+    COUNT,
+    TEXT,
+    Column,
+    Estimate,
+    IntervalUnit,
+    Table,
+    ratio_text,
+)
 from dld_tui.core.text import visible
 from dld_tui.core.types import TextEnum
 
@@ -31,14 +40,6 @@ _BYTES = {
     "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30,
 }  # fmt: skip
 _RATES = {"": 1.0, "/s": 1.0, "fps": 1.0, "items/s": 1.0}
-
-
-class Outcome(TextEnum):
-    """Whether a requirement is met."""
-
-    PASS = "PASS"
-    FAIL = "FAIL"
-    UNDECIDED = "UNDECIDED"
 
 
 class Source(TextEnum):
@@ -170,6 +171,15 @@ class Judged:
     shown: str = ""
     """The value with its interval, for people."""
     problem: str = ""
+    limit: float | None = None
+    """In the unit of the value."""
+
+    @property
+    def of_limit(self) -> Estimate | None:
+        """The value with its interval in percent of the limit."""
+        if not self.limit or self.value is None or self.low is None or self.high is None:
+            return None
+        return Estimate(*(100 * value / self.limit for value in (self.value, self.low, self.high)))
 
 
 def judge(requirement: Requirement, figures: Figures) -> Judged:
@@ -190,7 +200,9 @@ def judge(requirement: Requirement, figures: Figures) -> Judged:
     shown = text(value) if is_exact else f"{text(value)} ({text(low)} to {text(high)})"
     if math.isinf(value):  # outputs that are the same have no noise, and JSON has no infinity
         return Judged(requirement.text, outcome, name, runs=count, shown="the same outputs")
-    return Judged(requirement.text, outcome, name, value, low, high, count, shown)
+    return Judged(
+        requirement.text, outcome, name, value, low, high, count, shown, limit=requirement.limit
+    )
 
 
 @dataclass(frozen=True)
@@ -229,6 +241,30 @@ COLUMNS: tuple[Column[Judged], ...] = (
 def requirements_table(result: RequirementsResult) -> Table[Judged]:
     """Return a row a requirement, in the order in which they were given."""
     return Table(COLUMNS, result.judged, name="requirements", title="Requirements")
+
+
+OF_LIMIT = IntervalUnit(
+    "interval", lambda one: f"{one.value:.0f} % ({one.low:.0f} to {one.high:.0f})",
+    reference=100.0, mark=lambda value: f"{value:g} %",
+)  # fmt: skip
+_STYLES = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.UNDECIDED: "warn"}
+
+
+def requirements_bars(result: RequirementsResult) -> Table[Judged]:
+    """Return a row a requirement, what was measured as a bar in percent of the limit."""
+
+    def style(one: Judged) -> str:
+        return _STYLES[one.outcome]
+
+    outcome, required, shown, runs = COLUMNS
+    columns = (
+        replace(outcome, style=style), required,
+        Column("of_limit", "of the limit", lambda one: one.of_limit, OF_LIMIT, least=16,
+               style=style),
+        replace(shown, least=20), replace(runs, priority=1),
+    )  # fmt: skip
+    title = f"{result.outcome}: the limit is 100 %"
+    return Table(columns, result.judged, name="requirements", title=title)
 
 
 def requirements_markdown(result: RequirementsResult) -> str:

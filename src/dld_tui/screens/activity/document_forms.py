@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from textual.containers import Horizontal
 from textual.widget import Widget
 
 from dld_tui.core import fmt
@@ -22,7 +21,7 @@ from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.params import from_json, is_same_file, output_path
 from dld_tui.core.tensors.elements import element_type
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists
 from dld_tui.screens.activity.jobs import JobInput, JobScreen
@@ -31,8 +30,9 @@ from dld_tui.screens.results.views import View
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem, TickDialog
-from dld_tui.widgets.forms.param_form import ChoiceField, FieldRow, ParamForm
-from dld_tui.widgets.lists.styled import Piece, Rows
+from dld_tui.widgets.forms.command_rows import CommandRows
+from dld_tui.widgets.forms.param_form import ChoiceField, FieldRow, LabelledRow, ParamForm
+from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task
 
@@ -151,7 +151,7 @@ def _texts(value: JSON) -> list[str]:
 
 APPLY, WRITE = "apply it to this model", "write a file"
 """Where the result goes."""
-_LABEL, _PATH_CELLS = 19, 40
+_PATH_CELLS = 40
 _RESULT = "result"
 
 
@@ -193,12 +193,8 @@ class ConvertForm(ActivityScreen):
         if host(self).state.get("forms", _RESULT).get("is") == WRITE:
             self._first = WRITE
         form = ParamForm(self.activity.request, values, self.own_reasons(values))
-        result = Horizontal(
-            Rows([[(fit("Result", _LABEL), "dim")]], classes="label"),
-            ChoiceField((APPLY, WRITE), self._first),
-            id="target",
-        )
-        box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
+        result = LabelledRow("Result", ChoiceField((APPLY, WRITE), self._first), id="target")
+        box = ActivityBox(result, form, self.guessed.rows, CommandRows("{activity.copy} copies it"))
         self.box = box
         yield box
 
@@ -333,11 +329,8 @@ class ModelForm(ActivityScreen):
     def own_rows(self) -> Iterable[Widget]:
         """Return the choice of the state, where there is more than one."""
         if self.choices != (SAVED,):
-            yield Horizontal(
-                Rows([[(fit("Document", _LABEL), "dim")]], classes="label"),
-                ChoiceField(self.choices, self.choices[0]),
-                id="state",
-            )
+            field = ChoiceField(self.choices, self.choices[0])
+            yield LabelledRow("Document", field, id="state")
 
     def open_document(self) -> Document | None:
         """Return the model in the tab, unless its file is to run with edits left out."""

@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any, ClassVar, TypeAlias
 
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
@@ -39,7 +39,7 @@ from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
 from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.results.views import View, show_view
 from dld_tui.screens.targets import TargetsDialog
@@ -50,8 +50,9 @@ from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog, QuestionDialog
 from dld_tui.widgets.dialogs.overwrite import may_write
-from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
-from dld_tui.widgets.lists.styled import Piece, Rows, wrap
+from dld_tui.widgets.forms.command_rows import CommandRows
+from dld_tui.widgets.forms.param_form import ChoiceField, LabelledRow, ParamForm
+from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Front, Host, Page, host
@@ -482,7 +483,8 @@ def trust_dialog(engine: str) -> QuestionDialog:
     )
 
 
-_KEYS = ("{activity.run} run", "{activity.copy} copy", "{page.close} close")
+_KEYS = ("{activity.run} run", "{page.close} close")
+_COPY = ("{activity.copy} copies it", "{activity.copy_trtexec} copies it")
 _PAGE_KEY, _LIST_KEY = "{activity.next_page} page", "{activity.tick} list"
 Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
 _AND = " + "
@@ -537,18 +539,15 @@ class ActivityScreen(Page):
         values = self._remembered() | self.given
         names = targets.names()
         chosen = host(self).config.target
-        target = Horizontal(
-            Rows([[(fit("Target", 19), "dim")]], classes="label"),
-            ChoiceField(names, chosen if chosen in names else names[0]),
-            id="target",
-        )
+        field = ChoiceField(names, chosen if chosen in names else names[0])
+        target = LabelledRow("Target", field, id="target")
         rows = list(self.own_rows())
         box = ActivityBox(
             target,
             *rows,
             ParamForm(self.activity.request, values, self.own_reasons(values)),
             self.guessed.rows,
-            Rows([[]] * self._command_rows, id="command"),
+            CommandRows(*_COPY),
         )
         box.set_class(bool(rows), "-stated")
         target.display = len(names) > 1
@@ -615,7 +614,6 @@ class ActivityScreen(Page):
         form = self.query_one(ParamForm)
         form.set_here(self._target() == targets.LOCAL)
         form.focus_first()
-        self.query_one("#command").styles.height = self._command_rows
         self._ask_libraries(form)
         self.guessed.ask(form)
         if "provider" in form.rows:
@@ -636,9 +634,6 @@ class ActivityScreen(Page):
         self.set_class(self.app.size.height < LOW, "-low")
         self.set_class(self.app.size.width < NARROW, "-narrow")
         self.guessed.show()
-        if self.query(ParamForm):
-            self.query_one("#command").styles.height = self._command_rows
-            self._show_commands()
 
     def _ask_libraries(self, form: ParamForm) -> None:
         """Ask the target what it has of TensorRT, where the form needs it."""
@@ -652,10 +647,6 @@ class ActivityScreen(Page):
         if self.libraries is not None:
             self.libraries.leave()
         self.guessed.leave()
-
-    @property
-    def _command_rows(self) -> int:
-        return 2 if self.has_trtexec and self.app.size.height >= LOW else 1
 
     def _libraries_changed(self) -> None:
         if self.is_mounted:
@@ -701,14 +692,11 @@ class ActivityScreen(Page):
         self.guessed.ask(form)
 
     def _show_commands(self) -> None:
-        room = max(20, self.app.size.width - 6)
         missing = self.missing
         lines = [(missing, "warn") if missing else (self.command_line, "dim")]
         if self.has_trtexec:
             lines.append((visible(self.trtexec_command), "dim"))
-        lines = lines[: self._command_rows]
-        rows: list[list[Piece]] = [[(clip(line, room), style)] for line, style in lines]
-        self.query_one("#command", Rows).set_rows(rows)
+        self.query_one(CommandRows).set_commands(lines)
 
     @property
     def missing(self) -> str:
@@ -826,10 +814,15 @@ class ActivityScreen(Page):
 
     def open_result(self, result: object) -> None:
         """Close the form and show the result."""
+        from dld_tui.screens.results.table import TableResult  # lazy: a form needs no charts
+
         owner = host(self)
         values = self.query_one(ParamForm).values()
         self.dismiss(None)
-        show_view(owner, self.result_view(result, values))
+        view = self.result_view(result, values)
+        if isinstance(view, TableResult):
+            view.form = self.activity.id, values
+        show_view(owner, view)
 
     def action_next_page(self) -> None:
         self.query_one(ParamForm).step_page(1)

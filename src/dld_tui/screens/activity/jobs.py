@@ -43,6 +43,8 @@ _ASK_AFTER_S = 10.0
 _MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _LIVE_ROWS = 8
 """Of the chart, at most; a quarter of a low screen."""
+_FRAME, _BARS = 2, 2
+"""Rows of a border, and those of the screen above and below a page."""
 LEVEL_STYLES = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 
 
@@ -51,36 +53,69 @@ class JobBox(Framed, Vertical):
 
 
 class LogView(LineView):
-    """The messages of jobs, wrapped to the width; the view follows the end."""
+    """The messages of jobs, wrapped to the width; the view follows the end.
+
+    It is not there without messages, and takes only the rows that it needs.
+    """
 
     HELP = "The job's messages. The view follows the end while the cursor is on the last line."
 
     def __init__(self) -> None:
-        super().__init__(empty="No messages yet", gutter=False, tail=True)
+        super().__init__(gutter=False, tail=True)
         self.frame.show("Log", "{job.copy} copy")
+        self.display = False
         self.texts: list[str] = []
         """The messages as they came, to be copied."""
+        self._said: list[Piece] = []
+        self._drawn = 0
+        """How many of them are among the rows."""
         self._rows: list[list[Piece]] = []
+        self._width = 0
         self._dropped = 0
         """Rows at the beginning that were discarded."""
 
     def say(self, text: str, style: str = "") -> None:
         """Add a message; :meth:`show` draws it."""
         self.texts.append(text)
-        width = max(20, self.app.size.width - 4)
-        self._rows += [[(row, style)] for row in wrap(text, width)]
+        self._said.append((text, style))
 
     def show(self) -> None:
         """Draw what was added."""
+        width = max(20, self.app.size.width - 4)
+        if self._width != width:
+            self._width, self._rows, self._dropped, self._drawn = width, [], 0, 0
+        self._rows += [
+            [(row, style)] for text, style in self._said[self._drawn :] for row in wrap(text, width)
+        ]
         if len(self._rows) > _MOST_LINES:
             self._dropped += len(self._rows) - _LEFT_LINES
             self._rows = self._rows[-_LEFT_LINES:]
-            del self.texts[:-_MOST_LINES]
+            del self.texts[:-_MOST_LINES], self._said[:-_MOST_LINES]
+        self._drawn = len(self._said)
+        is_first = bool(self._rows) and not self.display
+        self.display = bool(self._rows)
         self.set_lines(LogSource(self._rows, self._dropped))
+        self.fit()
+        if is_first and self.screen.focused is None:
+            self.focus()
+
+    def on_resize(self) -> None:
+        """Break the messages for another width."""
+        super().on_resize()
+        self.show()
+
+    def fit(self) -> None:
+        """Take the rows that are needed and the progress above leaves; that takes the others."""
+        box = self.screen.query_one(JobBox)
+        needed = _FRAME + sum(child.outer_size.height for child in box.children)
+        rows = len(self._rows) + _FRAME
+        fills = rows > self.screen.size.height - _BARS - needed
+        box.styles.height = "auto" if fills else "1fr"
+        self.styles.height = "1fr" if fills else rows
 
     def reset(self) -> None:
         """Discard all messages."""
-        self.texts, self._rows = [], []
+        self.texts, self._said, self._rows, self._drawn = [], [], [], 0
         self.show()
 
 
@@ -208,7 +243,6 @@ class JobScreen(Page):
 
     def on_mount(self) -> None:
         """Start the job."""
-        self.query_one(LogView).focus()
         self.set_interval(_DRAW_S, self._show_work)
         self._run()
 
@@ -297,6 +331,7 @@ class JobScreen(Page):
         live = self.query_one("#live", Rows)
         live.styles.height = len(lines)
         live.set_rows(lines)
+        self._log.fit()
 
     def _reason(self) -> list[list[Piece]]:
         width = max(20, self.app.size.width - 6)
@@ -610,7 +645,6 @@ class ManyJobsScreen(Page):
 
     def on_mount(self) -> None:
         """Start the jobs, side by side."""
-        self.query_one(LogView).focus()
         self.set_interval(1.0, self._show)
         for run in self.runs:
             self._follow(run)

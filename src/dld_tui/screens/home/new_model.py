@@ -17,6 +17,7 @@ from dld_tui.core.params import command_line, from_json
 from dld_tui.core.text import clip
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import FormPage
+from dld_tui.widgets.forms.command_rows import CommandRows
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
@@ -37,7 +38,7 @@ class NewModelScreen(FormPage):
 
     def body(self) -> Iterable[Widget]:
         """Return the form, which runtimes take the opset, and the equal command line."""
-        below = (Rows([[]], id="runtimes"), Rows([[]], id="command"))
+        below = (Rows([[]], id="runtimes"), CommandRows("{new_model.copy} copies it"))
         keys = "{new_model.create} create  {new_model.copy} copy  {page.close} close"
         yield self.boxed("New model", keys, ParamForm(NewModel, {}), *below)
 
@@ -46,7 +47,7 @@ class NewModelScreen(FormPage):
         room = max(20, self.app.size.width - 6)
         values = event.form.values()
         self.query_one("#runtimes", Rows).set_rows([_verdict(values.get("opset"), room)])
-        self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
+        self.query_one(CommandRows).set_commands([(self.command_line, "dim")])
 
     @property
     def command_line(self) -> str:

@@ -113,7 +113,16 @@ def commands_of_models(screen: Screen[object]) -> list[Entry]:
 
 def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
     """Return the commands of the command line that the program has none for; they only say so."""
-    known = {entry.command.title for entry in entries}
+    from dld_tui.activities import registry as activities
+
+    commands_here = [entry.command for entry in entries]
+    ids = {command.id for command in commands_here}
+    known = {command.title for command in commands_here}
+    known |= {
+        about.command.words[0] for about in activities.activities()
+        if about.command is not None
+        and ids & {about.page_command, f"activity.{about.id}", f"convert.{about.id}"}
+    }  # fmt: skip
     return [
         Entry(
             Command(f"shell.{row.name}", row.name, row.summary),
@@ -146,7 +155,7 @@ class Palette(SearchDialog[Entry]):
 
     @cached_property
     def _of_shells(self) -> list[Entry]:
-        return commands_of_shells(self.entries)
+        return commands_of_shells([*self.entries, *self._of_models])
 
     def found(self, text: str) -> ListSource:
         """Return the commands that match, best match first; without one, those of models."""

@@ -177,7 +177,7 @@ class MetadataLines:
         room = width - 4 - cell_width(label)
         style = {"type": "type", "annotation": "dim"}.get(row.kind, "")
         if not row.value:
-            return [("  ", ""), (label, "key"), (f"  {glyphs.current().missing}", "faint")]
+            return [("  ", ""), (label, "dim"), (f"  {glyphs.current().missing}", "faint")]
         return [
             ("  ", ""),
             (label, "key" if row.kind == "entry" else "dim"),

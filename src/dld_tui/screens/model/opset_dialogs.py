@@ -20,7 +20,14 @@ from dld_tui.core.operators.registry import (
 )
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.home.new_model import runtimes_text
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, DialogBox, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import (
+    Choice,
+    ChoiceDialog,
+    Dialog,
+    DialogBox,
+    DialogText,
+    PromptDialog,
+)
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
@@ -78,10 +85,6 @@ def _past(title: str) -> str:
     return f"{done[:1].upper()}{done[1:]} {rest}".strip()
 
 
-class Certificate(LineView):
-    """The text of a conversion: it is only read."""
-
-
 class ConversionDialog(Dialog[bool]):
     """The report of a conversion; Enter gives True: open the result."""
 
@@ -108,8 +111,14 @@ class ConversionDialog(Dialog[bool]):
             self.TITLE_TEXT = clip(visible(_past(title)), _TITLE)
 
     def body(self) -> Iterable[Widget]:
+        yield DialogText(self._lines, _OTHER_ROWS)
+        ending = self.end()
+        if ending:
+            yield Rows([[], ending])
+
+    def _lines(self, width: int) -> list[list[Piece]]:
+        """Return what was done, for a width in cells."""
         rows: list[list[Piece]] = []
-        width = self.text_width - 1
         shown = glyphs.current()
         marks = {NoteKind.GOOD: (shown.good, "good"), NoteKind.WARNING: (shown.warning, "warn")}
         claims = [note for note in self.notes if isinstance(note, Claim)]
@@ -128,13 +137,9 @@ class ConversionDialog(Dialog[bool]):
                     rows.append([*head, (row, "")])
                     head = [(" " * indent, "")]
             else:
-                rows += [[(row, style)] for row in wrap(note.text, width)]
-        view = Certificate(ListSource(rows), gutter=False)
-        view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
-        yield view
-        ending = self.end()
-        if ending:
-            yield Rows([[], ending])
+                margin = "  " if claims else ""  # below the claims
+                rows += [[(f"{margin}{row}", style)] for row in wrap(note.text, width - 2)]
+        return rows
 
     def on_mount(self) -> None:
         """Make the box as wide as its text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +12,8 @@ from textual.binding import BindingType
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
+from dld_tui.core.compare.gate import gate_bars, gate_table, listed_nodes, more_nodes
+from dld_tui.core.compare.requirements import requirements_bars, requirements_table
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.dataclass import dataclass
@@ -42,8 +45,10 @@ from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
 from dld_tui.widgets.shell.command_dispatch import bindings_for
+from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
+    from dld_tui.activities.gate import Result as Gate
     from dld_tui.activities.machine.doctor import Result as Checked
 
 _LOW, _LOW_PLOT = 36, 8
@@ -59,6 +64,8 @@ class TableData:
     rows: Table[Any]
     plot: Plot | None = None
     """What is drawn between them."""
+    written: Table[Any] | None = None
+    """What is written as CSV, where rows have figures that are only drawn."""
 
 
 class TableResult(ResultsPage[TableData]):
@@ -69,6 +76,7 @@ class TableResult(ResultsPage[TableData]):
         summary: The sentences, fit for a terminal.
         rows: The table.
         plot: What is drawn between them.
+        written: What is written as CSV, where the rows have figures that are only drawn.
     """
 
     SCOPE = "result"
@@ -76,11 +84,18 @@ class TableResult(ResultsPage[TableData]):
     HELP = "{result.copy} copies the text, {result.csv} writes the table."
     LIST_EMPTY = "There are no rows"
     MORE = "{result.about} whole summary"
+    form: tuple[str, Mapping[str, JSON]] | None = None
+    """The activity that this came from, and the values of its form."""
 
     def __init__(
-        self, title: str, summary: Sequence[str], rows: Table[Any], plot: Plot | None = None
+        self,
+        title: str,
+        summary: Sequence[str],
+        rows: Table[Any],
+        plot: Plot | None = None,
+        written: Table[Any] | None = None,
     ) -> None:
-        super().__init__(None, title, TableData(tuple(summary), rows, plot))
+        super().__init__(None, title, TableData(tuple(summary), rows, plot, written))
         if plot is not None:
             head, listed = self.panes
             self.panes = (head, Pane("plot", partial(ChartView, id="plot"), stays=ALWAYS), listed)
@@ -118,6 +133,14 @@ class TableResult(ResultsPage[TableData]):
         """Show the whole summary above the table."""
         self.show_text(self.tab_title)
 
+    def facts(self) -> set[str]:
+        """Return whether the form can be opened again."""
+        return super().facts() | ({"form"} if self.form is not None else set())
+
+    def action_again(self) -> None:
+        if self.form is not None:
+            host(self).start_activity(*self.form)
+
     def action_copy(self) -> None:
         self.app.copy_to_clipboard("\n".join(self.result.summary))
 
@@ -128,7 +151,8 @@ class TableResult(ResultsPage[TableData]):
 
     def shown_csv(self) -> tuple[str, int, str]:
         """Return the table."""
-        return "", len(self.result.rows), csv_of(self.result.rows)
+        table = self.result.rows if self.result.written is None else self.result.written
+        return "", len(table), csv_of(table)
 
 
 def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
@@ -136,6 +160,24 @@ def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
     stages = [f"{stage.name}: {stage.ms:.3f} ms" for stage in result.stages]
     summary = [*start_up_lines(result), "; ".join(stages)]
     return TableResult(f"start of {Path(result.model).name}", summary, node_table(result))
+
+
+def of_gate(result: Gate, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a gate: the verdict in the border, the intervals on one axis."""
+    if result.versions is not None:
+        found = result.versions
+        summary = [found.line, *(f"Note: {note}" for note in found.notes)]
+        if found.nodes_compared and not listed_nodes(found):
+            summary.append(f"No node changed among {fmt.count(found.nodes_compared)}.")
+        summary += filter(None, [more_nodes(found)])
+        title = f"gate of {Path(found.base).name} and {Path(found.new).name}"
+        bars = gate_bars(found)
+        written = replace(gate_table(found), rows=bars.rows)
+        return TableResult(title, summary, bars, written=written)
+    assert result.required is not None
+    met = result.required
+    title = f"gate of {Path(met.model).name}"
+    return TableResult(title, [met.line], requirements_bars(met), written=requirements_table(met))
 
 
 def of_sweep(result: Sweep, values: Mapping[str, JSON]) -> TableResult:

@@ -112,6 +112,10 @@ class Profiling(Controller):
         """Show the form for measuring this model with several clients."""
         self._start_form("load", "measure")
 
+    def gate(self) -> None:
+        """Show the form for judging this model against a new version or requirements."""
+        self._start_form("gate", "judge")
+
     def start_up(self) -> None:
         """Show the form for measuring what making a session takes."""
         self._start_form("start_up", "measure")

@@ -26,7 +26,7 @@ LIVE = 500
 ones the first place is."""
 _SLICE_S = 0.015
 _MOST_HITS = 12
-_GUIDE = "A pattern finds nodes, a rule replaces them, a name runs a built-in rule:"
+_GUIDE = "A pattern finds nodes, a rule replaces them, a name is a rule:"
 _EXAMPLES = (
     "  Mul(x, Sigmoid(x))    mark every SiLU",
     "  Identity(x) => x      remove every Identity",

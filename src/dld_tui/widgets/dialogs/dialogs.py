@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -24,8 +24,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.forms.param_form import ChoiceField, field_text
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import TextField
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
+from dld_tui.widgets.lists.line_view import LaidOutView, LineView
+from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, WrappedRows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Front
@@ -85,6 +85,47 @@ class Dialog(Front, ModalScreen[T | None]):
         self.dismiss(None)
 
 
+class DialogText(LaidOutView):
+    """Text of a dialog that is only read: as high as it is, where the screen has room for it."""
+
+    MARGIN = 0
+    shows_cursor = False
+
+    def __init__(self, rows: Callable[[int], Sequence[Sequence[Piece]]], rest: int) -> None:
+        """Show rows for a width.
+
+        Args:
+            rows: Makes them.
+            rest: Rows of the screen that are left to other things.
+        """
+        super().__init__(classes=None)
+        self._make, self._rest = rows, rest
+
+    def on_mount(self) -> None:
+        """Take the room of the text at the width that dialogs have."""
+        if isinstance(self.screen, Dialog):
+            self._take(self.laid_out(self.screen.text_width))
+
+    def laid_out(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the rows."""
+        rows = self._make(width)
+        if len(rows) > self._most:
+            rows = self._make(width - 1)  # beside a scrollbar
+        return rows
+
+    def draw(self) -> None:
+        """Lay out the rows, and take the room that they need."""
+        super().draw()
+        self._take(self.lines)
+
+    @property
+    def _most(self) -> int:
+        return max(3, self.app.size.height - self._rest)
+
+    def _take(self, rows: Sized) -> None:
+        self.styles.height = max(1, min(len(rows), self._most))
+
+
 def _rows(text: str, width: int, style: str = "") -> list[list[Piece]]:
     return [[(row, style)] for line in text.split("\n") for row in wrap(line, width)]
 
@@ -105,18 +146,14 @@ class ErrorDialog(Dialog[None]):
         self.TITLE_TEXT = title or ("Failed" if isinstance(error, DldError) else "Internal error")
 
     def body(self) -> Iterable[Widget]:
-        width = self.text_width
         message, hint, details = explain(self.error)
-        mark = glyphs.current().error
-        rows = [[(f"{mark} " if n == 0 else "  ", "bad"), (row, "strong")]
-                for n, row in enumerate(wrap(message, width - 2))]  # fmt: skip
+        texts: list[Piece] = [(f"{glyphs.current().error} {message}", "bad strong")]
         if hint:
-            rows += [[], *_rows(hint, width)]
-        yield Rows(rows)
+            texts += [("", ""), (hint, "")]
+        yield WrappedRows(*texts)
         if details:
-            lines = _rows(details, width - 1, "dim")
-            view = LineView(ListSource(lines), gutter=False)
-            view.styles.height = min(len(lines), max(3, self.app.size.height - len(rows) - 8))
+            rest = 8 + sum(len(wrap(text, self.text_width)) for text, _ in texts)
+            view = DialogText(lambda width: _rows(details, width, "dim"), rest)
             view.styles.margin = (1, 0, 0, 0)
             yield view
 
@@ -168,7 +205,7 @@ class ChoiceDialog(Dialog[str]):
         self.choices = choices
 
     def body(self) -> Iterable[Widget]:
-        yield Rows([*_rows(self.message, self.text_width), []])
+        yield WrappedRows((self.message, ""), ("", ""))
         room = self.text_width - 6
         labels = max(cell_width(choice.label) for choice in self.choices)
         rows: list[list[Piece]] = []
@@ -278,9 +315,9 @@ class PromptDialog(Dialog[str]):
 
     def body(self) -> Iterable[Widget]:
         if self.message:
-            yield Rows([*_rows(self.message, self.text_width, "dim"), []])
+            yield WrappedRows((self.message, "dim"), ("", ""))
         if self.choices:
-            yield Rows([*_rows("  ".join(self.choices), self.text_width), []])
+            yield WrappedRows(("  ".join(self.choices), ""), ("", ""))
         yield TextField(self.value, self.placeholder, select_on_focus=True)
         yield Rows([[]], id="problem")
 
@@ -349,7 +386,7 @@ class SecretDialog(Dialog[str]):
         self._question = visible(question)
 
     def body(self) -> Iterable[Widget]:
-        yield Rows([*([(row, "")] for row in wrap(self._question, self.text_width)), []])
+        yield WrappedRows((self._question, ""), ("", ""))
         yield _SecretField()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -533,7 +570,7 @@ class FieldsDialog(Dialog[bool]):
 
     def body(self) -> Iterable[Widget]:
         if self._message:
-            yield Rows([*([(row, "dim")] for row in wrap(self._message, self.text_width)), []])
+            yield WrappedRows((self._message, "dim"), ("", ""))
         for spec, widget in zip(self._fields, self._widgets, strict=True):
             label = Rows([[(fit(spec.label, _LABEL), "dim")]])
             label.styles.width = _LABEL
@@ -632,7 +669,7 @@ class OpenPathDialog(Dialog[Path]):
 
     def body(self) -> Iterable[Widget]:
         if self.about:
-            yield Rows([*_rows(self.about, self.text_width), []])
+            yield WrappedRows((self.about, ""), ("", ""))
         placeholder = self.placeholder or "path of a model or a report"
         yield PathInput(
             self.value,

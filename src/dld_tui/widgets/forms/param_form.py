@@ -39,7 +39,7 @@ _LABEL = 21
 """Cells of a label, with the mark of the focused one before it and a blank behind it."""
 LABEL_CELLS = _LABEL - 2
 """The longest label."""
-_NOTE = 10
+_NOTE = 13
 """Cells of the note on a value at least, so that the ends of most fields are below each other."""
 _HELP_ROWS, _LOW_ROWS = 3, 11
 """Rows of the help below the fields, and those of a form that leaves it one."""
@@ -51,46 +51,38 @@ _MANY_ROWS = 30
 """Settings of a form that is made page by page."""
 
 
-class FieldRow(Horizontal):
-    """A label, a control, and its unit or what is wrong with it."""
+class LabelledRow(Horizontal):
+    """A label and a control; the row with the focus has the mark of a list's cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "next_row(1)", "next field", show=False),
         Binding("up", "next_row(-1)", "previous field", show=False),
     ]
 
-    def __init__(self, setting: Setting, text: str, why_not: str | None) -> None:
-        super().__init__()
-        self.setting = setting
-        self.why_not = why_not
-        """Why it cannot be set; empty where there is nothing to set, so that it is not there."""
-        self.remark = ""
-        """A remark on the value; shown if there is no error."""
-        self.suggested: Sequence[str] = ()
-        """What Enter fills in where the field is empty."""
-        self.field = field_for(setting, text)
+    def __init__(self, title: str, field: Widget, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.title, self.field = title, field
         self.label = Rows([[]], classes="label")
-        self.note = Rows([[]], classes="note")
-        self._follow_why_not()
 
     def compose(self) -> ComposeResult:
         yield self.label
         yield self.field
-        yield self.note
 
     def on_mount(self) -> None:
-        """Show the label, and what there is to say of the value."""
+        """Show the label."""
         self._show_label()
-        self.show_problem(self.problem)
 
     def action_next_row(self, step: int) -> None:
         step_focus(self, step)
 
+    @property
+    def _label_style(self) -> str:
+        return "dim"
+
     def _show_label(self) -> None:
-        style = "faint" if self.why_not else "dim"
         mark = glyphs.current().cursor if self.has_focus_within else " "
-        label = fit(self.setting.param.label, (self.label.size.width or _LABEL) - 2)
-        self.label.set_rows([[(mark, "accent"), (label, style)]])
+        label = fit(self.title, (self.label.size.width or _LABEL) - 2)
+        self.label.set_rows([[(mark, "accent"), (label, self._label_style)]])
 
     def on_resize(self) -> None:
         """Cut the label again."""
@@ -103,6 +95,36 @@ class FieldRow(Horizontal):
     def on_descendant_blur(self) -> None:
         """Mark it no longer."""
         self._show_label()
+
+
+class FieldRow(LabelledRow):
+    """A setting: a label, a control, and its unit or what is wrong with it."""
+
+    def __init__(self, setting: Setting, text: str, why_not: str | None) -> None:
+        super().__init__(setting.param.label, field_for(setting, text))
+        self.setting = setting
+        self.why_not = why_not
+        """Why it cannot be set; empty where there is nothing to set, so that it is not there."""
+        self.remark = ""
+        """A remark on the value; shown if there is no error."""
+        self.suggested: Sequence[str] = ()
+        """What Enter fills in where the field is empty."""
+        self.note = Rows([[]], classes="note")
+        self.set_class(setting.required, "-required")
+        self._follow_why_not()
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self.note
+
+    def on_mount(self) -> None:
+        """Show the label, and what there is to say of the value."""
+        super().on_mount()
+        self.show_problem(self.problem)
+
+    @property
+    def _label_style(self) -> str:
+        return "faint" if self.why_not else "dim"
 
     @property
     def text(self) -> str:
@@ -582,7 +604,9 @@ class ChoiceField(Rows, can_focus=True):
                 pieces += [(f"{mark} ", "accent" if mine else "dim")]
                 pieces += [(f"{choice}  ", "" if mine else "dim")]
             return [pieces]
-        return [[(f"{shown.left} ", "dim"), (self.value, ""), (f" {shown.right}", "dim")]]
+        at = self.choices.index(self.value) + 1 if self.value in self.choices else 0
+        many = f" {shown.right}  {at} of {len(self.choices)}"
+        return [[(f"{shown.left} ", "dim"), (self.value, ""), (many, "dim")]]
 
     def watch_value(self) -> None:
         """Show and tell the value."""

@@ -483,8 +483,11 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
 class LaidOutView(LineView):
     """Lines that are laid out for the width, and again for another width or set of glyphs."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, gutter=False, classes="frame")
+    MARGIN: ClassVar[int] = 1
+    """Blank cells at both sides."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = "frame") -> None:
+        super().__init__(id=id, gutter=False, classes=classes)
 
     def laid_out(self, width: int) -> Sequence[Sequence[Piece]] | None:
         """Return the lines for a width; None while there is nothing to show."""
@@ -492,9 +495,11 @@ class LaidOutView(LineView):
 
     def draw(self) -> None:
         """Lay the lines out."""
-        lines = self.laid_out(self.size.width - 2) if self.size.width > 4 else None
+        width = self.size.width - 2 * self.MARGIN
+        lines = self.laid_out(width) if width > 2 else None
         if lines is not None:
-            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+            margin: Piece = (" " * self.MARGIN, "")
+            self.set_lines(ListSource([[margin, *line] for line in lines]), keep=False)
 
     def on_resize(self) -> None:
         """Lay the lines out for the new width."""

@@ -264,6 +264,30 @@ class Rows(Widget):
         return self.piece_styles.strip(rows[y] if y < len(rows) else (), width)
 
 
+class WrappedRows(Rows):
+    """Texts that are broken to the width there is, each (text, style class)."""
+
+    def __init__(self, *texts: Piece, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._texts: Sequence[Piece] = texts
+        self._broken: tuple[int, list[list[Piece]]] = (0, [])
+
+    def set_texts(self, *texts: Piece) -> None:
+        """Show other texts."""
+        if texts != self._texts:
+            self._texts, self._broken = texts, (0, [])
+            self.refresh(layout=True)
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the rows; an empty text is an empty one."""
+        if self._broken[0] != width:
+            rows = [
+                [(row, style)] for text, style in self._texts for row in wrap(text, width) or [""]
+            ]
+            self._broken = width, rows
+        return self._broken[1]
+
+
 _MOST = 5000
 """Rows of a very long text that are kept."""
 

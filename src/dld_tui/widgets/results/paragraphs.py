@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogText
+from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 
@@ -19,6 +19,8 @@ _LEAST_TABLE = 10
 """Rows of the screen that the table keeps."""
 _MOST = 11
 """Rows of the head, at most."""
+_OTHER_ROWS = 8
+"""Rows of the screen around a dialog's text."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,4 @@ class ParagraphsDialog(Dialog[None]):
         self._paragraphs = paragraphs
 
     def body(self) -> Iterable[Widget]:
-        rows = paragraph_rows(self._paragraphs, self.text_width - 1)
-        view = LineView(ListSource(rows), gutter=False)
-        view.styles.height = max(1, min(len(rows), self.app.size.height - 8))
-        yield view
+        yield DialogText(partial(paragraph_rows, self._paragraphs), _OTHER_ROWS)

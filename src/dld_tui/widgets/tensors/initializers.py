@@ -198,6 +198,8 @@ _FILTER_HELP = "words all must match: name, type, shape, file"
 class InitializersView(TableView):
     """The rows."""
 
+    FITTED = True
+
     HELP = (
         "The initializers of a scope, largest first. {list.activate} opens the tensor editor (a "
         "text for sparse ones), {initializers.data_file} edits the location of external data. "

@@ -1,0 +1,144 @@
+"""The gate as an activity: two versions or requirements, the form, the page of the verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import gate
+from dld_tui.activities.gate import Request, Result, run
+from dld_tui.activities.registry import decode_result
+from dld_tui.core.codec import encode
+from dld_tui.core.compare.gate import Outcome, Pair, RunFigures, Verdict, gate_bars, gate_result
+from dld_tui.core.compare.requirements import (
+    Figures,
+    RequirementsResult,
+    judge,
+    parse_requirement,
+    requirements_bars,
+)
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Finished
+from dld_tui.core.params import command_line, problem_of_form, to_json
+from dld_tui.screens.results.table import TableResult, of_gate
+from dld_tui.widgets.forms.command_rows import CommandRows
+from dld_tui.widgets.forms.param_form import ParamForm
+from tests.support import models
+from tests.support.workspace import NARROW, opened
+
+
+def pairs(*ratios: float) -> list[Pair]:
+    return [Pair(RunFigures(10.0), RunFigures(10.0 * ratio), ratio) for ratio in ratios]
+
+
+def test_pairs_come_from_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, Mapping[str, Any]]] = []
+
+    def in_process(activity: str, settings: Mapping[str, Any], folder: Path, limit: float) -> Any:
+        seen.append((activity, settings))
+        yield from ()
+        return Pair(RunFigures(10.0), RunFigures(12.0), 1.2)
+
+    monkeypatch.setattr(gate, "run_in_process", in_process)
+    request = Request(model=Path("a.onnx"), new=Path("b.onnx"), runs=6, tolerance=5.0, threads=2)
+    *progress, end = run(request)
+    assert isinstance(end, Finished)
+    result = end.result
+    assert len(progress) == 6
+    assert {activity for activity, _ in seen} == {"time_pair"}
+    assert [settings["new_first"] for _, settings in seen] == [False, True] * 3
+    assert {(settings["threads"], settings["duration"]) for _, settings in seen} == {(2, 1.0)}
+    assert result.versions.verdict is Verdict.SLOWER
+    assert result.versions.outcome is Outcome.FAIL
+    assert decode_result("gate", json.loads(json.dumps(encode(result)))) == result
+
+
+def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    size = path.stat().st_size
+    request = Request(model=path, requirements=(f"size <= {size} B", f"size < {size} B"))
+    end = list(run(request))[-1]
+    assert isinstance(end, Finished)
+    assert [one.outcome.value for one in end.result.required.judged] == ["PASS", "FAIL"]
+    values = to_json(Request(model=path))
+    assert "nothing is required of it" in problem_of_form(Request, values)
+    beside = path.with_name("dld.toml")
+    beside.write_text(f'[requirements]\n"{path.name}" = ["size <= 9 MB"]\n')
+    assert problem_of_form(Request, values) == ""
+    both = Request(model=path, new=path, requirements=("size <= 1 B",))
+    with pytest.raises(UsageError, match="of one model"):
+        both.require()
+
+
+def test_the_form_has_the_options_of_the_command() -> None:
+    values = {**to_json(Request(model=Path("a.onnx"))), "new": "b.onnx", "tolerance": 2.0}
+    assert command_line(["dld", "gate"], Request, values) == (
+        "dld gate a.onnx b.onnx --tolerance 2.0"
+    )
+
+
+def test_bars_are_the_changes_and_the_shares_of_limits() -> None:
+    found = gate_result("a", "b", pairs(*[1.25] * 8))
+    whole, *nodes = gate_bars(found).rows
+    assert nodes == []
+    shown = gate_bars(found).column("change").value(whole)
+    assert shown == pytest.approx((25.0, 25.0, 25.0))
+    undecided = gate_result("a", "b", pairs(1.1, 1.1))
+    assert undecided.outcome is Outcome.UNDECIDED
+    so_far = gate_bars(undecided)
+    assert so_far.column("change").value(so_far.rows[0]) == pytest.approx((10.0, 10.0, 10.0))
+    assert gate_bars(gate_result("a", "b", [])).rows == []
+
+    texts = {"p95 <= 40 ms": (30.0,) * 8, "size <= 2 kB": (3000.0,), "snr >= 30 dB": ()}
+    judged = [judge(parse_requirement(text), Figures(some)) for text, some in texts.items()]
+    table = requirements_bars(RequirementsResult("m", tuple(judged)))
+    bars = [table.column("of_limit").value(row) for row in table.rows]
+    assert bars[0] == pytest.approx((75.0, 75.0, 75.0))
+    assert bars[1] == pytest.approx((150.0, 150.0, 150.0))
+    assert bars[2] is None
+
+
+async def test_the_gate_is_a_form_and_a_page(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        await session.press("ctrl+p")
+        await session.type("gate")
+        await session.until(lambda: "Stop a slower model" in session.text)
+        await session.press("enter")
+        await session.until(lambda: bool(session.app.screen.query(ParamForm)))
+        commands = session.app.screen.query_one(CommandRows)
+
+        def below() -> str:
+            return " ".join(text.strip() for row in commands.content(60) for text, _ in row)
+
+        await session.until(lambda: "nothing is required of it" in below())
+        await session.press("down", "down")
+        await session.type("'size <= 1 MB'")
+        await session.until(lambda: "--require 'size <= 1 MB'" in below())
+        await session.press("f5")
+        await session.until(lambda: isinstance(session.app.page, TableResult))
+        await session.settle()
+        assert "PASS: the limit is 100 %" in session.text
+        await session.press("f5")
+        await session.until(lambda: bool(session.app.screen.query(ParamForm)))
+        await session.until(lambda: "'size <= 1 MB'" in session.text)
+
+
+async def test_pages_say_the_verdict_and_write_figures(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        pages = {
+            "FAIL: slower": gate_result("a.onnx", "b.onnx", pairs(*[1.25] * 8)),
+            "PASS: no difference": gate_result("a.onnx", "b.onnx", pairs(*[1.0] * 8)),
+            "undecided": gate_result("a.onnx", "b.onnx", pairs(1.1)),
+        }
+        for title, found in pages.items():
+            page = of_gate(Result(versions=found), {})
+            session.app.add_page(page)
+            await session.until(lambda page=page: session.app.page is page)
+            await session.settle()
+            assert title in session.text
+            assert page.shown_csv()[2].startswith("node,base_ms,new_ms,change,verdict")
