@@ -178,6 +178,20 @@ def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     )
     assert list(profile_llm.run(request))
     check_report(tmp_path / "r")
+    with Report.open(tmp_path / "r") as report:
+        told, [stored] = (
+            first_lines(report)[0].text,
+            json.loads(json.dumps(report.facts["generation"])),
+        )
+    figure = r"([\d.,]+) {} \(([\d.,]+) to ([\d.,]+)\)"
+    for unit, values in (
+        ("ms to the first token", stored["first_tokens_ms"]),
+        ("tokens/s", [4000 / ms for ms in stored["repeats_ms"]]),
+    ):
+        [shown] = re.findall(figure.format(unit), told)
+        middle, low, high = (float(text.replace(",", "")) for text in shown)
+        assert low <= middle <= high
+        assert (low, high) == pytest.approx((min(values), max(values)), rel=0.006)
 
 
 def test_pages_of_tensorrt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

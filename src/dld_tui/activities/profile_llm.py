@@ -27,6 +27,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
+from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 
@@ -283,7 +284,9 @@ class _Run:
                 memory = peak_memory(), None if gpu is None else gpu.memory()
                 if gpu is not None:
                     yield from gpu.metrics()
-                figures = _figures(batch, prompt, runs, memory, self._joules, warm)
+                figures = _figures(
+                    batch, prompt, runs, memory, self._joules, warm, on_gpu=gpu is not None
+                )
                 self._figures.append(figures)
                 yield Metric("token", figures.token_ms, "ms")
                 if not figures.is_steady:
@@ -529,7 +532,8 @@ class _Run:
         except ActivityError as error:  # nobody asked for it
             yield Log(f"a shared KV cache cannot be run: {error.message}")
             return None
-        return _figures(*sizes, runs, (None, None), _Joules(None), warm)
+        on_gpu = self._gpu is not None
+        return _figures(*sizes, runs, (None, None), _Joules(None), warm, on_gpu=on_gpu)
 
     def _layers(
         self,
@@ -649,8 +653,9 @@ def _new_shape_ms(runs: list[Timed]) -> float | None:
     first, last = runs[0].step_ms[1:], runs[-1].step_ms[1:]  # the first step has costs of its own
     if len(runs) < 2 or len(last) < 2:
         return None
-    more = median(one - other for one, other in zip(first, last, strict=True))
-    return more if more > max(_NEW_SHAPE_PART * median(last), _NEW_SHAPE_MS) else None
+    more = sorted(one - other for one, other in zip(first, last, strict=True))
+    least = more[median_ranks(len(more))[0]]  # of the interval of the median
+    return median(more) if least > max(_NEW_SHAPE_PART * median(last), _NEW_SHAPE_MS) else None
 
 
 class _Joules:
@@ -693,6 +698,8 @@ def _figures(
     memory: tuple[int | None, int | None],
     joules: _Joules,
     warm: list[Timed],
+    *,
+    on_gpu: bool,
 ) -> GenerationFigures:
     used = joules.of_steps(sum(len(repeat.step_ms) for repeat in runs))
     steps = zip(*(repeat.step_ms for repeat in runs), strict=True)
@@ -712,8 +719,9 @@ def _figures(
         warm_ups=len(warm),
         warm_up_change=change if change < inf else None,
         is_steady=change <= _STEADY,
-        new_shape_ms=_new_shape_ms(warm),
+        new_shape_ms=_new_shape_ms(warm) if on_gpu else None,
         repeats_ms=tuple(round(repeat.decode_ms, 6) for repeat in runs),
+        first_tokens_ms=tuple(round(repeat.first_token_ms, 6) for repeat in runs),
     )
 
 

@@ -50,9 +50,11 @@ from dld_tui.core.fmt import milliseconds
 from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.params import written_files
+from dld_tui.core.report.first_lines import text_lines
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
+from dld_tui.core.report.report import open_report
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.report.statistics import PERCENTILES
 from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
@@ -163,16 +165,16 @@ def show_onnxruntime(result: OrtResult, as_json: bool, **printed: Any) -> None:
 
 
 def show_llm(result: LlmResult, as_json: bool) -> None:
-    """Print the figures by batch and prompt, with a summary."""
+    """Print the first lines of the report, and the figures by batch and prompt."""
     if as_json:
         write_json(result)
         return
-    for line in generation_story(result.figures):
+    with open_report(result.report) as report:
+        lines = [*text_lines(report), "", *generation_story(result.figures)]
+    for line in lines:
         write(line)
-    write()
     write_table(generation_table(result.figures))
     write()
-    write(f"Report: {visible(str(result.report))}")
     if result.prefill_report is not None:
         write(f"Prefill layers: {visible(str(result.prefill_report))}")
 

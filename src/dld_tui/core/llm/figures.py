@@ -58,18 +58,19 @@ class GenerationFigures:
     is not measurable. It is in no other figure."""
     repeats_ms: tuple[float, ...] = ()
     """`decode_ms` of each repetition."""
+    first_tokens_ms: tuple[float, ...] = ()
+    """`first_token_ms` of each repetition."""
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Tokens of all sequences per second of each repetition."""
+        return tuple(1000 * self.batch * self.tokens / ms for ms in self.repeats_ms if ms > 0)
 
     @property
     def rate_text(self) -> str:
         """The tokens a second as people read them."""
         speed = self.tokens_per_s or 0.0
         return f"{speed:,.{0 if speed >= 100 else 1}f}"
-
-    @property
-    def headline(self) -> str:
-        """The two figures that matter most: time to first token, and tokens a second."""
-        first = fmt.milliseconds(self.first_token_ms)
-        return f"{first} ms to the first token, {self.rate_text} tokens/s"
 
     @property
     def warm_up_text(self) -> str:
@@ -207,17 +208,16 @@ _UNEVEN = 0.8
 
 
 def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
-    """Yield sentences on time to first token, speed, and how both depend on batch and context."""
+    """Yield sentences on the tokens, and on how their speed depends on batch and context.
+
+    Time to first token and speed themselves are in the first lines of the report.
+    """
     if not figures:
         return
     first = figures[0]
-    uneven = ""
     if first.step_ms and median(first.step_ms) < _UNEVEN * first.token_ms:
-        uneven = f", some {fmt.milliseconds(max(first.step_ms))}"
-    yield (
-        f"{first.headline} (prompt {first.prompt:,}, batch {first.batch:,}:"
-        f" {fmt.milliseconds(first.token_ms)} ms a token{uneven})."
-    )
+        usual, longest_ms = map(fmt.three_digits, (median(first.step_ms), max(first.step_ms)))
+        yield f"Half of the tokens take at most {usual} ms, some {longest_ms}."
     if first.new_shape_ms is not None:
         cost = fmt.milliseconds(first.new_shape_ms)
         yield f"Each new length of the context costs {cost} ms once, which is in no other figure."

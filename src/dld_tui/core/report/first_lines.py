@@ -85,7 +85,8 @@ def headline(report: Report) -> str:
     for first in generation_of(report)[:1]:
         return (
             f"{name}   {ms(first.first_token_ms)} ms to the first token"
-            f"   {ms(first.tokens_per_s)} tokens/s"
+            f"{_between(first.first_tokens_ms)}"
+            f"   {ms(first.tokens_per_s)} tokens/s{_between(first.rates)}"
             f"   (prompt {first.prompt:,}, batch {first.batch:,}; {ms(first.token_ms)} ms a token)"
         )
     latency = report.latency
@@ -97,6 +98,13 @@ def headline(report: Report) -> str:
     around = f"{', '.join(spread(latency))}; {count}" if latency.count > 1 else count
     rate = f"   {rate_text(latency)}" if latency.throughput else ""
     return f"{name}   {ms(latency.median)} ms {median_title(latency)}{rate}   ({around})"
+
+
+def _between(values: Sequence[float]) -> str:
+    """Return the range of a figure over the repetitions; empty for fewer than two."""
+    if len(values) < 2:
+        return ""
+    return f" ({fmt.three_digits(min(values))} to {fmt.three_digits(max(values))})"
 
 
 def median_title(latency: LatencySummary) -> str:

@@ -316,7 +316,9 @@ def _decoder_steps(report: Report) -> list[Step]:
     if gain is None:
         return []
     settings: dict[str, JSON] = {"shared_buffer": "on"}
-    return [Step("One buffer for past and present KV cache", gain.text, settings=settings)]
+    busy = busy_text(report.environment)
+    basis = f"{gain.text}; not certain, as {busy}" if busy else gain.text
+    return [Step("One buffer for past and present KV cache", basis, settings=settings)]
 
 
 def _gpu_steps(report: Report) -> list[Step]:

@@ -21,6 +21,7 @@ from dld_tui.core.report.groups import (
     is_split,
 )
 from dld_tui.core.report.layer_table import layer_names
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import (
@@ -284,7 +285,8 @@ def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
     slower = 100 * (profiled.median / latency.median - 1)
     if slower <= _SLOWED_PERCENT:
         return []
-    noisy = max(latency.cov_percent, profiled.cov_percent) > _NOISY_COV_PERCENT
+    varies = max(latency.cov_percent, profiled.cov_percent) > _NOISY_COV_PERCENT
+    noisy = varies or bool(busy_text(report.environment))
     cause = "The profiled run is slower by" if noisy else "Profiling slows the model down by"
     doubt = ", because of profiling or of other programs" if noisy else ""
     return [
