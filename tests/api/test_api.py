@@ -21,8 +21,10 @@ from dld_tui.api import commands
 from dld_tui.api.requests import python_words, request_of
 from dld_tui.core.params import settings_of
 from scripts.library_stubs import STUBS, stubs
+from tests.support import models
 from tests.support.models import write
 from tests.support.plans import write_layers
+from tests.support.runtime import session_of
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[1,4] x) => (float[1,4] y) {
   [conv] t = Relu(x)
@@ -229,3 +231,54 @@ def test_values_and_counts_for_notebooks(network: Path) -> None:
     with api.new_model(opset=17, inputs={"a<b": "float32[1, 3]"}) as model:
         assert "a&lt;b" in model._repr_html_()
         assert list(model.main.inputs) == ["a<b"]
+
+
+def test_edits_learn_the_types_that_they_need(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 18]> g (float[2,3] x) => (float[2] y) {
+        [pair] s = SequenceConstruct(x, x)
+        [at] i = Constant <value_int = 1> ()
+        [take] t = SequenceAt(s, i)
+        [sum] y = ReduceMax <keepdims = 0> (t, axes) }"""
+    model = models.parse(text)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    onnx.save(model, tmp_path / "m.onnx")
+    with api.open_model(tmp_path / "m.onnx") as document:
+        document.edit.cut_off(nodes=["take"], outputs={"s": "pairs"})
+        assert document.save(tmp_path / "cut.onnx") == []
+        assert document.undo() is not None  # saving is no edit
+        assert not document.history.done
+        document.edit.extract(outputs={"t": "taken"})
+        document.save(tmp_path / "part.onnx")
+        document.undo()
+        document.edit.extract(outputs=["axes"])
+        document.save(tmp_path / "weight.onnx")
+    for name in ("cut", "part", "weight"):
+        onnx.checker.check_model(onnx.load(tmp_path / f"{name}.onnx"), full_check=True)
+    x = np.array([[1, 5, 2], [7, 3, 4]], np.float32)
+    (pairs,) = session_of(onnx.load(tmp_path / "cut.onnx")).run(["pairs"], {"x": x})
+    assert all(np.array_equal(one, x) for one in pairs)
+    (taken,) = session_of(onnx.load(tmp_path / "part.onnx")).run(None, {"x": x})
+    assert np.array_equal(taken, x)
+    assert session_of(onnx.load(tmp_path / "weight.onnx")).run(None, {})[0].tolist() == [1]
+
+
+def test_numbers_in_texts_are_lists(tmp_path: Path) -> None:
+    model = models.write(tmp_path, "<ir_version: 10, opset_import: [\"\": 18]> g "
+                         "(float[1,3,4,4] x) => (float[1,3,4,4] y) { y = Neg(x) }")  # fmt: skip
+    api.prepend(model, output=tmp_path / "out.onnx", mean=[0.5, 0.25, 0], scale=1 / 255,
+                resize=(4, 4))  # fmt: skip
+    image = np.arange(48, dtype=np.uint8).reshape(1, 3, 4, 4)
+    (y,) = session_of(onnx.load(tmp_path / "out.onnx")).run(None, {"x": image})
+    mean = np.array([0.5, 0.25, 0], np.float32).reshape(3, 1, 1)
+    np.testing.assert_allclose(y, mean - image / np.float32(255), rtol=1e-5, atol=1e-6)
+
+
+def test_a_finding_has_the_edit_that_repairs_it(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("float[N, 4] y)", "y)")
+    with api.open_model(models.write(tmp_path, text)) as document:
+        document.infer_types()
+        fixes = {one.rule: one.fix for one in document.check() if one.fix is not None}
+        assert set(fixes) == {"missing-type", "unused-initializer"}
+        for fix in fixes.values():
+            document.apply(fix.edit, **fix.arguments)
+        assert document.check() == []

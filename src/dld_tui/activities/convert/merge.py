@@ -148,9 +148,16 @@ def run(request: Request) -> Iterator[Event]:
         stages = [Stage.of(first)]
         for document, one in zip(documents[1:], added, strict=True):
             stages = [stage.later(one) for stage in stages] + [Stage.of(document, one)]
+        linked = {
+            stage.inputs[name]
+            for stage, one in zip(stages[1:], added, strict=True)
+            for name in one.links
+        }
+        made = {name for stage in stages for name in stage.outputs.values()}
         verified = yield from compared_in_turn(
             request, result, request.output, stages,
             {str(new): name for name, new in kept.items()},
+            linked - made - {*result.main.inputs},
         )  # fmt: skip
         make = partial(
             MergedModel, values=verified.values, latency_ms=None,

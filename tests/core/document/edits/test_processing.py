@@ -389,3 +389,33 @@ def test_refused_and_nothing_changed(
         assert says in str(caught.value)
         assert (len(document.main.nodes), len(document.main.initializers)) == (1, 0)
         assert not document.history.done
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "arguments", "why"),
+    [
+        (IMAGE, "prepend_processing", {"input": "x", "deviation": [0.0]}, "deviation of 0"),
+        (IMAGE, "prepend_processing", {"input": "x", "scale": 0.0}, "scale or deviation of 0"),
+        (DETECTOR.replace("6, 40", "4, 40"), "append_processing", {"step": "nms"}, "no scores"),
+        (DETECTOR.replace("6, 40", "5, 40"), "append_processing",
+         {"step": "nms", "objectness": True}, "no scores"),
+        (SCORES.replace("float", "int64"), "append_processing", {"step": "softmax"},
+         "which Softmax does not take"),
+        (SCORES.replace("float", "bool").replace("Neg", "Not"), "append_processing",
+         {"step": "top-k", "k": 1}, "which TopK does not take"),
+    ],
+)  # fmt: skip
+def test_what_would_compute_nothing_is_refused(
+    tmp_path: Path, text: str, edit: str, arguments: dict[str, Any], why: str
+) -> None:
+    path = models.write(tmp_path, text.replace("OPSET", "18"))
+    with contextlib.closing(Document.open(path)) as document:
+        with pytest.raises(EditError, match=why):
+            document.apply(edit, **arguments)
+        assert not document.dirty
+
+
+def test_an_input_that_is_an_output_is_not_processed_by_default(tmp_path: Path) -> None:
+    text = IMAGE.replace("OPSET", "18").replace("=> (", "=> (float[3] other, ")
+    model = changed(tmp_path, text, "prepend_processing", scale=0.5)
+    assert [node.input[0] for node in model.graph.node if node.op_type == "Mul"] == ["x"]

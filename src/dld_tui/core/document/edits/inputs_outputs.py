@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import require_free, require_visible
 from dld_tui.core.document.local_functions import key_of, nodes_with_key
+from dld_tui.core.document.parts.extraction import typed_record
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Transaction
 from dld_tui.core.document.types.value_types import ValueType, type_proto_of
@@ -67,6 +68,8 @@ def add_output(
     if name in home.outputs:
         raise EditError(f"{quoted(name)} is an output already")
     require_visible(home, name)
+    if dtype is None and home.value_type(name) is None and document.ask_types is not None:
+        document.ask_types()
     _add(transaction, home, "output", name, dtype, dims)
     return f"add output {quoted(name)}"
 
@@ -157,12 +160,9 @@ def _add(
                 if len(node.outputs) == len(names):
                     transaction.do(SetLinks(node.scope, node, side, (*node.outputs, "")))
         return
-    if dtype is None:
-        known = scope.value_type(name)
-        if known is not None and not known.container:
-            dtype, dims = known.dtype, known.dims
+    info = typed_record(scope, name) if dtype is None else _info(name, dtype, dims)
     transaction.drop(scope, "value_info", name)  # an input declares it itself
-    transaction.append(scope, side, _info(name, dtype, dims))
+    transaction.append(scope, side, info)
 
 
 def _remove(transaction: Transaction, scope: Scope, side: str, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,9 @@ from dld_tui.core.document.edits.renaming import (
 from dld_tui.core.document.edits.terminals import LAYOUTS
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.transactions import SetLinks, Transaction
-from dld_tui.core.document.types.value_types import ValueType, dtype_number
+from dld_tui.core.document.types.value_types import ValueType, dtype_number, type_of_value
 from dld_tui.core.errors import EditError
+from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -185,6 +187,8 @@ def prepend_into(
     usual = NORMALIZATIONS[normalize]
     factor = usual[0] if scale is None else scale
     means, deviations = list(mean or usual[1]), list(deviation or usual[2])
+    if not factor or not all(deviations):
+        raise EditError("a scale or deviation of 0 leaves no values")
     name, known = _processable(document, input)
     image = _Image(known, name)
     chain = _Chain(document, transaction, name)
@@ -260,6 +264,7 @@ def _processable(document: Document, wanted: str) -> tuple[str, ValueType]:
         if wanted not in numeric or wanted in home.outputs:
             raise EditError(f"{quoted(wanted)} is no input of numbers")
         return wanted, numeric[wanted]
+    numeric = {name: known for name, known in numeric.items() if name not in home.outputs}
     floats = {name: known for name, known in numeric.items() if known.dtype in _FLOATS}
     fitting = floats or {
         name: known for name, known in numeric.items() if len(known.dims or ()) == 4
@@ -472,6 +477,7 @@ def append_into(
     name, known = next(iter(outputs.items()))
     chain = _Chain(document, transaction, name)
     rank = len(known.dims) if known.dims is not None else None
+    _require_type(chain, step, name, known)
     inner = {one: one for one in outputs}
     if step in ("softmax", "argmax"):
         _require_axis(name, known, axis)
@@ -497,7 +503,7 @@ def append_into(
     if step == "top-k":
         _require_top(name, known, axis, k)
     else:
-        _require_boxes(outputs)
+        _require_boxes(outputs, objectness=objectness)
     for one in () if keep else outputs:
         while one in document.main.outputs:
             remove_output(document, transaction, scope=[], name=one)
@@ -531,6 +537,14 @@ def _chosen_outputs(document: Document, output: str, scores: str) -> dict[str, V
             raise EditError(f"no node makes the output {quoted(name)}")
         chosen[name] = known
     return chosen
+
+
+def _require_type(chain: _Chain, step: str, name: str, known: ValueType) -> None:
+    op_type = {"softmax": "Softmax", "argmax": "ArgMax", "top-k": "TopK"}.get(step, "")
+    schema = schema_for(op_type, "", chain.opset) if op_type else None
+    taken = schema.input(0) if schema is not None else None
+    if taken is not None and type_of_value(known) not in taken.types:
+        raise EditError(f"output {quoted(name)} is {known.text}, which {op_type} does not take")
 
 
 def _require_axis(name: str, known: ValueType, axis: int) -> None:
@@ -602,7 +616,7 @@ def _suppress(
         _declare(chain.document, chain.transaction, name, known)
 
 
-def _require_boxes(outputs: Mapping[str, ValueType]) -> None:
+def _require_boxes(outputs: Mapping[str, ValueType], *, objectness: bool) -> None:
     for name, known in outputs.items():
         if known.dims is None or len(known.dims) != 3 or known.dtype != "float32":
             raise EditError(f"output {quoted(name)} is {known.text}; nms takes float32 of 3 axes")
@@ -612,6 +626,9 @@ def _require_boxes(outputs: Mapping[str, ValueType]) -> None:
         raise EditError(f"boxes are {known.text}; the last axis must be 4")
     if len(outputs) == 1 and not isinstance(second, int) and not isinstance(third, int):
         raise EditError(f"which axis of output {quoted(name)} has the boxes is unknown")
+    values = min(size for size in (second, third, math.inf) if not isinstance(size, str | None))
+    if len(outputs) == 1 and values < 5 + objectness:
+        raise EditError(f"output {quoted(name)} is {known.text}: no scores are behind the boxes")
 
 
 def _boxes_and_scores(

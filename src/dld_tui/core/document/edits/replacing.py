@@ -202,6 +202,7 @@ def cut_off(
     Raises:
         EditError: No output would be left, or a value is not one that they take.
     """
+    document.need_types()
     home = document.main
     targets = targets_of(document, [], nodes, "cut off")
     gone = file_order(home, [node for node in downstream_of(targets) if node.scope is home])

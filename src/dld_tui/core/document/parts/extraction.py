@@ -388,7 +388,8 @@ def _assembled(
     small = small_model(document, parts)
     model.graph.CopyFrom(small.graph)
     model.functions.extend(small.functions)
-    model.opset_import.extend(small.opset_import)
+    # Weights alone use no operators, but a model must import some.
+    model.opset_import.extend(small.opset_import or document.model.opset_import)
     if 0 < model.ir_version < FIRST_IR_WITH_IMPORTS:
         model.ir_version = FIRST_IR_WITH_IMPORTS
     if len(model.functions):
