@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 
@@ -69,6 +70,20 @@ def test_header_says_operator_name_version_and_place(document: Document) -> None
     first, second, *_ = texts(rows_of(node_named(document, "conv")))
     assert first == "Conv conv"
     assert second == "ai.onnx 18 · main node 1 of 6"
+
+
+def test_a_compiled_node_says_what_it_holds(tmp_path: Path) -> None:
+    text = """
+<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+m (float[1] x) => (float[1] y) {
+    [part] y = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "gone.engine",
+        hardware_architecture = "86", source = "TensorrtExecutionProvider"> (x)
+}
+"""
+    with contextlib.closing(Document.open(models.write(tmp_path, text))) as opened:
+        shown = " ".join(texts(rows_of(node_named(opened, "part"))))
+    assert "holds TensorrtExecutionProvider, gone.engine, not there," in shown
+    assert "compute capability 8.6" in shown
 
 
 def test_inputs_have_their_formal_names_and_lead_to_their_source(document: Document) -> None:

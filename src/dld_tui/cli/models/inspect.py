@@ -24,6 +24,7 @@ from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import whole_numbers
 from dld_tui.core.tables.table import COUNT, Column, Table
+from dld_tui.core.tensorrt.engine_cache import cached_engine
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -120,6 +121,14 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
     Raises:
         InputError: The file is not a readable model.
     """
+    cached = cached_engine(path) if path.is_file() else None
+    if cached is not None:
+        if as_json:
+            write_json(cached.to_json())
+        else:
+            for title, text in [("file", str(path)), *cached.lines]:
+                write(_line(title, text))
+        return
     document = Document.open(path)
     try:
         all_findings = check(document, operators=False)  # those of `dld check` are slower to load
@@ -265,6 +274,10 @@ def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:
 def _compiled(document: Document, summary: ModelSummary) -> Iterator[str]:
     for number, context in enumerate(_contexts(document, summary)):
         yield _line("" if number else "compiled", context.line)
+        if context.file and context.bytes is not None and document.path is not None:
+            cached = cached_engine(document.path.with_name(context.file))
+            for one in cached.ranges if cached else ():
+                yield _line("", f"  {one.text}")
 
 
 def _has_inner(summary: ModelSummary) -> bool:

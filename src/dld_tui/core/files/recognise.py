@@ -106,6 +106,14 @@ def engine_header(head: bytes) -> EngineHeader | None:
     return EngineHeader(product, f"{major}.{minor}.{patch}.{build}", capabilities)
 
 
+def capability_text(text: str) -> str:
+    """Return ``8.6`` of ``86``, and ``8.0 and later`` of ``80+``, as the provider writes it."""
+    if not re.fullmatch(r"\d{2,3}\+?", text):
+        return text
+    digits = text.rstrip("+")
+    return f"{digits[:-1]}.{digits[-1]}" + (" and later" if text.endswith("+") else "")
+
+
 HEAD: Final = 64 << 10
 """Bytes at the start of a file that tell what it is."""
 _MODEL_FIELDS_TO_CHECK: Final = 16

@@ -96,11 +96,9 @@ class Extraction(Controller):
 
     def _extract_context(self, node: Node) -> None:
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
-        from dld_tui.core.document.parts.ep_context import contexts_of, write_context
+        from dld_tui.core.document.parts.ep_context import context_of, write_context
 
-        context = next(
-            candidate for candidate in contexts_of(self.document) if candidate.node is node
-        )
+        context = context_of(self.document, node)
         suffix = ".context.bin" if context.header is None else ".engine"
         start = self._part_name([node], node.scope).removesuffix(".onnx") + suffix
 

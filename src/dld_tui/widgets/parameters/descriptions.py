@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.ep_context import context_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.errors import DldError
@@ -379,6 +381,10 @@ class NodeRows:
                 value_style="link",
                 scope=body,
             )
+
+        if node.op_type == "EPContext" and isinstance(scope.document, Document):
+            holds = context_of(scope.document, node).holds
+            yield from wrapped(("holds",), wrap_text(f"holds {holds}", self._width))
 
     # --- links ----------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ TensorRT and TensorRT-RTX an engine, or names the file beside the model that doe
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from dld_tui.core import fmt
@@ -17,7 +18,7 @@ from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import resolve_external
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.files.recognise import EngineHeader, engine_header
+from dld_tui.core.files.recognise import EngineHeader, capability_text, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.text import visible
@@ -47,15 +48,25 @@ class EpContext:
 
     @property
     def line(self) -> str:
+        """The node, and what it holds, for people; free of untrusted text."""
+        return f"{visible(self.node.ref)}: {self.holds}"
+
+    @property
+    def holds(self) -> str:
         """For people; free of untrusted text."""
         size = "with another node" if self.bytes is None else fmt.size(self.bytes)
+        if self.is_inside and self.bytes is not None:
+            size += " in the model"
         if self.file:
             size = f"{visible(self.file)}, {'not there' if self.bytes is None else size}"
         label = self.header.text if self.header is not None else visible(self.provider)
-        details = [visible(f"{key} {value}") for key, value in self.facts.items()]
-        return ", ".join(
-            [f"{visible(self.node.ref)}: {label or 'unknown provider'}", size, *details]
-        )
+        details = [visible(self._detail(*fact)) for fact in self.facts.items()]
+        return ", ".join([label or "unknown provider", size, *details])
+
+    def _detail(self, key: str, value: str) -> str:
+        if key == "hardware" and self.provider in _TENSORRT:
+            return f"compute capability {capability_text(value)}"
+        return f"{key} {value}"
 
     def to_json(self) -> dict[str, JSON]:
         """Return the fields of ``dld inspect --json``. Fields may be added, never renamed."""
@@ -66,6 +77,8 @@ class EpContext:
         }  # fmt: skip
 
 
+_TENSORRT = ("TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
+"""Providers that write the compute capability without its point."""
 _FACTS = {
     "partition_name": "part", "ep_sdk_version": "sdk", "hardware_architecture": "hardware",
     "onnx_model_filename": "of",
@@ -75,14 +88,15 @@ _FACTS = {
 def contexts_of(document: Document) -> list[EpContext]:
     """Return the compiled parts of a model, in the order of its nodes."""
     return [
-        _context(document, node)
+        context_of(document, node)
         for scope in document.scopes()
         for node in scope.nodes
         if node.op_type == OPERATOR
     ]
 
 
-def _context(document: Document, node: Node) -> EpContext:
+def context_of(document: Document, node: Node) -> EpContext:
+    """Return the compiled part that a node stands for."""
     is_inside = bool(node.integer("embed_mode", 1))
     file = "" if is_inside else _text(node, "ep_cache_context")
     facts = {key: _text(node, name) for name, key in _FACTS.items()}
@@ -174,3 +188,27 @@ def _text(node: Node, name: str) -> str:
     if attribute is None or attribute.blob is not None:
         return ""
     return text_of(attribute.proto.s)
+
+
+def engine_beside(path: Path) -> Path:
+    """Return the file of the engine that a compiled model holds beside it.
+
+    Raises:
+        InputError: It holds none, several, or one inside; the hint says what to do.
+    """
+    with contextlib.closing(Document.open(path)) as document:
+        engines = [one for one in contexts_of(document) if one.file or one.header is not None]
+    named = [one for one in engines if one.file]
+    if len(engines) == 1 and named and named[0].bytes is not None:
+        return resolve_external(path, named[0].file)
+    name = "" if len(engines) == 1 else " NODE"
+    if not engines:
+        raise InputError("this is an ONNX model without a compiled engine", where=str(path))
+    if named and len(engines) == 1:
+        raise InputError(f"its engine {visible(named[0].file)!r} is not there", where=str(path))
+    several = f"{len(engines)} engines: " if name else "its engine inside: "
+    raise InputError(
+        f"{several}{'; '.join(one.line for one in engines)}",
+        where=str(path),
+        hint=f"Take one out: dld extract {path.name} --context{name} -o part.engine",
+    )

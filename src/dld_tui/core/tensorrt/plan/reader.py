@@ -18,6 +18,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.parts.ep_context import engine_beside
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
@@ -562,6 +563,9 @@ def open_plan(
     """
     target = Path(path)
     head = _head(target)
+    if engine_header(head) is None and _holds_engine(target):
+        target = engine_beside(target)
+        head = _head(target)
     header = engine_header(head)
     archived = head.startswith(_ZIP)
     files = archive_set(target) if archived else find_set(target) if beside else FileSet()
@@ -592,6 +596,14 @@ def open_plan(
             where=str(target),
             hint="Put the file of trtexec --exportLayerInfo, or that of dld build, beside it",
         ) from error
+
+
+def _holds_engine(target: Path) -> bool:
+    """Return whether a file is a model, of which a provider may have compiled an engine."""
+    try:
+        return recognise(target) is FileKind.ONNX
+    except InputError:
+        return False
 
 
 def _head(target: Path) -> bytes:
@@ -628,5 +640,6 @@ def _graph(target: Path, file_set: FileSet, header: EngineHeader | None, archive
         f"this is an engine written by {made_by}; its layers are read from its layer information",
         where=str(target),
         hint=f"Put that beside it as {target.stem}.trt.json (dld build writes it, and"
-        " trtexec --exportLayerInfo)",
+        " trtexec --exportLayerInfo); where this engine can be loaded, dld profile tensorrt"
+        f" {target.name} reads its layers",
     )
