@@ -20,6 +20,8 @@ from pathlib import Path
 
 from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
 from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
+from dld_tui.backends.machine.cupti import enable_nvtx
+from dld_tui.backends.onnxruntime import engine_layers
 from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks
 from dld_tui.backends.onnxruntime.runtime import SUFFIX, errors_of, version
 from dld_tui.backends.onnxruntime.session import (
@@ -234,8 +236,11 @@ def write_layers(
         writer.note(note.text, note.kind)
     if gpu is not None:
         unordered = _UNORDERED if settings.parallel else ""
+        spans, added = engine_layers.add_engine_layers(
+            writer, spans, summary.layers, gpu.ranges, recorded.origin_ns, document
+        )
         gpu.write_layers(writer, recorded.origin_ns, spans, unordered)
-        hold_against_kernels(writer, summary.layers, peaks)
+        hold_against_kernels(writer, [*summary.layers, *added], peaks)
 
 
 def hold_against_kernels(
@@ -341,6 +346,8 @@ class ProfilingRun:
             self._identity = yield from identify(self._plan.model, self._document)
         if self._gpu is not None:
             yield Progress(0, None, stage="Looking at the GPU")
+            if self._has_engines:
+                enable_nvtx()  # before TensorRT makes its first range
             self._gpu.open()
             self._environment.update(self._gpu.environment)
         self._environment.update(self._board.start())
@@ -608,11 +615,15 @@ class ProfilingRun:
             yield from self._watched_passes(timer, gpu, passes, _LAYERS)
             return
         if gpu is not None:
-            gpu.start_trace(calls=True)
+            gpu.start_trace(calls=True, ranges=self._has_engines)
         for _, progress in self._bursts(timer, StopCondition(passes + 1), _LAYERS):
             yield progress
         if gpu is not None:
             gpu.stop_trace()
+
+    @property
+    def _has_engines(self) -> bool:
+        return any(name in engine_layers.PROVIDERS for name in self._plan.session.providers)
 
     def _layer_passes(self) -> int:
         wanted = self._plan.layer_passes
