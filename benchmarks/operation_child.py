@@ -280,6 +280,12 @@ def _slim(model: str, output: str) -> int:
     return 0
 
 
+def _simplify(model: str, output: str) -> int:
+    onnxsim = importlib.import_module("onnxsim")
+    onnx.save(onnxsim.simplify(onnx.load(model))[0], output)
+    return 0
+
+
 def _quantize_dynamic(model: str, output: str) -> int:
     importlib.import_module("onnxruntime.quantization").quantize_dynamic(model, output)
     return 0
@@ -293,7 +299,7 @@ def _float16(model: str, output: str) -> int:
 
 PEERS: dict[str, Callable[..., int]] = {
     "onnx": _version_converter, "onnxslim": _slim, "quantize_dynamic": _quantize_dynamic,
-    "float16": _float16,
+    "float16": _float16, "onnxsim": _simplify,
 }  # fmt: skip
 """Programs of others, by the first word of a command."""
 

@@ -354,5 +354,6 @@ PEERS: dict[str, Operation] = {
         lambda *_: ["quantize_dynamic", "MODEL", "OUT"], retyped(8)
     ),
     "sanitize by onnxslim": Operation(lambda *_: ["onnxslim", "MODEL", "OUT"], same_values),
+    "sanitize by onnxsim": Operation(lambda *_: ["onnxsim", "MODEL", "OUT"], same_values),
 }
 """What programs of others make of the models; asked only by name."""

@@ -45,6 +45,8 @@ EXPECTED: dict[str, tuple[str, int, str, npt.NDArray[np.float32] | None]] = {
         " y = Reshape<shape=[2, 3, 4, 4]>(g)",
         1, ", float[3, 3] i = {1, 0, 0, 0, 1, 0, 0, 0, 1}", (X.reshape(32, 3) + W).reshape(X.shape),
     ),
+    "the axis of Concat": ("c = Concat(x, x) y = Slice<axes=[1], starts=[3], ends=[6]>(c)",
+                           1, "", X),
     "slopes": ("y = PRelu(x, w)", 6, "", np.where(X < 0, X * by_channel(W), X)),
     "is_test": ("y = Dropout<is_test=1, ratio=0.3>(x)", 6, "", X),
     "Cast by name": ('i = Cast<to="INT32">(x) y = Cast<to="FLOAT">(i)', 1, "", np.trunc(X)),
@@ -81,6 +83,11 @@ def test_each_element_is_normalised_on_its_own() -> None:
 def test_what_trains_is_refused() -> None:
     with pytest.raises(ConversionError, match="Dropout that trains"):
         raised("y = Dropout<is_test=0>(x)", 6)
+
+
+def test_an_attribute_that_is_missing_is_told() -> None:
+    with pytest.raises(ConversionError, match="LpPool has no attribute kernel_shape, which"):
+        raised("y = LpPool(x)", 1)
 
 
 def test_a_mask_that_nothing_reads_goes() -> None:

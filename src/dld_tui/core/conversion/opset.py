@@ -718,6 +718,10 @@ def _attributes(step: Step, source: defs.OpSchema, into: defs.OpSchema) -> None:
             continue
         if theirs.default_value != default:
             node.attribute.append(default)
+    present = {text_of(attribute.name) for attribute in node.attribute}
+    for name, theirs in into.attributes.items():
+        if theirs.required and name not in present:
+            raise UnwritableError(f"{step.op_type} has no attribute {name}, which it needs")
 
 
 def _has_value(attribute: onnx.AttributeProto, default: onnx.AttributeProto) -> bool:

@@ -28,6 +28,12 @@ def gemm_up(step: Step) -> None:
     step.take("broadcast")
 
 
+def axis_up(step: Step) -> None:
+    """Write the axis of Concat, which is 1 before opset 4 where nothing says it."""
+    if not step.has("axis"):
+        step.put("axis", 1)
+
+
 def slope_up(step: Step) -> None:
     """Before opset 7 the slopes are those of channels."""
     slopes = step.sizes(1)

@@ -42,6 +42,7 @@ UP: Mapping[tuple[str, int], Rule] = {
     ("Pad", 2): operands.pad_names_up,
     ("Split", 2): operands.split_input_up,
     ("GRU", 3): meanings.direction_up,
+    ("Concat", 4): meanings.axis_up,
     ("Reshape", 5): operands.reshape_up,
     ("Cast", 6): types.cast_up,
     ("Tile", 6): operands.tile_up,
