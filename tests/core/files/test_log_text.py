@@ -21,6 +21,16 @@ WRAPPED = {
     "kubectl --prefix": [f"[pod/build-5f/main] {line}" for line in LINES],
     "kubectl --prefix --timestamps": [f"[pod/build-5f/main] {TIME} {line}" for line in LINES],
     "journalctl": [f"Nov 28 10:00:00 orin trtexec[123]: {line}" for line in LINES],
+    "docker, file, stream first": [json.dumps({"stream": "stderr", "log": f"{line}\r\n"})
+                                   for line in LINES],
+    "docker build": [f"#12 3.{at:03} {line}" for at, line in enumerate(LINES)],
+    "journalctl -o short-iso": [f"2026-11-28T10:00:00+0000 orin trtexec[123]: {line}"
+                                for line in LINES],
+    "gitlab": [f"{TIME} 00O {line}" for line in LINES],
+    "jenkins": [f"[{TIME}] {line}" for line in LINES],
+    "a time without a zone": [f"2026-11-28 10:00:00,123 {line}" for line in LINES],
+    "ts": [f"Nov 28 10:00:00 {line}" for line in LINES],
+    "mpirun --tag-output": [f"[1,0]<stdout>:{line}" for line in LINES],
     "srun --label": [f"0: {line}" for line in LINES],
     "colours": [f"\x1b[1;32m{line}\x1b[0m" for line in LINES],
     "nothing": LINES,
@@ -35,6 +45,11 @@ def test_the_lines_of_the_program_are_found(lines: list[str]) -> None:
 def test_a_line_that_was_cut_in_two_is_one() -> None:
     text = f"{TIME} stdout P first and \n{TIME} stdout F second\n{TIME} stdout F third\n"
     assert unwrapped(text).splitlines() == ["first and second", "third"]
+
+
+def test_a_line_of_the_tool_that_collected_them_may_be_first() -> None:
+    lines = [f"trt-1  | {line}" for line in LINES * 2]
+    assert unwrapped("\n".join(["Attaching to trt-1", *lines])).splitlines()[1:] == LINES * 2
 
 
 def test_what_only_some_lines_begin_with_is_theirs() -> None:

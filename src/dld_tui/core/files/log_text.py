@@ -6,28 +6,36 @@ import json
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
-_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
+_TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_DAY = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
 _CRI = re.compile(rf"{_TIME} (?:stdout|stderr) ([FP]) ?")
 """Of a container runtime of Kubernetes; ``P`` marks a line that goes on in the next one."""
 _PREFIXES = (
     re.compile(r"\[pod/[^\]\s]+\] "),  # kubectl logs --prefix
     re.compile(r"[\w.-]+ +\| ?"),  # docker compose logs
+    re.compile(r"#\d+ \d+\.\d+ "),  # docker build --progress plain
     _CRI,
-    re.compile(rf"{_TIME} "),  # docker logs --timestamps, GitHub Actions
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [^\s:]+: "),  # journalctl
+    re.compile(rf"{_TIME} \d\d[OE][ +]"),  # GitLab
+    re.compile(rf"(?:{_TIME}|{_DAY}) \S+ [^\s:]+\[\d+\]: "),  # journalctl
+    re.compile(rf"{_DAY} \S+ [^\s:]+: "),
+    re.compile(rf"\[{_TIME}\] "),  # Jenkins
+    re.compile(rf"(?:{_TIME}|{_DAY}) "),  # docker logs --timestamps, GitHub Actions, ts
+    re.compile(r"\[\d+,\d+\]<std\w+>: ?"),  # mpirun --tag-output
     re.compile(r"\d+: "),  # srun --label
 )
-_JSON_LINE = re.compile(r'\s*\{\s*"log"\s*:\s*"')
+_JSON_LINE = re.compile(
+    r'\s*\{(?:\s*"log"\s*:\s*"|(?=[^\n]*"stream"\s*:\s*"std(?:out|err)")[^\n]*"log"\s*:\s*")'
+)
 """Of Docker's own files."""
 _LOOKED_AT = 50
-"""Lines that have to begin alike."""
+"""Lines of which most have to begin alike: a line of the tool that collected them may be first."""
 
 
 def unwrapped(text: str) -> str:
     """Return a log without colours and without what each line was given in front.
 
-    Known are Docker (its files, ``logs --timestamps``, ``compose logs``), Kubernetes, GitHub
-    Actions, journalctl and ``srun --label``.
+    Known are Docker (its files, ``logs --timestamps``, ``compose logs``, builds), Kubernetes,
+    GitHub Actions, GitLab, Jenkins, journalctl, ``ts``, ``mpirun`` and ``srun``.
     """
     if "\x1b[" in text:
         text = _COLOUR.sub("", text)
@@ -35,7 +43,7 @@ def unwrapped(text: str) -> str:
         text = "".join(map(_logged, text.splitlines()))
     for prefix in _PREFIXES:
         begins = [line for line in text[: 1 << 16].splitlines()[:_LOOKED_AT] if line.strip()]
-        if not begins or not all(prefix.match(line) for line in begins):
+        if sum(prefix.match(line) is not None for line in begins) <= 0.8 * len(begins):
             continue
         text = "".join(_without(prefix, line) for line in text.splitlines())
     return text
