@@ -109,7 +109,10 @@ def test_the_start_page_needs_no_tls_and_others_get_it() -> None:
 
 
 def test_the_start_page_loads_no_library_for_models() -> None:
-    assert not packages(loaded(OPEN)) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
+    modules = loaded(OPEN)
+    assert not packages(modules) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
+    assert not {"dld_tui.core.child", "dld_tui.core.machine.installation"} & modules
+    assert len(ours(modules)) <= MOST_FOR_START
 
 
 def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: Path) -> None:
@@ -117,6 +120,25 @@ def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: 
     assert "dld_tui.screens.workspace.page" in modules
     assert not packages(modules) & {"asyncssh", "numpy", "onnx.helper", *RUNTIMES}
     assert not {"onnx", "dld_tui.core.checks.checker", "dld_tui.core.operators.registry"} & modules
+
+
+FIRST_ROWS = """
+import re, sys
+from dld_tui.cli.tui import import_asyncio_without_tls as first; first()
+import dld_tui.app, dld_tui.widgets.shell.driver
+from dld_tui.screens.home.tabs import prepare
+prepare("ONNX")
+own = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "dld_tui"]
+patterns = {id(value) for module in own for value in vars(module).values()
+            if isinstance(value, re.Pattern)}
+assert len(patterns) <= 20, len(patterns)
+"""
+MOST_FOR_START, MOST_FOR_ROWS = 64, 150
+"""Modules of ours; each takes half a millisecond or more."""
+
+
+def test_the_first_rows_of_a_model_need_few_modules_and_patterns() -> None:
+    assert len(ours(loaded(PROBE + FIRST_ROWS))) <= MOST_FOR_ROWS
 
 
 CHECKED = OPEN.replace(

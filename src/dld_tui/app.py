@@ -55,6 +55,7 @@ from dld_tui.widgets.tasks import EndedJob, has_gone, on_thread, task
 if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.driver import Driver
+    from textual.theme import Theme
 
     from dld_tui.core.document.new_model import NewModel
     from dld_tui.core.document.parts.fragment import Fragment
@@ -186,6 +187,14 @@ class DldApp(Tabs, Commands, App[int]):
         for screen in self._open_screens():
             for widget in screen.walk_children(with_self=True):
                 widget.refresh()
+
+    _variables: tuple[Theme, dict[str, str]] | None = None
+
+    def get_css_variables(self) -> dict[str, str]:
+        """Return the variables of the theme, which Textual asks for with every new page."""
+        if self._variables is None or self._variables[0] is not self.current_theme:
+            self._variables = self.current_theme, super().get_css_variables()
+        return self._variables[1]
 
     def on_load(self) -> None:
         """Let tasks begin in turn, on every version of Python.

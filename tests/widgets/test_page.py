@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from textual._compositor import Compositor
 from textual._context import visible_screen_stack
 
 from dld_tui.app import DldApp
@@ -82,3 +84,47 @@ async def test_what_holds_paint_is_not_ended_by_the_time_of_what_held_it_before(
         assert page._hold is not None
         page.release_paint()
         assert page._hold is None
+
+
+async def test_a_new_tab_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+
+    def on_screen_resume(self: TextPage, event: object) -> None:
+        shown.append(self)
+
+    monkeypatch.setattr(TextPage, "on_screen_resume", on_screen_resume, raising=False)
+    app = DldApp()
+    async with app.run_test() as pilot:
+        first, second = TextPage("one"), TextPage("two")
+        await open_pages(app, pilot, first, second)
+        assert shown == [first, second]
+        app.show_page(first)
+        await pilot.pause()
+        assert shown == [first, second, first]
+
+
+async def test_nothing_is_painted_while_it_cannot_be_shown_and_all_of_it_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    painted: list[bool] = []
+    paint = Compositor.render_update
+
+    def render_update(self: Compositor, **options: Any) -> Any:
+        painted.append(bool(app._running and not app._batch_count))
+        return paint(self, **options)
+
+    monkeypatch.setattr(Compositor, "render_update", render_update)
+    app = DldApp()
+    async with app.run_test() as pilot:
+        page = TextPage("one")
+        await open_pages(app, pilot, page)
+        assert painted
+        before = len(painted)
+        with app.batch_update():
+            page.query_one(KeyBar).display = False
+            page._compositor_refresh()
+            await pilot.pause()
+            assert len(painted) == before
+        page.refresh()
+        await until(pilot, lambda: len(painted) > before)
+        assert all(painted)

@@ -19,12 +19,10 @@ else:
     from operator import attrgetter
     from reprlib import recursive_repr
 
-    def dataclass(cls=None, /, *, eq=True, frozen=False, **options):
+    def dataclass(cls=None, /, *, eq=True, frozen=False, slots=False, **options):
         """Make a class a dataclass. There is no `order`, and fields are no ``InitVar``."""
         if cls is None:
-            return lambda cls: dataclass(cls, eq=eq, frozen=frozen, **options)
-        if options.get("slots"):
-            return dataclasses.dataclass(cls, eq=eq, frozen=frozen, **options)
+            return lambda cls: dataclass(cls, eq=eq, frozen=frozen, slots=slots, **options)
         cls.__doc__ = cls.__doc__ or cls.__name__  # else it would be made of the signature
         bases = [vars(base).get("__dataclass_params__") for base in cls.__mro__[1:]]
         cls = dataclasses.dataclass(
@@ -33,6 +31,7 @@ else:
             repr=False,
             eq=False,
             frozen=frozen and any(base is not None and base.frozen for base in bases),
+            slots=slots,
             **options,
         )
         cls.__dataclass_params__.frozen = frozen
@@ -47,6 +46,8 @@ else:
                 cls.__hash__ = _hash(_getter(hashed)) if frozen else None
         if frozen:
             methods |= {"__setattr__": _refuse, "__delattr__": _refuse}
+        if frozen and slots:  # else copies and pickles would be set attribute by attribute
+            methods |= {"__getstate__": _state, "__setstate__": _set_state}
         for name, method in methods.items():
             if name not in vars(cls):
                 setattr(cls, name, method)
@@ -90,6 +91,13 @@ else:
             object.__setattr__(self, name, *value)
         else:
             object.__delattr__(self, name)
+
+    def _state(self):
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+    def _set_state(self, state):
+        for field, value in zip(dataclasses.fields(self), state, strict=True):
+            object.__setattr__(self, field.name, value)
 
     def _init(cls, fields, frozen):
         """Return ``__init__``, the only method that is compiled: no two classes have the same."""

@@ -325,7 +325,7 @@ def is_same_file(path: Path, other: Path) -> bool:
         return False
 
 
-_FLAG = re.compile(r"(?<![\w-])(--?[a-z][a-z0-9-]*)( [A-Z]+(?![\w:=]))?")
+_FLAG = r"(?<![\w-])(--?[a-z][a-z0-9-]*)( [A-Z]+(?![\w:=]))?"
 
 
 def problem_of_form(request: type[Any], values: Mapping[str, JSON]) -> str:
@@ -346,7 +346,7 @@ def problem_of_form(request: type[Any], values: Mapping[str, JSON]) -> str:
             for flag in setting.param.spellings
         }
         message = ". ".join(filter(None, (error.message, error.hint)))
-        return _FLAG.sub(lambda match: labels.get(match[1], match[0]), message)
+        return re.sub(_FLAG, lambda match: labels.get(match[1], match[0]), message)
     return ""
 
 

@@ -139,9 +139,9 @@ def node_at(document: Document, place: Sequence[int | str], index: int | None) -
     return scope.nodes[index]
 
 
-_LABEL = re.compile(r"<n(\d+)>")
-_ENTRY = re.compile(r"\(op_type:[^\n]*?, node name: <n(\d+)>\): ")
-_KIND = re.compile(r"\[\w+Error\] ?")
+_LABEL = r"<n(\d+)>"
+_ENTRY = r"\(op_type:[^\n]*?, node name: <n(\d+)>\): "
+_KIND = r"\[\w+Error\] ?"
 _SUMMARY = "Inference error(s):"
 _CONSEQUENCE = "expected to have type but instead is null"
 """Of a node with an input that nothing makes, or whose own node is in error."""
@@ -174,7 +174,7 @@ class LocatedMessage:
 
 def label_number(name: str) -> int | None:
     """Return the number of a label: nodes of the main graph are counted first; None of a name."""
-    match = _LABEL.fullmatch(name)
+    match = re.fullmatch(_LABEL, name)
     return None if match is None else int(match.group(1))
 
 
@@ -236,14 +236,14 @@ class Labels:
 
         Where functions are inlined, the names of nodes get something before or after them.
         """
-        labels = _LABEL.findall(name)
+        labels = re.findall(_LABEL, name)
         if not labels or int(labels[-1]) >= len(self._nodes):
             return None
         return self._nodes[int(labels[-1])][:2]
 
     def message(self, name: str, text: str) -> LocatedMessage:
         """Return a message on the node whose label is in a name."""
-        labels = _LABEL.findall(name)
+        labels = re.findall(_LABEL, name)
         return self._message(text, int(labels[-1]) if labels else None)
 
     def messages(self, text: str, *named: str) -> list[LocatedMessage]:
@@ -253,7 +253,7 @@ class Labels:
             text: The message.
             named: Labels of nodes that it is about when it names none itself.
         """
-        entries = list(_ENTRY.finditer(text))
+        entries = list(re.finditer(_ENTRY, text))
         messages = []
         ends = [*(entry.start() for entry in entries[1:]), len(text)]
         for entry, end in zip(entries, ends, strict=False):
@@ -265,7 +265,7 @@ class Labels:
             return messages
         message, _, context = text.partition(_CONTEXT)  # which is of the outermost node
         for place in (message, " ".join(named), context):
-            if labels := _LABEL.findall(place):
+            if labels := re.findall(_LABEL, place):
                 return [self._message(message, int(labels[-1]))]
         return [self._message(text, None)]
 
@@ -277,8 +277,8 @@ class Labels:
         return self._message(text, number)
 
     def _message(self, text: str, number: int | None) -> LocatedMessage:
-        shown_text = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)
-        shown_text = visible(" ".join(_KIND.sub("", shown_text).split()))
+        shown_text = re.sub(_LABEL, lambda match: self._shown(int(match.group(1))), text)
+        shown_text = visible(" ".join(re.sub(_KIND, "", shown_text).split()))
         message = clip(shown_text, _LONGEST, keep="start")
         if number is None or number >= len(self._nodes):
             return LocatedMessage(message, is_of_declared_shape=_DECLARED in text)

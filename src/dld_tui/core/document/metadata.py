@@ -28,14 +28,14 @@ POSITION_KEY = "dld.position"
 """The entry of ``metadata_props``: ``x,y``, cells and rows of boxes from where it would be."""
 MOST = 9_999
 """Cells that a node can be moved."""
-_PATTERN = re.compile(r"(-?[0-9]{1,4}),(-?[0-9]{1,4})")
+_PATTERN = r"(-?[0-9]{1,4}),(-?[0-9]{1,4})"
 
 
 def position_of(node: Node) -> tuple[int, int] | None:
     """Return by how many cells a node was moved to the right, and rows down; None if it was not."""
     for entry in reversed(node.metadata_entries):
         if entry.key == POSITION_KEY:
-            match = _PATTERN.fullmatch(text_of(entry.value))
+            match = re.fullmatch(_PATTERN, text_of(entry.value))
             return (int(match[1]), int(match[2])) if match is not None else None
     return None
 

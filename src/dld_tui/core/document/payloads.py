@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CHUNK = 4 << 20
 """Bytes that are copied at a time."""
-_MENTION = re.compile(rb'"sha256": ?"([0-9a-f]{64})"')
+_MENTION = rb'"sha256": ?"([0-9a-f]{64})"'
 _TEMPORARY = ".new-"
 
 
@@ -205,7 +205,7 @@ def _mentioned(folder: Path) -> set[str]:
     for journal in folder.glob("*"):
         with suppress(OSError), journal.open("rb") as file:
             for line in file:
-                names.update(match.decode("ascii") for match in _MENTION.findall(line))
+                names.update(match.decode("ascii") for match in re.findall(_MENTION, line))
     return names
 
 
@@ -263,7 +263,7 @@ def _digest(blob: Blob, cancelled: CancelCheck | None) -> str:
 
 INLINE_LIMIT = 64 << 10
 """The most bytes of a payload that is in the arguments themselves."""
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = r"[0-9a-f]{64}"
 
 M = TypeVar("M", bound=Message)
 
@@ -404,7 +404,7 @@ def _checked(reference: JSON) -> tuple[str, int, int, str | None, str]:
     length, sha256 = reference.get("length"), reference.get("sha256")
     if type(start) is not int or type(length) is not int or min(start, length) < 0:
         raise EditError("a payload is {raw} or {file, offset, length, sha256}")
-    named = sha256 is None or (isinstance(sha256, str) and _SHA256.fullmatch(sha256))
+    named = sha256 is None or (isinstance(sha256, str) and re.fullmatch(_SHA256, sha256))
     if not isinstance(name, str) or not named:
         raise EditError("a payload is {raw} or {file, offset, length, sha256}")
     field = _field(reference.get("field"))

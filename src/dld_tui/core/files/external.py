@@ -251,8 +251,8 @@ KNOWN_ENTRIES = frozenset({"location", "offset", "length", "checksum", "basepath
 """The keys of ``external_data`` that ONNX defines; others are ignored."""
 
 _LARGEST_OFFSET = 2**63 - 1
-_NUMBER = re.compile(r"\s*([0-9]{1,19})\s*", re.ASCII)
-_DRIVE = re.compile(r"[A-Za-z]:")
+_NUMBER = r"(?a)\s*([0-9]{1,19})\s*"
+_DRIVE = r"[A-Za-z]:"
 _MAX_LINKS = 40
 _MANY_FILES = 128
 _WANTED_DESCRIPTORS = 65536
@@ -358,7 +358,7 @@ def _parts(where: str, location: str) -> list[str]:
     parts = location.split("/")
     normal = os.path.normpath(location)  # `s/../w.bin` stays inside, as it does for ONNX
     leads_out = normal.startswith("/") or normal == ".." or normal.startswith("../")
-    if leads_out or "\\" in location or _DRIVE.match(location):
+    if leads_out or "\\" in location or re.match(_DRIVE, location):
         raise ExternalDataError(f"External data path leaves the model folder: {shown}", where=where)
     return parts
 
@@ -636,7 +636,7 @@ class ExternalFiles:
         text = entries.get(key)
         if text is None:
             return default
-        match = _NUMBER.fullmatch(text)
+        match = re.fullmatch(_NUMBER, text)
         if match is None or int(match[1]) > _LARGEST_OFFSET:
             raise ExternalDataError(
                 f"External data {clip(visible(location), 200)}: Invalid offset/length: {key} is"

@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 import re
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
+_COLOUR = r"\x1b\[[0-9;:?]*[ -/]*[@-~]"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _DAY = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
-_CRI = re.compile(rf"{_TIME} (?:stdout|stderr) ([FP]) ?")
+_CRI = rf"{_TIME} (?:stdout|stderr) ([FP]) ?"
 """Of a container runtime of Kubernetes; ``P`` marks a line that goes on in the next one."""
 _PREFIXES = (
-    re.compile(r"\[pod/[^\]\s]+\] "),  # kubectl logs --prefix
-    re.compile(r"[\w.-]+ +\| ?"),  # docker compose logs
-    re.compile(r"#\d+ \d+\.\d+ "),  # docker build --progress plain
+    r"\[pod/[^\]\s]+\] ",  # kubectl logs --prefix
+    r"[\w.-]+ +\| ?",  # docker compose logs
+    r"#\d+ \d+\.\d+ ",  # docker build --progress plain
     _CRI,
-    re.compile(rf"{_TIME} \d\d[OE][ +]"),  # GitLab
-    re.compile(rf"(?:{_TIME}|{_DAY}) \S+ [^\s:]+\[\d+\]: "),  # journalctl
-    re.compile(rf"{_DAY} \S+ [^\s:]+: "),
-    re.compile(rf"\[{_TIME}\] "),  # Jenkins
-    re.compile(rf"(?:{_TIME}|{_DAY}) "),  # docker logs --timestamps, GitHub Actions, ts
-    re.compile(r"\[\d+,\d+\]<std\w+>: ?"),  # mpirun --tag-output
-    re.compile(r"\d+: "),  # srun --label
+    rf"{_TIME} \d\d[OE][ +]",  # GitLab
+    rf"(?:{_TIME}|{_DAY}) \S+ [^\s:]+\[\d+\]: ",  # journalctl
+    rf"{_DAY} \S+ [^\s:]+: ",
+    rf"\[{_TIME}\] ",  # Jenkins
+    rf"(?:{_TIME}|{_DAY}) ",  # docker logs --timestamps, GitHub Actions, ts
+    r"\[\d+,\d+\]<std\w+>: ?",  # mpirun --tag-output
+    r"\d+: ",  # srun --label
 )
-_JSON_LINE = re.compile(
+_JSON_LINE = (
     r'\s*\{(?:\s*"log"\s*:\s*"|(?=[^\n]*"stream"\s*:\s*"std(?:out|err)")[^\n]*"log"\s*:\s*")'
 )
 """Of Docker's own files."""
@@ -38,10 +38,10 @@ def unwrapped(text: str) -> str:
     GitHub Actions, GitLab, Jenkins, journalctl, ``ts``, ``mpirun`` and ``srun``.
     """
     if "\x1b[" in text:
-        text = _COLOUR.sub("", text)
-    if _JSON_LINE.match(text):
+        text = re.sub(_COLOUR, "", text)
+    if re.match(_JSON_LINE, text):
         text = "".join(map(_logged, text.splitlines()))
-    for prefix in _PREFIXES:
+    for prefix in map(re.compile, _PREFIXES):
         begins = [line for line in text[: 1 << 16].splitlines()[:_LOOKED_AT] if line.strip()]
         if sum(prefix.match(line) is not None for line in begins) <= 0.8 * len(begins):
             continue
@@ -63,5 +63,5 @@ def _without(prefix: re.Pattern[str], line: str) -> str:
     match = prefix.match(line)
     if match is None:
         return f"{line}\n"
-    goes_on = prefix is _CRI and match[1] == "P"
+    goes_on = prefix.pattern == _CRI and match[1] == "P"
     return line[match.end() :] + ("" if goes_on else "\n")

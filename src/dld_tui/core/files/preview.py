@@ -16,13 +16,13 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
-from dld_tui.core.child import Child
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
 if TYPE_CHECKING:
+    from dld_tui.core.child import Child
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import GraphTensor, ModelSummary
     from dld_tui.core.report.report import Report
@@ -389,6 +389,8 @@ class Previewer:
 
 
 def _started() -> Child:
+    from dld_tui.core.child import Child
+
     paths = [str(Path(__file__).parents[3]), *filter(os.path.isabs, sys.path)]
     process = Child(
         [sys.executable, "-I", "-S", "-c", _START, json.dumps(paths)],

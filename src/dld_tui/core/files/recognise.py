@@ -172,32 +172,30 @@ _SIGNATURES: Final = (
 _COMPRESSED: Final = frozenset(
     {"gzip-compressed", "zstd-compressed", "xz-compressed", "bzip2-compressed"}
 )
-_PICKLE: Final = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a}\]c(\x8c.]", re.DOTALL)
-_SAFETENSORS: Final = re.compile(rb".{6}\x00\x00\{\s*\"", re.DOTALL)
+# Patterns are compiled where a file may be of the kind, and kept by `re`: models need none.
+_PICKLE: Final = rb"(?s)\x80[\x02-\x05](?:\x95.{8})?[\x8a}\]c(\x8c.]"
+_SAFETENSORS: Final = rb"(?s).{6}\x00\x00\{\s*\""
 _ZIP: Final = b"PK\x03\x04"
-_GRAPH_MEMBER: Final = re.compile(r"(?:^|[./])graph(?:\.[0-9a-f]{6,40})?\.json$")
+_GRAPH_MEMBER: Final = r"(?:^|[./])graph(?:\.[0-9a-f]{6,40})?\.json$"
 _REPORT_ID: Final = b"DLDP"
 """SQLite's application_id of our reports, at byte 68."""
 
 # Logs have escapes for colours (0x1b), TensorRT's have separators (0x1e, 0x1f) as well.
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1a]")
-_JSON_START: Final = re.compile(r'\s*(?:\{|\[\s*(?:[\[{\]"]|$))')
-_LOG: Final = re.compile(
-    r"&&&& RUNNING TensorRT|\[TensorRT v\d"
+_CONTROL: Final = r"[\x00-\x08\x0e-\x1a]"
+_JSON_START: Final = r'\s*(?:\{|\[\s*(?:[\[{\]"]|$))'
+_LOG: Final = (
+    r"(?m)&&&& RUNNING TensorRT|\[TensorRT v\d"
     r"|\[TRT\] \[[VIWEF]\]|\] \[[VIWEF]\] (?:\[TRT\]|===)"
     # The table of layer times by itself: its titles, or its sum.
     r"|\bLayer +Time ?\(ms\) +Avg\.|\bTime ?\(ms\) +Avg\..*\bLayer$"
     r"|\bTotal +[\d.]+ +[\d.]+ +(?:[\d.]+ +)?100\.0$"
-    r"|\b[\d.]+ +[\d.]+ +(?:[\d.]+ +)?100\.0 +Total$",
-    re.MULTILINE,
+    r"|\b[\d.]+ +[\d.]+ +(?:[\d.]+ +)?100\.0 +Total$"
 )
-_ONNX_PROTO_TEXT: Final = re.compile(
-    r"^[ \t]*(?:ir_version:|opset_import\s*\{|graph\s*\{|producer_name:)", re.MULTILINE
-)
-_ONNX_TEXT: Final = re.compile(
+_ONNX_PROTO_TEXT: Final = r"(?m)^[ \t]*(?:ir_version:|opset_import\s*\{|graph\s*\{|producer_name:)"
+_ONNX_TEXT: Final = (
     r"(?:\s*#[^\n]*\n)*\s*<\s*(?:ir_version|opset_import|producer_name|domain|metadata_props)\s*:"
 )
-_HTML: Final = re.compile(r"\s*<(?:!doctype|html|head|\?xml|[a-z])", re.IGNORECASE)
+_HTML: Final = r"(?i)\s*<(?:!doctype|html|head|\?xml|[a-z])"
 
 _TEXT: Final = r'"(?:[^"\\]|\\.)*"'
 _JSON_STARTS: Final = (
@@ -209,7 +207,7 @@ _JSON_STARTS: Final = (
     (r'\[\s*\{[^{}]*"(?:ph|cat)"\s*:', FileKind.TRACE),
 )
 """How the JSON files begin that have no telling keys, or have them only at the start."""
-_ORT_EVENT: Final = re.compile(r'"cat"\s*:\s*"(?:Node|Session)"')
+_ORT_EVENT: Final = r'"cat"\s*:\s*"(?:Node|Session)"'
 """What ONNX Runtime's profile has and other Chrome traces have not."""
 
 _JSON_KEYS: Final = (
@@ -267,9 +265,9 @@ def _refuse_known(head: bytes, where: str) -> None:
             where=where,
             hint="Open its layer information instead (.trt.json, trtexec --exportLayerInfo)",
         )
-    if _PICKLE.match(head):
+    if head[0] == 0x80 and re.match(_PICKLE, head):
         raise InputError("This is a Python pickle (PyTorch .pt or .pth?), not ONNX", where=where)
-    if _SAFETENSORS.match(head):
+    if head[6:9] == b"\0\0{" and re.match(_SAFETENSORS, head):
         raise InputError(
             "This is a safetensors file (weights without a graph), not ONNX", where=where
         )
@@ -296,7 +294,7 @@ def _is_engine_archive(path: str) -> bool:
 
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(_GRAPH_MEMBER.search(name) for name in archive.namelist())
+            return any(re.search(_GRAPH_MEMBER, name) for name in archive.namelist())
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
         return False
 
@@ -311,7 +309,7 @@ def _as_text(head: bytes) -> str | None:
         text = unwrapped(codecs.getincrementaldecoder(encoding)().decode(head, final=False))
     except UnicodeDecodeError:
         return None
-    return None if _CONTROL.search(text) else text
+    return None if re.search(_CONTROL, text) else text
 
 
 def _kind_of_text(text: str, where: str) -> FileKind:
@@ -319,13 +317,15 @@ def _kind_of_text(text: str, where: str) -> FileKind:
         raise InputError(
             "This is a Git LFS pointer, not the file itself", where=where, hint="Run: git lfs pull"
         )
-    if _JSON_START.match(text):
+    if re.match(_JSON_START, text):
         return _kind_of_json(text.strip(), where)
-    if _LOG.search(text):
+    if re.search(_LOG, text):
         return FileKind.TRTEXEC_LOG
     if re.match(r"-+ Layer \d", text):
         return FileKind.ENGINE_LAYERS
-    if _ONNX_TEXT.match(text) or (_ONNX_PROTO_TEXT.search(text) and not _HTML.match(text)):
+    if re.match(_ONNX_TEXT, text) or (
+        re.search(_ONNX_PROTO_TEXT, text) and not re.match(_HTML, text)
+    ):
         return FileKind.ONNX_TEXT
     if text.lstrip().startswith("#") and re.search(r'^[ \t]*\{\s*"edit"\s*:', text, re.MULTILINE):
         return FileKind.EDIT_SCRIPT
@@ -339,7 +339,7 @@ def _kind_of_json(text: str, where: str) -> FileKind:
         known_kind = next(matches, None)
     if known_kind is None and re.match(r"\[\s*\{", text) and re.search(r'"ph"\s*:\s*"\w"', text):
         known_kind = FileKind.TRACE  # with arguments before the telling keys
-    if known_kind is FileKind.TRACE and _ORT_EVENT.search(text):
+    if known_kind is FileKind.TRACE and re.search(_ORT_EVENT, text):
         return FileKind.ORT_PROFILE
     if known_kind is not None:
         return known_kind

@@ -22,16 +22,16 @@ from pathlib import Path
 
 from dld_tui.core.settings.paths import cache_dir
 
-_NAME = re.compile(r"(\.?dld-[a-z]+-[0-9a-f]{7})-([0-9a-f]{8})")
+_NAME = r"(\.?dld-[a-z]+-[0-9a-f]{7})-([0-9a-f]{8})"
 VIEW = "view"
 """The kind of views of a model."""
 VIEW_PREFIX = f".dld-{VIEW}-"
 """What the names of their files begin with."""
 _VIEW_SUFFIX, _STAGING_SUFFIX = ".onnx", ".tmp"
 _OLD_CACHES = {
-    "precision-search": re.compile(r"[0-9a-f]{32}\.jsonl"),
-    "reduce": re.compile(r"[0-9a-f]{32}\.jsonl"),
-    "tactic-search": re.compile(r"[0-9a-f]{32}"),
+    "precision-search": r"[0-9a-f]{32}\.jsonl",
+    "reduce": r"[0-9a-f]{32}\.jsonl",
+    "tactic-search": r"[0-9a-f]{32}",
 }
 """Folders of caches that no code reads any more, and the names that were written there."""
 _held: dict[Path, int] = {}
@@ -150,7 +150,7 @@ def _remove_old_caches() -> None:
             if not _is_own_folder(folder):
                 continue
             with os.scandir(folder) as entries:
-                _remove([entry for entry in entries if pattern.fullmatch(entry.name)])
+                _remove([entry for entry in entries if re.fullmatch(pattern, entry.name)])
             folder.rmdir()  # unless there is something else
 
 
@@ -160,7 +160,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _match(name: str) -> re.Match[str] | None:
-    match = _NAME.match(name)
+    match = re.match(_NAME, name)
     return match if match is not None and _check_digits(match[1]) == match[2] else None
 
 

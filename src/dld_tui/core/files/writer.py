@@ -336,7 +336,7 @@ def save_errors(path: Path) -> Iterator[None]:
         raise SaveError(message, where=str(path), hint=hint) from error
 
 
-_OTHER_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_OTHER_SURROGATES = "[\ud800-\udc7f\udd00-\udfff]"
 """Those that stand for no byte, as JSON with half a pair of escapes has them."""
 
 
@@ -509,7 +509,7 @@ def write_text(
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        data = _OTHER_SURROGATES.sub("?", text).encode("utf-8", "surrogateescape")
+        data = re.sub(_OTHER_SURROGATES, "?", text).encode("utf-8", "surrogateescape")
     return write_set([Output(Path(path), [data], overwrite, durable=durable, private=private)])
 
 

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.machine.installation import install_command
 
 SERVICE = "dld-tui"
 """The name of our entries in a keyring."""
@@ -94,6 +93,8 @@ def _keyring() -> Any:  # its types are not there where it is not
     try:
         import keyring
     except ImportError:
+        from dld_tui.core.machine.installation import install_command
+
         hint = f"{install_command('keyring')}, or remember secrets in memory"
         raise UnavailableError("the package keyring is not installed", hint=hint) from None
     if keyring.get_keyring().priority < 1:

@@ -204,7 +204,7 @@ class WelcomeScreen(Page):
             (self.VERTICAL_BREAKPOINTS, self.size.height),
         ):
             fitting = [name for least, name in breakpoints if least <= cells]
-            self.add_class(*fitting[-1:])
+            self.add_class(*fitting[-1:], update=False)
         box = OpenBox(PathInput(), id="open")
         box.frame.show("Open", "Tab complete  {list.activate} open")
         recent = RecentList(

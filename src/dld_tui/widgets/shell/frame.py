@@ -69,7 +69,8 @@ class Frame:
         shown = (visible(title), visible(keys), choices)
         if shown != (self.title, self.keys, self.choices) or self.widget._border_title is None:
             self.title, self.keys, self.choices = shown
-            self.widget.add_class("frame")
+            # Before it is mounted it has no styles yet: it is given them once, with the class.
+            self.widget.add_class("frame", update=self.widget.is_attached)
             self.draw()
 
     def draw(self) -> None:
@@ -128,6 +129,7 @@ def _fitting(keys: str, width: int) -> str:
 class Framed(_Base):
     """A mixin for a container with a frame, put before its class; a LineView has one anyway."""
 
+    DEFAULT_CLASSES: ClassVar[str] = "frame"
     frame = cached_property(Frame)
 
     def _size_updated(

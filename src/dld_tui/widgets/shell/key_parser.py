@@ -23,9 +23,10 @@ from textual._xterm_parser import FOCUSIN, FOCUSOUT, IS_ITERM, XTermParser
 from textual.keys import Keys
 from textual.message import Message
 
+# Patterns are compiled with the first key, and kept by `re`: nobody types before the first paint.
 _ESC = b"\x1b"
 _SS3 = "".join({key[-1] for key in ANSI_SEQUENCES_KEYS if key.startswith("\x1bO")}).encode()
-_WHOLE = re.compile(
+_WHOLE = (
     rb"\x1b(?:\[\[[A-E]"  # function keys of the Linux console
     rb"|\[M[\0 -\xff]{3}"  # the mouse as X10 has it: bytes, not characters
     rb"|\[[0-9]+\$"  # function keys of rxvt
@@ -34,10 +35,8 @@ _WHOLE = re.compile(
     rb"|\][0-9]+;[^\x1b\x07]*(?:\x07|\x1b\\)"  # late answers to the questions of other programs
     rb"|(?:P[0-9!>]|_G)[ -~]*\x1b\\)"
 )
-_PART = re.compile(rb"\x1b(?:\[(?:\[|M[\0 -\xff]{0,2}|[0-?]*[ -/]*)|O[0-9]?)?")
-_STRING_PART = re.compile(
-    rb"\x1b(?:\](?:[0-9]+(?:;[^\x1b\x07]*)?)?|P(?:[0-9!>][ -~]*)?|_(?:G[ -~]*)?)\x1b?"
-)
+_PART = rb"\x1b(?:\[(?:\[|M[\0 -\xff]{0,2}|[0-?]*[ -/]*)|O[0-9]?)?"
+_STRING_PART = rb"\x1b(?:\](?:[0-9]+(?:;[^\x1b\x07]*)?)?|P(?:[0-9!>][ -~]*)?|_(?:G[ -~]*)?)\x1b?"
 _TYPED = (_ESC, b"\x1b[", b"\x1bO")
 """Beginnings of sequences that are keys of their own when nothing follows soon."""
 
@@ -47,10 +46,10 @@ _MOST_SEQUENCE, _MOST_PASTE = 1 << 16, 1 << 24
 """Bytes that are kept of one that does not end."""
 
 _PASTE_BEGINS, _PASTE_ENDS = b"\x1b[200~", b"\x1b[201~"
-_MOUSE = re.compile(r"\x1b\[<[0-9]{1,3};-?[0-9]{1,6};-?[0-9]{1,6}[Mm]")
-_SIZE = re.compile(r"\x1b\[48" + r";0*([1-9][0-9]{0,5})(?::[0-9:]*)?" * 4 + "t")
-_MODE = re.compile(r"\x1b\[\?(2026|2048);([0-4])\$y")
-_KEY = re.compile(
+_MOUSE = r"\x1b\[<[0-9]{1,3};-?[0-9]{1,6};-?[0-9]{1,6}[Mm]"
+_SIZE = r"\x1b\[48" + r";0*([1-9][0-9]{0,5})(?::[0-9:]*)?" * 4 + "t"
+_MODE = r"\x1b\[\?(2026|2048);([0-4])\$y"
+_KEY = (
     r"\x1b\[([0-9]{0,7})(?::([0-9]{0,7}))?(?::[0-9]{0,7})?"  # the key, that with Shift, in the US
     r"(?:;(?:([0-9]{1,3})(?::([123]))?)?"  # modifiers; pressed, repeated or released
     r"(?:;([0-9:]{0,64}))?)?([u~A-FHPQS])"  # the text
@@ -92,8 +91,8 @@ class KeyParser:
     def tick(self) -> Iterator[Message]:
         """Return the events that a pause ends; it is to be called a few times a second."""
         waited = self._clock() - self._came
-        may_be_keys = self._left in _TYPED or _STRING_PART.fullmatch(self._left)
-        if self._paste is None and may_be_keys and waited >= constants.ESCAPE_DELAY:
+        is_due = self._left and self._paste is None and waited >= constants.ESCAPE_DELAY
+        if is_due and (self._left in _TYPED or re.fullmatch(_STRING_PART, self._left)):
             yield from self._parse(self._left, is_over=True)
         if waited >= _CUT_S:
             yield from self._cut(b"")
@@ -108,7 +107,7 @@ class KeyParser:
             self._left = b""
             yield from self._text(b"", is_whole=True)
         elif following and not _PASTE_ENDS.startswith(self._left + following):
-            match = _WHOLE.match(following)
+            match = re.match(_WHOLE, following)
             if len(following) == 1 or (match is not None and match.end() == len(following)):
                 self._paste += self._left
                 self._left = b""
@@ -151,13 +150,13 @@ class KeyParser:
 
     def _length(self, data: bytes) -> int:
         """Return the length of the sequence at the beginning; 1 for Esc, 0 if it may go on."""
-        if match := _WHOLE.match(data):
+        if match := re.match(_WHOLE, data):
             return match.end()
-        part = _PART.match(data)
+        part = re.match(_PART, data)
         end = part.end() if part is not None else 1
         if end == len(data):
             return 0 if end < _MOST_SEQUENCE else end
-        if _STRING_PART.fullmatch(data) and self._came - self._began < constants.ESCAPE_DELAY:
+        if re.fullmatch(_STRING_PART, data) and self._came - self._began < constants.ESCAPE_DELAY:
             return 0
         # A control character, or one that is not ASCII, ends a sequence, which then is none.
         return end if data[1:2] == b"[" and data[:end] not in _TYPED else 1
@@ -185,14 +184,14 @@ class KeyParser:
             yield events.AppFocus()
         elif text == FOCUSOUT:
             yield events.AppBlur()
-        elif _MOUSE.fullmatch(text):
+        elif re.fullmatch(_MOUSE, text):
             event = self._textual.parse_mouse_code(text)
             if event is not None:
                 yield event
-        elif match := _SIZE.fullmatch(text):
+        elif match := re.fullmatch(_SIZE, text):
             if self.reports_sizes:
                 yield self._resized(*map(int, match.groups()))
-        elif match := _MODE.fullmatch(text):
+        elif match := re.fullmatch(_MODE, text):
             mode, state = match[1], int(match[2])
             if mode == "2026" and state:
                 yield messages.TerminalSupportsSynchronizedOutput()
@@ -235,7 +234,7 @@ class KeyParser:
 
 def _known_key(text: str) -> str | None:
     """Return the sequence of a key as Textual understands it; None for what is no pressed key."""
-    match = _KEY.fullmatch(text)
+    match = re.fullmatch(_KEY, text)
     if match is None:
         return text if text in ANSI_SEQUENCES_KEYS else None
     code, shifted, modifiers, kind, typed, end = match.groups(default="")

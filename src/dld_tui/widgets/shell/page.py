@@ -237,6 +237,11 @@ else:
     _Base = object
 
 
+def _is_told_again(screen: Screen[Any]) -> bool:
+    following = screen._peek_message()
+    return isinstance(following, events.ScreenResume) and following.refresh_styles
+
+
 class Front(_Base):
     """A mixin for screens, put before the screen class.
 
@@ -289,9 +294,13 @@ class Front(_Base):
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; a size that the terminal has no longer tells to take the present one.
 
+        Of two events in a row that the screen is shown, each of which gives every widget its styles
+        again, the first is left out: a new tab is told twice.
         A layout sends the screen its size again: with two sizes in the queue, each layout asks for
         the other one, for ever. And of two sizes that meet in the queue the former one is lost.
         """
+        if isinstance(event, events.ScreenResume) and _is_told_again(self):
+            return
         size = self.app.size
         if isinstance(event, events.Resize) and event.size != size:
             event = events.Resize(size, size)
@@ -323,7 +332,9 @@ class Front(_Base):
             self.refresh()
 
     def _compositor_refresh(self) -> None:
-        if self._hold is None:
+        # What cannot be shown yet is painted when it can be, and not before, too.
+        can_show = self.app._running and not self.app._batch_count
+        if self._hold is None and (can_show or self is not self.app.screen):
             self._spoil_between()
             super()._compositor_refresh()
 
