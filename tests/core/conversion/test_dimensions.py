@@ -328,7 +328,8 @@ def test_how_dimensions_are_called() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["batch", "nothing=4", "batch=0", "batch=-1", "x:3=4", "x:S=4", "=4", "batch="]
+    "text",
+    ["batch", "nothing=4", "batch=0", "batch=-1", "x:3=4", "x:S=4", "=4", "batch=", "batch=\udcff"],
 )
 def test_dimensions_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="dimension"):

@@ -79,9 +79,11 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     key, value = key.strip(), value.strip()
     if not sign or not key or not value:
         raise UsageError(f"dimension {text!r} is not NAME=VALUE", hint="batch=N or images:2=640")
-    if value.lstrip("+-").isdigit() and int(value) < 1:
+    if value.lstrip("+-").isdecimal() and int(value) < 1:
         raise UsageError(f"dimension {text}: a size is 1 or more; a name makes it dynamic")
-    to: int | str = int(value) if value.isdigit() else value
+    if any("\ud800" <= char <= "\udfff" for char in value):  # bytes that are not UTF-8
+        raise UsageError(f"dimension {text!r}: a name is text that UTF-8 can write")
+    to: int | str = int(value) if value.isdecimal() else value
     weights = weight_names(graph)
     inputs = {
         info.name: info.type.tensor_type.shape.dim
@@ -95,7 +97,7 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
         if dim.dim_param == key
     }
     name, colon, axis_text = key.rpartition(":")
-    if not axes and colon and name in inputs and axis_text.lstrip("-").isdigit():
+    if not axes and colon and name in inputs and axis_text.lstrip("-").isdecimal():
         rank, axis = len(inputs[name]), int(axis_text)
         if not -rank <= axis < rank:
             raise UsageError(f"dimension {text}: {visible(name)} has {rank} axes")

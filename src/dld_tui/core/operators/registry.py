@@ -48,7 +48,7 @@ def _since(op_type: str, domain: str, opset_version: int) -> int | None:
     try:
         # A broken model may import version 2**40, which onnx cannot take.
         schema = protos.defs().get_schema(op_type, min(opset_version, _UNLIMITED), domain)
-    except protos.defs().SchemaError:
+    except (protos.defs().SchemaError, TypeError):  # names are bytes, perhaps not UTF-8
         return None
     return int(schema.since_version)
 

@@ -81,7 +81,7 @@ def test_by_default_inputs_and_outputs_stay() -> None:
         ({"outputs": ["a", "a"]}, "two outputs have the same name"),
         ({"outputs": ["boxes"]}, "boxes"),
         ({"types": {"other": "float32"}}, "'other' is no output with a type"),
-        ({"attributes": {"k": 3}}, "attribute 'k' must have a kind and a value"),
+        ({"attributes": {"k": True}}, "attribute 'k' must have a kind and a value"),
     ],
 )
 def test_what_a_plugin_cannot_have(arguments: dict[str, Any], message: str) -> None:
@@ -115,3 +115,47 @@ def test_an_output_can_be_left_out() -> None:
 def test_what_cannot_be_cut_off(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(EditError, match=message):
         changed("cut_off", **arguments)
+
+
+def test_plain_attributes_have_the_kind_of_the_operator_or_their_own(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        document.apply(
+            "replace_nodes", nodes=["first"], op_type="Plugin", domain="trt", name="first",
+            attributes={"f": 0.25, "i": 2, "s": "1", "fs": [1, 0.5], "is": [1, 2], "ss": ["a"]},
+        )  # fmt: skip
+        document.apply(
+            "insert_node", value="a", op_type="LeakyRelu", name="leak", attributes={"alpha": 1}
+        )
+        document.apply(
+            "set_attributes",
+            changes=[{"nodes": ["leak"], "attributes": {"alpha": 2}}],
+        )
+        proto = document.main.find("first")
+        leak = document.main.find("leak")
+        assert proto is not None and leak is not None
+        found = {one.name: (one.kind, one.value) for one in proto.attributes()}
+        assert found == {
+            "f": ("float", 0.25), "i": ("int", 2), "s": ("string", b"1"), "fs": ("floats", [1, 0.5]),
+            "is": ("ints", [1, 2]), "ss": ("strings", [b"a"]),
+        }  # fmt: skip
+        assert [(one.kind, one.value) for one in leak.attributes()] == [("float", 2.0)]
+        before = bytes_of(document)
+        for value in (True, [], [1, "a"], {"value": 1}, None):
+            with pytest.raises(EditError, match="must have a kind and a value"):
+                document.apply(
+                    "replace_nodes", nodes=["second"], op_type="P", attributes={"k": value}
+                )
+        with pytest.raises(EditError, match="Kinds: int, float, string"):
+            document.apply("set_attribute", node="first", attribute="k", kind="integer", value=1)
+        assert bytes_of(document) == before
+
+
+def test_nodes_of_the_main_graph_by_name_alone(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        document.apply("set_precision", nodes=["first", [[], "b"]], precision="fp16")
+        marked = [node.name for node in document.main.nodes if node.proto.metadata_props]
+        assert marked == ["first", "second"]
+        with pytest.raises(EditError, match="names or \\[scope, node\\]"):
+            document.apply("set_precision", nodes=[["first"]], precision="fp16")
+        with pytest.raises(EditError, match="Known: .*prepend_processing"):
+            document.apply("prepend", nodes=[])

@@ -118,6 +118,8 @@ def test_many_wrong_arguments(tmp_path: Path, seed: int) -> None:
         ("add_input", {"scope": [], "name": "q", "nam": 1}, "has no argument nam"),
         ("rename_node", {"scope": [], "node": "first", "name": "\ud800"}, "UTF-8"),
         ("set_metadata", {"key": "k", "value": nested(MOST_DEPTH + 1)}, "nested deeper"),
+        ("change_dimensions", {"dims": {"N": 4, "x:0": True}}, "or text, not true at 'x:0'"),
+        ("delete_nodes", {"nodes": ["a", 7]}, "a list of text, not 7 at 1"),
         ("set_positions", {"scope": [], "positions": []}, "positions must be an object or null"),
         ("delete_nodes", {"scope": [], "nodes": ["a"], "reconnect": 1}, "true or false"),
         ("set_model_field", {"field": "doc_string", "value": 2**70}, "64 bits"),

@@ -155,7 +155,9 @@ def _set_value(
 
 def _number_of(kind: str) -> int:
     if kind not in (*SETTABLE_KINDS, *_OTHERS):
-        raise EditError(f"an attribute of kind {kind!r} cannot be set by value")
+        kinds = ", ".join((*SETTABLE_KINDS, *_OTHERS))
+        why = f"an attribute of kind {kind!r} cannot be set by value"
+        raise EditError(why, hint=f"Kinds: {kinds}")
     return int(onnx.AttributeProto.AttributeType.Value(kind.upper()))
 
 
@@ -227,7 +229,7 @@ def set_on_node(
             if find_attribute(node, name)[1] is not None:
                 remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
             continue
-        kind, value = _kind_and_value(name, about)
+        kind, value = _kind_and_value(name, about, schema_of(node))
         set_attribute(
             document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
         )
@@ -247,10 +249,27 @@ def add_attributes(
         EditError: As of :func:`set_on_node`.
     """
     for name, about in attributes.items():
-        proto.attribute.append(attribute_proto(name, *_kind_and_value(name, about), schema))
+        kind, value = _kind_and_value(name, about, schema)
+        proto.attribute.append(attribute_proto(name, kind, value, schema))
 
 
-def _kind_and_value(name: str, about: JSON) -> tuple[str, JSON]:
-    if not isinstance(about, dict) or "kind" not in about:
+def _kind_and_value(name: str, about: JSON, schema: OperatorSchema | None) -> tuple[str, JSON]:
+    """Return what ``{"kind", "value"}`` says, or the value alone with the kind that it has."""
+    if isinstance(about, dict) and "kind" in about:
+        return str(about["kind"]), about.get("value")
+    known = schema.attribute(name) if schema is not None else None
+    kind = known.kind if known is not None else _kind_of(about)
+    if not kind:
         raise EditError(f"attribute {quoted(name)} must have a kind and a value")
-    return str(about["kind"]), about.get("value")
+    return kind, about
+
+
+def _kind_of(value: JSON) -> str:
+    """Return the kind of a plain value, empty where it does not tell."""
+    if isinstance(value, list):
+        kinds = {_kind_of(item) for item in value}
+        kind = "float" if kinds == {"int", "float"} else kinds.pop() if len(kinds) == 1 else ""
+        return f"{kind}s" if kind in _SCALARS else ""
+    if isinstance(value, bool):
+        return ""
+    return next((kind for kind, types in _SCALARS.items() if isinstance(value, types)), "")

@@ -114,9 +114,7 @@ def _title(node: Node) -> str:
 
 
 @edit
-def fold_nodes(
-    document: Document, transaction: Transaction, *, nodes: Sequence[Sequence[JSON]]
-) -> str:
+def fold_nodes(document: Document, transaction: Transaction, *, nodes: Sequence[JSON]) -> str:
     """Replace nodes by initializers with what they compute, which must depend on no input.
 
     Outputs of the graph and values of a function become Constant nodes. Constants, and other nodes

@@ -629,7 +629,7 @@ def inline_function(
     document: Document,
     transaction: Transaction,
     *,
-    nodes: Sequence[Sequence[JSON]],
+    nodes: Sequence[JSON],
 ) -> str:
     """Replace instances of local functions by the nodes of the functions.
 

@@ -44,8 +44,8 @@ def merge_models(
 
     Args:
         document: The first model.
-        models: The others in their order; each is ``{"file": PATH}`` or a payload, perhaps with
-            a ``name`` for people.
+        models: The others in their order; each is a path, also as ``{"file": PATH}``, or a payload,
+            perhaps with a ``name`` for people.
         links: The tensor by the input that it becomes, instead of the rule above; in each added
             model that has the input. A tensor may also be an input, which both models then share.
         prefixes: Of the names of each of the others that are taken, one a model, or one for all;
@@ -81,6 +81,7 @@ def merge_into(
         raise EditError(
             f"{len(prefixes)} prefixes are given for {fmt.plural(len(models), 'model')}"
         )
+    models = [{"file": one} if isinstance(one, str) else one for one in models]
     base = onnx.ModelProto.FromString(skeleton_bytes(document))
     kept = dict(keep or {})
     used = set[str]()
@@ -123,7 +124,7 @@ def merge_into(
 
 def _title(described: JSON, number: int) -> str:
     if not isinstance(described, dict):
-        return f"model {number + 2}"
+        return Path(described).name if isinstance(described, str) else f"model {number + 2}"
     plain = described.get("file") if "sha256" not in described else None
     return Path(str(described.get("name") or plain or f"model {number + 2}")).name
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document import metadata
 from dld_tui.core.document.edits.imports import ensure_ir, import_messages
-from dld_tui.core.document.edits.registry import edit, node_at, strings
+from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, strings
 from dld_tui.core.document.metadata import (
     MOST,
     POSITION_KEY,
@@ -234,7 +234,7 @@ def set_precision(
     document: Document,
     transaction: Transaction,
     *,
-    nodes: Sequence[Sequence[JSON]],
+    nodes: Sequence[JSON],
     precision: str | None,
 ) -> str:
     """Set the precision in which TensorRT is to run layers.
@@ -246,7 +246,7 @@ def set_precision(
     if precision is not None and precision not in metadata.PRECISIONS:
         known = ", ".join(metadata.PRECISIONS)
         raise EditError(f"there is no precision {precision!r}", hint=f"Known: {known}")
-    targets = [_node(document, place) for place in nodes]
+    targets = nodes_at(document, nodes)
     for node in dict.fromkeys(targets):
         if metadata.precision_of(node) != (precision or ""):
             _set_entry(transaction, node, precision)
@@ -256,15 +256,6 @@ def set_precision(
         if precision
         else f"clear precision of {subject_text}"
     )
-
-
-def _node(document: Document, place: Sequence[JSON]) -> Node:
-    if not isinstance(place, (list, tuple)) or len(place) != 2:
-        raise EditError("each node must be a scope and a ref")
-    scope, ref = place
-    if not isinstance(scope, (list, tuple)) or not isinstance(ref, str):
-        raise EditError("each node must be a scope and a ref")
-    return node_at(document, [str(step) for step in scope], ref)
 
 
 def _set_entry(transaction: Transaction, node: Node, precision: str | None) -> None:

@@ -484,7 +484,7 @@ def cast_nodes(
     document: Document,
     transaction: Transaction,
     *,
-    nodes: Sequence[Sequence[JSON]],
+    nodes: Sequence[JSON],
     precision: str,
 ) -> str:
     """Add casts so that nodes compute in another type; other nodes see the same types.
@@ -619,7 +619,7 @@ def delete_many(
     document: Document,
     transaction: Transaction,
     *,
-    nodes: Sequence[Sequence[JSON]],
+    nodes: Sequence[JSON],
     reconnect: bool = False,
 ) -> str:
     """Delete nodes of any scopes.

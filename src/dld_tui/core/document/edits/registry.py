@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
@@ -41,7 +42,8 @@ def run_edit(document: ScopeOwner, transaction: Transaction) -> None:
     name, arguments = transaction.edit, transaction.arguments
     function = EDITS.get(name)
     if function is None:
-        raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(sorted(EDITS))}")
+        near = get_close_matches(name, EDITS, n=3, cutoff=0.4) or sorted(EDITS)
+        raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(near)}")
     check_arguments(name, function, arguments)
     transaction.arguments = completed(function, arguments)
     try:
@@ -102,14 +104,17 @@ def strings(value: object, label: str) -> list[str]:
 
 
 def nodes_at(document: ScopeOwner, pairs: object) -> list[Node]:
-    """Return the nodes that pairs of a scope's path and a ref name."""
+    """Return the nodes of refs in the main graph, or of pairs of a scope's path and a ref."""
     nodes = []
     for pair in pairs if isinstance(pairs, (list, tuple)) else ():
+        if isinstance(pair, str):
+            nodes.append(node_at(document, [], pair))
+            continue
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise EditError("nodes must be a list of [scope, node]")
+            raise EditError("nodes must be a list of names or [scope, node]")
         path, ref = pair
         if not isinstance(path, (list, tuple)) or not isinstance(ref, str):
-            raise EditError("nodes must be a list of [scope, node]")
+            raise EditError("nodes must be a list of names or [scope, node]")
         nodes.append(node_at(document, [str(step) for step in path], ref))
     if not nodes:
         raise EditError("there are no nodes")

@@ -102,7 +102,7 @@ def _by_shape(outputs: Types, inputs: Types) -> dict[str, str]:
             _require_fit(value, made, name, taken)
         raise EditError(
             f"no output fits an input: {_names(outputs)} to {_names(inputs)}",
-            hint="Say which belong together (--map OUT=IN)",
+            hint="Say which belong together: links, or --map OUT=IN",
         )
     for name, values in fitting.items():
         takers = [other for other, makers in fitting.items() if makers == values]
@@ -110,7 +110,7 @@ def _by_shape(outputs: Types, inputs: Types) -> dict[str, str]:
             raise EditError(
                 f"{_names(values)} fit {_names(takers)}" if len(takers) > 1
                 else f"{_names(values)} fit input {quoted(name)}",
-                hint="Say which belong together (--map OUT=IN)",
+                hint="Say which belong together: links, or --map OUT=IN",
             )  # fmt: skip
     return {name: values[0] for name, values in fitting.items()}
 

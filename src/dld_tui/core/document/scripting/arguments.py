@@ -12,7 +12,7 @@ import json
 import os
 import types
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -54,7 +54,7 @@ def check_arguments(name: str, function: Callable[..., str], arguments: Mapping[
     for key, value in arguments.items():
         problem = unfit(value) or _mismatch(value, declared[key])
         if problem:
-            raise EditError(f"edit {name}: {key} {problem}, not {_shown(_json(value))}")
+            raise EditError(f"edit {name}: {key} {problem}, not {_misfit(value, declared[key])}")
 
 
 def completed(function: Callable[..., str], arguments: Entry) -> Entry:
@@ -133,6 +133,21 @@ def _fits(value: object, wanted: Any) -> bool:
     if wanted is int:
         return isinstance(value, int) and not isinstance(value, bool) and value in _INT64
     return isinstance(value, wanted)
+
+
+def _misfit(value: object, wanted: Any) -> str:
+    """Return what of a value does not fit: an item of a list or object, with its place, or all."""
+    for option in (wanted, *get_args(wanted)):
+        origin, inner = get_origin(option), get_args(option)
+        items: Iterable[tuple[object, object]] = ()
+        if origin in (list, Sequence) and isinstance(value, (list, tuple)):
+            items = enumerate(value)
+        elif origin in (dict, Mapping) and isinstance(value, Mapping):
+            items = value.items()
+        for place, item in items:
+            if not _fits(item, inner[-1]):
+                return f"{_shown(_json(item))} at {_shown(repr(place))}"
+    return _shown(_json(value))
 
 
 def _described(wanted: Any) -> str:
