@@ -76,7 +76,7 @@ class LibraryFacts:
     def version_numbers(self) -> tuple[int, ...]:
         """The version as numbers, for comparison; empty when it has other parts."""
         parts = self.version.split(".")
-        return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
+        return tuple(int(part) for part in parts) if all(p.isdecimal() for p in parts) else ()
 
 
 _OPSETS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -132,11 +133,12 @@ def test_plain_attributes_have_the_kind_of_the_operator_or_their_own(tmp_path: P
         )
         proto = document.main.find("first")
         leak = document.main.find("leak")
-        assert proto is not None and leak is not None
+        assert proto is not None
+        assert leak is not None
         found = {one.name: (one.kind, one.value) for one in proto.attributes()}
         assert found == {
-            "f": ("float", 0.25), "i": ("int", 2), "s": ("string", b"1"), "fs": ("floats", [1, 0.5]),
-            "is": ("ints", [1, 2]), "ss": ("strings", [b"a"]),
+            "f": ("float", 0.25), "i": ("int", 2), "s": ("string", b"1"),
+            "fs": ("floats", [1, 0.5]), "is": ("ints", [1, 2]), "ss": ("strings", [b"a"]),
         }  # fmt: skip
         assert [(one.kind, one.value) for one in leak.attributes()] == [("float", 2.0)]
         before = bytes_of(document)
@@ -157,5 +159,5 @@ def test_nodes_of_the_main_graph_by_name_alone(tmp_path: Path) -> None:
         assert marked == ["first", "second"]
         with pytest.raises(EditError, match="names or \\[scope, node\\]"):
             document.apply("set_precision", nodes=[["first"]], precision="fp16")
-        with pytest.raises(EditError, match="Known: .*prepend_processing"):
+        with pytest.raises(EditError, match=r"Known: .*prepend_processing"):
             document.apply("prepend", nodes=[])

@@ -629,6 +629,7 @@ def delete_many(
         reconnect: As in ``delete_nodes``.
     """
     targets = dict.fromkeys(nodes_at(document, nodes))
+    first = next(iter(targets)).ref
     by_scope: dict[Scope, list[Node]] = {}
     for node in targets:
         if not _is_inside(node.scope.owner, targets):  # else it goes with the node it is in
@@ -636,7 +637,7 @@ def delete_many(
     for scope, members in by_scope.items():
         delete_from(transaction, scope, members, reconnect=reconnect)
     count = sum(map(len, by_scope.values()))
-    subject_text = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
+    subject_text = quoted(first) if count == 1 else f"{count} nodes"
     return f"delete {subject_text}" + (" and reconnect" if reconnect else "")
 
 
