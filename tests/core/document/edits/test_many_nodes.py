@@ -84,7 +84,7 @@ def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:
         [{"nodes": [[[], "pre"]], "attributes": {}}],
         [{"nodes": [[[], "nope"]], "attributes": {"p": None}}],
         [{"nodes": [["pre"]], "attributes": {"p": None}}],
-        [{"nodes": [[[], "pre"]], "attributes": {"p": 3}}],
+        [{"nodes": [[[], "pre"]], "attributes": {"p": True}}],
         [{"nodes": [[[], "pre"]], "attributes": {"p": {"kind": "int", "value": "x"}}}],
         ["x"],
     ],
