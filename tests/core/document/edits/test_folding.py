@@ -113,7 +113,7 @@ def test_subgraphs_and_functions() -> None:
         ("choose", "node 'choose' (If) depends on input 'choice'"),
         ("chance", "node 'chance' (RandomNormal) may make other values in each run"),
         ("sequence", "it cannot be computed: list is no tensor, which no constant can hold"),
-        ("nowhere", "there is no node 'nowhere'"),
+        ("nowhere", "there is no node 'nowhere', and no node makes a tensor of this name"),
     ],
 )
 def test_what_is_no_constant_is_refused(node: str, why: str) -> None:

@@ -96,7 +96,7 @@ def test_changes_that_are_refused_leave_no_trace(document: Document, changes: JS
     assert bytes_of(document) == before
 
 
-@pytest.mark.parametrize("nodes", [[], None, [[[], "nope"]], [["x"]], [[3, "pre"]], ["pre"]])
+@pytest.mark.parametrize("nodes", [[], None, [[[], "nope"]], [["x"]], [[3, "pre"]], ["nope"], [3]])
 def test_nodes_that_are_refused(document: Document, nodes: JSON) -> None:
     with pytest.raises(EditError):
         document.apply("delete_many", nodes=nodes)

@@ -44,9 +44,9 @@ def test_setting_what_is_set_changes_nothing(tmp_path: Path) -> None:
     [
         ([[[], "first"]], "fp17", "no precision 'fp17'"),
         ([[[], "ghost"]], "fp16", "no node 'ghost'"),
-        ([["first"]], "fp16", "a scope and a ref"),
-        ([[[], 3]], "fp16", "a scope and a ref"),
-        ([["main", "first"]], "fp16", "a scope and a ref"),
+        ([["first"]], "fp16", r"names or \[scope, node\]"),
+        ([[[], 3]], "fp16", r"names or \[scope, node\]"),
+        ([["main", "first"]], "fp16", r"names or \[scope, node\]"),
     ],
 )
 def test_precisions_that_make_no_sense_are_refused(
