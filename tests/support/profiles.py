@@ -11,14 +11,16 @@ from dld_tui.core.report.first_lines import doubts
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.triage import triage
+from dld_tui.core.report.triage import notes_of
+from dld_tui.core.text import visible
 
 Event = dict[str, Any]
 
 
 def told(report: Report) -> list[str]:
     """Return all sentences on a report: what its first lines doubt, and the notes."""
-    return [*(text for sentences in doubts(report) for text in sentences), *triage(report)]
+    notes = (visible(note.text) for note in notes_of(report))
+    return [*(text for sentences in doubts(report) for text in sentences), *notes]
 
 
 def kernel(

@@ -82,7 +82,7 @@ def test_nothing_is_left_in_the_temporary_folder(
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     report = report_from_ort_profile(profile)
     assert list(folder.iterdir()) == []
-    assert report.layer_history(0)
+    assert report.pass_events(report.passes[0].index)
     profile.write_text("[]")
     with pytest.raises(InputError):
         report_from_ort_profile(profile)

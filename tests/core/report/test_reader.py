@@ -57,10 +57,6 @@ def test_without_a_latency_loop_the_passes_are_the_latency(report: Report) -> No
     assert (report.latency.source, report.latency.median) == ("profiled passes", 4.5)
 
 
-def test_history_of_a_layer(report: Report) -> None:
-    assert report.layer_history(0) == [(0, 4.0), (1, 2.0), (2, 3.0), (3, 9.0)]
-
-
 def test_events_of_a_pass(report: Report) -> None:
     assert [(e.layer, e.start_us, e.duration_us) for e in report.pass_events(1)] == [
         (0, 0, 2000), (1, 2000, 1000),

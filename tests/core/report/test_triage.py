@@ -57,7 +57,7 @@ def test_partial_empty_and_notes(tmp_path: Path) -> None:
     with start_report(tmp_path / "empty") as report:
         report.note("a\x1b[2Jb")
     assert lines_of(tmp_path / "empty") == [
-        "No layer was timed.", "Note: a\\x1b[2Jb",
+        "a\\x1b[2Jb", "No layer was timed.",
     ]  # fmt: skip
     writer = start_report(tmp_path / "partial")
     writer.add_latencies([1.0])

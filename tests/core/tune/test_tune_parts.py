@@ -82,7 +82,7 @@ def test_only_what_makes_sense_is_tried() -> None:
 def test_a_model_that_lost_is_tried_where_no_launch_holds_it_up() -> None:
     known = {change.id: change for change in CHANGES}
     base = Setup(Path("m.onnx"))
-    fp16 = base.with_change(known["fp16"], Path("fp16.onnx"))
+    fp16 = replace(base.with_change(known["fp16"]), model=Path("fp16.onnx"))
 
     def made(*helped: str) -> list[str]:
         setups = [base.with_change(known[name]) for name in helped]

@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import InputError
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.lint import findings
-from dld_tui.core.tensorrt.plan.mapping import map_plan, share_times
+from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, groups
 from tests.oracles.test_html_figures import check_plan
 
@@ -112,7 +114,7 @@ def consistent(plan: EnginePlan, most_ms: float) -> None:
             found = groups(plan, by)
             assert sum(group.time_ms or 0.0 for group in found) == pytest.approx(total), by
             assert sum(group.count for group in found) == len(layers)
-        shared = share_times(plan, mapping)
+        shared = group_layers(layer_records(plan, mapping), "node")
         assert sum(node.time_ms for node in shared) == pytest.approx(total)
     for layer in layers:
         parts = (layer["io_bytes"], layer["weights_bytes"], layer["unread_bytes"])

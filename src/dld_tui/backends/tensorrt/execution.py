@@ -172,11 +172,6 @@ def _raw_bytes(path: Path) -> bytes:
         raise InputError(error.strerror or str(error), where=str(path)) from None
 
 
-def shapes_text(shapes: Mapping[str, Shape]) -> str:
-    """Return shapes for people, as ``x [1, 3], y [2]``."""
-    return ", ".join(f"{visible(name)} {fmt.shape(shape)}" for name, shape in shapes.items())
-
-
 @dataclass
 class Buffer:
     """Memory of one input or output. Addresses; 0 where there is none."""

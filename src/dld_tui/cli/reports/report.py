@@ -31,7 +31,7 @@ from dld_tui.core.report.layer_table import costliest_first, group_table, layer_
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.story import next_steps, step_commands
-from dld_tui.core.report.triage import triage
+from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 
@@ -158,8 +158,8 @@ def _write_notes(report: Report) -> None:
     for fact in measured_facts(report):
         write(f"{fact.name:<8} {fact.text}")
     write()
-    for line in triage(report):
-        write(line)
+    for note in notes_of(report):
+        write(visible(note.text))
     write()
     steps = next_steps(report)
     if steps:

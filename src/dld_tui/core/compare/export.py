@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dld_tui.core import fmt
+from dld_tui.core.codec import encode
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, counts_text
 from dld_tui.core.compare.explanation import precision_answers
@@ -300,14 +301,7 @@ def comparison_json(
         ],
         "base": comparison.base,
         "by": by,
-        "differences": [
-            {
-                "section": difference.section,
-                "name": difference.name,
-                "values": list(difference.values),
-            }
-            for difference in comparison.differences
-        ],
+        "differences": encode(comparison.differences),
         "warnings": list(comparison.warnings),
         "latency_source": comparison.latency_source,
         "end_to_end": _row(comparison.end_to_end, comparison),
@@ -388,10 +382,8 @@ def _bounds(comparison: Comparison, index: int) -> JSON:
 
 
 def _factor(comparison: Comparison, index: int) -> JSON:
-    factor = None if index == comparison.base else comparison.common_factor(index)
-    if factor is None:
-        return None
-    return {"ratio": factor.ratio, "low": factor.low, "high": factor.high, "rows": factor.rows}
+    factor: JSON = encode(None if index == comparison.base else comparison.common_factor(index))
+    return factor
 
 
 def _mismatch(mismatch: Mismatch, comparison: Comparison) -> JSON:

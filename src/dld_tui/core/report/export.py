@@ -50,6 +50,7 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.measured_facts import (
     ReportInput,
     activations_peak,
+    figure_of,
     measured_facts,
     measured_json,
     report_inputs,
@@ -547,8 +548,8 @@ def cost_json(layers: Sequence[Layer], joules: JSON = None) -> JSON:
     flops, achieved_flops = _amount(layers, lambda cost: cost.flops)
     moved, achieved_bytes = _amount(layers, lambda cost: cost.moved_bytes)
     whole_ms = sum(map(_pass_ms, layers))
-    is_measured = isinstance(joules, (int, float)) and not isinstance(joules, bool)
-    per_ms = joules / whole_ms if is_measured and whole_ms else None  # type: ignore[operator]
+    measured = figure_of(joules)
+    per_ms = measured / whole_ms if measured is not None and whole_ms else None
     by_limiter: dict[str, float] = {}
     for layer in counted:
         if (limit := limiter(layer)) is not None:

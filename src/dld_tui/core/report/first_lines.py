@@ -16,7 +16,12 @@ from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
-from dld_tui.core.report.measured_facts import activations_peak, busy_text, report_inputs
+from dld_tui.core.report.measured_facts import (
+    activations_peak,
+    busy_text,
+    figure_of,
+    report_inputs,
+)
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
@@ -245,14 +250,13 @@ def _memory(report: Report) -> str:
     facts = report.facts
     parts = []
     for key, name in (("peak_memory_bytes", "process"), ("gpu_memory_bytes", "GPU")):
-        size = facts.get(key)
-        if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
-            parts.append(f"{fmt.size(size)} {name}")
+        if (size := figure_of(facts.get(key))) is not None:
+            parts.append(f"{fmt.size(round(size))} {name}")
     peak = activations_peak(report.layers)
     if peak is not None:
         parts.append(f"{fmt.size(peak.in_use_bytes)} activations")
-    text, load = ", ".join(parts), facts.get("load_ms")
-    if isinstance(load, (int, float)) and not isinstance(load, bool) and load >= 0:
+    text, load = ", ".join(parts), figure_of(facts.get("load_ms"))
+    if load is not None:
         text += f"{'; ' if text else ''}loads in {fmt.duration(load / 1000)}"
     return text
 

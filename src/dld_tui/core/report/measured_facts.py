@@ -192,27 +192,27 @@ def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
         parts = [
             f"{word} {fmt.milliseconds(value)}"
             for word in ("median", "min", "max", "p99")
-            if (value := _time(figures.get(word))) is not None
+            if (value := figure_of(figures.get(word))) is not None
         ]
         yield MeasuredFact(name, f"{', '.join(parts)} ms" if parts else fmt.UNKNOWN)
 
 
 def _run_facts(report: Report) -> Iterator[MeasuredFact]:
-    rate = _time(report.facts.get("throughput_per_s"))
+    rate = figure_of(report.facts.get("throughput_per_s"))
     if rate is not None:
         yield MeasuredFact("throughput", f"{rate:,.1f} inferences/s of elapsed time")
     used, asked = (report.settings.get(name) for name in ("cuda_graph_used", "cuda_graph"))
     if isinstance(used, bool):
         refused = "requested, but not used" if asked is True else "not used"
         yield MeasuredFact("CUDA graph", "used" if used else refused)
-    joules, watts = (_time(report.facts.get(name)) for name in _ENERGY[:2])
+    joules, watts = (figure_of(report.facts.get(name)) for name in _ENERGY[:2])
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
         unit = "per decode step" if generation_of(report) else "per inference"
         text = f"{fmt.joules(joules)} {unit}, {watts:,.3g} W of {rails}, including idle power"
         yield MeasuredFact("energy", text + _repeats(report.facts.get(_ENERGY[3])))
     yield from _board_facts(report.environment)
-    load = _time(report.facts.get("load_ms"))
+    load = figure_of(report.facts.get("load_ms"))
     if load is not None:
         yield MeasuredFact("model load", f"{fmt.milliseconds(load)} ms")
     limits = roofline_text(report.layers)
@@ -244,7 +244,8 @@ def _peaks(report: Report) -> Iterator[MeasuredFact]:
 
 def _repeats(value: JSON) -> str:
     """Return the spread of repeats as text; empty for fewer than two."""
-    known = [joules for joules in map(_time, value if isinstance(value, list) else []) if joules]
+    repeats = value if isinstance(value, list) else []
+    known = [joules for joules in map(figure_of, repeats) if joules]
     if len(known) < 2:
         return ""
     apart = 100 * (max(known) - min(known)) / (sum(known) / len(known))
@@ -291,16 +292,16 @@ def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
         text = f"{fmt.size(peak.in_use_bytes)} at the peak, after {after}{arena}"
         yield MeasuredFact("activations", text)
     for key, name in _SIZES.items():
-        size = report.facts.get(key)
-        if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
-            yield MeasuredFact(name, fmt.size(size))
+        if (size := figure_of(report.facts.get(key))) is not None:
+            yield MeasuredFact(name, fmt.size(round(size)))
 
 
 def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
     """Yield what else the machine did."""
-    others, threads = _time(environment.get("other_busy_threads")), environment.get("cpu_threads")
+    others = figure_of(environment.get("other_busy_threads"))
+    threads = environment.get("cpu_threads")
     load = environment.get("load_average")
-    before = _time(load[0]) if isinstance(load, list) and load else None
+    before = figure_of(load[0]) if isinstance(load, list) and load else None
     if others is not None:
         of = f" of {threads:,}" if isinstance(threads, int) else ""
         busy = others > _BUSY_THREADS
@@ -319,8 +320,7 @@ def busy_text(environment: Mapping[str, JSON]) -> str:
     return "".join(f"{fact.name} {fact.text}" for fact in facts if fact.is_doubtful)
 
 
-def _time(value: JSON) -> float | None:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return (
-        float(value) if known and isinstance(value, (int, float)) and is_valid_time(value) else None
-    )
+def figure_of(value: JSON) -> float | None:
+    """Return a time, a size or a rate that a report may have; None for what cannot be one."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and is_valid_time(value) else None  # type: ignore[arg-type]

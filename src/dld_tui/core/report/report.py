@@ -9,7 +9,6 @@
         report.median_pass        # index of the pass to draw
         report.measurement        # Measurement: shares, sums, and what is between layers
         report.pass_events(index) # list[PassEvent], read from the file when asked
-        report.layer_history(i)   # [(pass, self milliseconds)] of one layer
         report.groups("type")     # list[Group], largest first
 
 Opening reads one row per layer; samples stay in the file. A report may be read while it is written,
@@ -259,15 +258,6 @@ def read_events(query: Query, index: int, origin_us: float, layers: int) -> list
             )
         )
     return events
-
-
-def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
-    """Return (pass, self time in milliseconds) of a layer."""
-    rows = query(
-        "SELECT pass, SUM(self_us) FROM samples WHERE layer = ? GROUP BY pass ORDER BY pass",
-        (layer,),
-    )
-    return [(whole_of(i, "pass"), number_of(own, "self time") / 1000) for i, own in rows]
 
 
 _BLOCKS_A_BUCKET = 2
@@ -796,11 +786,6 @@ class Report:
             return [None] * max(buckets, 0)
         with schema.reading(self.path):
             return read_series(self._query, counter, start_us, end_us, buckets)
-
-    def layer_history(self, index: int) -> list[tuple[int, float]]:
-        """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
-        with schema.reading(self.path):
-            return read_history(self._query, index)
 
     def groups(self, by: str) -> list[Group]:
         """Return the layers' time by a key, the costliest first: see :func:`.groups.group_layers`.

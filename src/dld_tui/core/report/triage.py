@@ -55,26 +55,6 @@ CUDA_GRAPH = "cuda_graph"
 """The fact of a report that is true when passes replayed a CUDA graph."""
 
 
-def gpu_lines(report: Report) -> list[str]:
-    """Return how busy the GPU was, and what holds it up or was not measured."""
-    summary = gpu_summary(report)
-    busy = (
-        []
-        if summary is None
-        else [busy_line(summary), *speed_lines(summary), *_doubts(report, summary)]
-    )
-    return [*busy, *_absent(report)]
-
-
-def gpu_doubts(report: Report) -> list[str]:
-    """Return what delays the GPU, and what was not measured."""
-    summary = gpu_summary(report)
-    if summary is None:
-        return _absent(report)
-    slowed = speed_lines(summary) if (summary.slowed_by or 0.0) > _SLOWED else []
-    return [*_doubts(report, summary), *slowed, *_absent(report)]
-
-
 def _absent(report: Report) -> list[str]:
     absent = [counter for counter in report.counters if counter.absent is not None]
     if not absent:
@@ -221,27 +201,16 @@ _NOISY_COV_PERCENT = 20.0
 """Above this variation a slower run says little of profiling."""
 
 
-def triage(report: Report) -> list[str]:
-    """Return the lines, without colour; all untrusted text in them is made visible."""
-    return [
-        *_trust_lines(report),
-        *gpu_lines(report),
-        *_layer_lines(report),
-        *sum_lines(report),
-        *(f"Note: {visible(note.text)}" for note in report.notes),
-    ]
-
-
 def notes_of(report: Report) -> list[Note]:
     """Return the notes beside the figures: doubts, those of the run, and what the rest sums to."""
-    summary = gpu_summary(report)
-    doubts = [*_trust_lines(report), *gpu_doubts(report)]
-    figures = [*([] if summary is None else [busy_line(summary)]), *sum_lines(report)]
+    doubts, figures, summary = _trust_lines(report), _layer_lines(report), gpu_summary(report)
+    if summary is not None:
+        doubts += _doubts(report, summary)
+        figures += [busy_line(summary), *speed_lines(summary)]
     return [
-        *(Note(NoteKind.WARNING, line) for line in doubts),
-        *(Note(NoteKind.INFO, line) for line in _order_lines(report)),
+        *(Note(NoteKind.WARNING, line) for line in (*doubts, *_absent(report))),
         *report.notes,
-        *(Note(NoteKind.INFO, line) for line in figures),
+        *(Note(NoteKind.INFO, line) for line in (*figures, *sum_lines(report))),
     ]
 
 

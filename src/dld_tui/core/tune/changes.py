@@ -316,9 +316,9 @@ class Setup:
             for name, value in self.session.items()
         )
 
-    def with_change(self, change: Change, model: Path | None = None) -> Setup:
-        """Return a copy with one more change, and another model if one is given."""
-        return replace(self, model=model or self.model, changes=(*self.changes, change))
+    def with_change(self, change: Change) -> Setup:
+        """Return a copy with one more change."""
+        return replace(self, changes=(*self.changes, change))
 
 
 def combinations(

@@ -28,12 +28,13 @@ from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer, NodeLink
+from dld_tui.core.report.report import times_by_node
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, drawn_plan
 from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
-from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths, share_times
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.text import visible
@@ -395,11 +396,7 @@ class PlanScreen(ResultsPage[Loaded]):
             return None
         if loaded.model.absolute() != path.absolute():
             return None
-        times: dict[Node, float] = {}
-        for time in share_times(loaded.plan, loaded.mapping):
-            node = document.find_node(time.node.scope, time.node.ref) if time.node else None
-            if node is not None:
-                times[node] = times.get(node, 0.0) + time.time_ms
+        times = times_by_node(loaded.layers, document)
         title = f"{self.tab_title}, shared by cost in a layer (an estimate)"
         return (times, title) if times else None
 

@@ -16,7 +16,11 @@ from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.source import Source
 from dld_tui.core.tensorrt.plan.engine_plan import TrtexecLog
 from dld_tui.core.tensorrt.plan.file_set import device_name, device_of
-from dld_tui.core.tensorrt.plan.trtexec_log import read_log, summary_doubts
+from dld_tui.core.tensorrt.plan.trtexec_log import (
+    read_log,
+    summary_doubts,
+    timing_of_summary,
+)
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.results.results_page import SIZES, Pane, ResultsPage
@@ -34,9 +38,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _SHOWN = 2_000
 """Characters of a line that are shown."""
 _MESSAGES = 4
-_TIMES = ("Throughput", "Latency", "GPU Compute Time", "Enqueue Time", "H2D Latency", "D2H Latency")
-_MEDIAN = 3
-"""Place of the median among the figures of a time: min, max, mean, median, percentiles."""
+_TIMES = ("Latency", "GPU Compute Time", "Enqueue Time", "H2D Latency", "D2H Latency")
 
 
 def level_of(line: str) -> str:
@@ -98,14 +100,17 @@ def _summary_of(log: TrtexecLog) -> dict[str, JSON]:
 
 
 def _times(log: TrtexecLog, width: int) -> list[Line]:
-    """Return the figures of the performance summary, as many a row as fit."""
-    summary = _summary_of(log)
+    """Return the sound figures of the performance summary, as many a row as fit."""
+    timing = timing_of_summary(_summary_of(log), log.percentiles)
+    if timing is None:
+        return []
+    times = (timing.latency, timing.compute, timing.enqueue, timing.h2d, timing.d2h)
+    figures = [("Throughput", f"{timing.throughput:,.1f} qps")] if timing.throughput else []
+    for name, time in zip(_TIMES, times, strict=True):
+        figures += [(name, f"{fmt.milliseconds(time.median)} ms")] if time is not None else []
     rows: list[Line] = [[]]
     used = 0
-    for name in _TIMES:
-        if name not in summary:
-            continue
-        text = _figure(name, summary[name])
+    for name, text in figures:
         cells = len(name) + cell_width(text) + 4
         if used and used + cells > width:
             rows.append([])
@@ -113,15 +118,6 @@ def _times(log: TrtexecLog, width: int) -> list[Line]:
         rows[-1] += [(f"{name} ", "dim"), (f"{text}   ", "number")]
         used += cells
     return [row for row in rows if row]
-
-
-def _figure(name: str, value: JSON) -> str:
-    if isinstance(value, (int, float)):
-        return f"{value:,.1f} qps" if name == "Throughput" else fmt.milliseconds(value)
-    if isinstance(value, list) and len(value) > _MEDIAN:
-        median = value[_MEDIAN]
-        return f"{fmt.milliseconds(median)} ms" if isinstance(median, (int, float)) else fmt.UNKNOWN
-    return fmt.UNKNOWN
 
 
 def _messages(

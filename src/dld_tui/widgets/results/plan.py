@@ -148,7 +148,7 @@ def _figure(plan: EnginePlan) -> Block:
     times = None if timing is None else timing.compute or timing.latency
     if timing is not None and times is not None:
         title = "GPU compute, median" if timing.compute is not None else "latency, median"
-        rate = timing.throughput or (1000 / times.mean if times.mean else None)
+        rate = timing.throughput or (1000 / times.median if times.median else None)
         return figure_block(times.median, title, f"{rate:,.0f} inferences/s" if rate else "")
     if plan.total_ms:
         return figure_block(plan.total_ms, "sum of the layers", "mean of each")
@@ -589,7 +589,6 @@ def _attribute_lines(layer: EngineLayer, width: int) -> list[Line]:
 
 # --- what was found in an engine: one line each, the costliest first; Enter goes to the layer ----
 
-_STYLES = {"warning": "warn", "note": "info"}
 _NAME_SHARE = 0.35
 _NAME_FROM = 96
 """Rows of so many cells name the layer, shorter ones where the finding leaves room."""
@@ -627,7 +626,7 @@ class FindingRows:
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
         finding = self.findings[index]
-        style = _STYLES.get(finding.level, "info")
+        style = _LEVEL_STYLES.get(finding.level, "info")
         pieces: list[Piece] = [(f"{level_glyph(finding.level)} ", style)]
         if self._has_percent:
             share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} %"

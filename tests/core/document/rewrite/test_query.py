@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.rewrite.expression import FUNCTIONS, UNKNOWN, parse_expression
+from dld_tui.core.document.rewrite.expression import (
+    FUNCTIONS,
+    UNKNOWN,
+    Expression,
+    Reader,
+    read_expression,
+)
 from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import UsageError
@@ -86,6 +92,13 @@ def test_query_finds_the_nodes(document: Document, text: str) -> None:
 def test_malformed_query_is_refused(document: Document, text: str) -> None:
     with pytest.raises(UsageError):
         list(parse_query(text).nodes(document))
+
+
+def parse_expression(text: str) -> Expression:
+    reader = Reader(text)
+    expression = read_expression(reader)
+    reader.end()
+    return expression
 
 
 def test_expression_has_no_way_to_python(document: Document) -> None:

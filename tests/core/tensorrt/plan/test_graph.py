@@ -15,14 +15,13 @@ from dld_tui.core.tensorrt.plan.graph import (
     drawn_plan,
     first_node,
     plan_content,
-    plan_graph,
 )
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.engine_files import write_engine
 
 
 def links(graph_of: Path) -> set[tuple[str, str]]:
-    graph = plan_graph(open_plan(graph_of))
+    graph = drawn_plan(open_plan(graph_of)).graph
     return {
         (graph.names[net.source], graph.names[target])
         for net in graph.nets
@@ -32,7 +31,7 @@ def links(graph_of: Path) -> set[tuple[str, str]]:
 
 def test_layers_are_linked_by_their_tensors_and_bindings(tmp_path: Path) -> None:
     path = write_engine(tmp_path)
-    graph = plan_graph(open_plan(path))
+    graph = drawn_plan(open_plan(path)).graph
     assert graph.kinds == [Kind.INPUT, *[Kind.NODE] * 5, Kind.OUTPUT]
     assert graph.labels[1:-1] == ["Reformat", "Convolution", "Convolution", "Reformat", "Pooling"]
     second = "/block/conv2/Conv + /block/add/Add"
@@ -50,7 +49,7 @@ def test_subjects_are_layers_by_their_place_and_names_of_bindings(tmp_path: Path
 
 def test_several_writers_of_a_tensor_are_all_linked(tmp_path: Path) -> None:
     path = write_engine(tmp_path, count=2)  # the same tensors come again
-    graph = plan_graph(open_plan(path))
+    graph = drawn_plan(open_plan(path)).graph
     assert not any(net.source in net.targets for net in graph.nets)
     # The first reader takes what was written before it, not what the second copy writes.
     first = graph.names.index("/block/conv1/Conv")
@@ -58,7 +57,7 @@ def test_several_writers_of_a_tensor_are_all_linked(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_names_has_vertices_without_links(tmp_path: Path) -> None:
-    graph = plan_graph(open_plan(write_engine(tmp_path, names_only=True)))
+    graph = drawn_plan(open_plan(write_engine(tmp_path, names_only=True))).graph
     assert not graph.nets
     assert "/block/conv1/Conv" in graph.names
 

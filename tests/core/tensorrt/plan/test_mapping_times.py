@@ -9,10 +9,13 @@ import pytest
 
 from dld_tui.core.cost.sharing import node_macs
 from dld_tui.core.document import Document
-from dld_tui.core.report.groups import NO_NODE
-from dld_tui.core.tensorrt.plan.mapping import NodeTime, Rule, map_plan, node_times, share_times
+from dld_tui.core.report.groups import NO_NODE, group_layers
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.report import times_by_node
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.subject import layer_records
 from tests.support.models import parse
-from tests.support.plans import layer, named, plan
+from tests.support.plans import layer, plan
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -32,9 +35,13 @@ def document(tmp_path: Path) -> Document:
     return Document.open(tmp_path / "m.onnx")
 
 
-def shared(document: Document | None, rule: Rule, *layers: tuple[str, float]) -> list[NodeTime]:
+def records(document: Document, *layers: tuple[str, float]) -> list[Layer]:
     made = plan([layer(i, name, time_ms=time) for i, (name, time) in enumerate(layers)])
-    return share_times(made, map_plan(made, document), rule)
+    return layer_records(made, map_plan(made, document))
+
+
+def shared(document: Document, *layers: tuple[str, float]) -> dict[str, Group]:
+    return {one.key: one for one in group_layers(records(document, *layers), "node")}
 
 
 def test_macs_of_nodes(document: Document) -> None:
@@ -43,35 +50,8 @@ def test_macs_of_nodes(document: Document) -> None:
 
 
 def test_a_layer_of_one_node_is_measured(document: Document) -> None:
-    (time,) = shared(document, "equal", ("big", 2.0))
-    assert (time.name, time.time_ms, time.estimate, time.layers) == ("big", 2.0, False, (0,))
-
-
-def test_equal_shares_are_estimates(document: Document) -> None:
-    times = shared(document, "equal", ("big + act + small", 3.0))
-    assert {time.name: time.time_ms for time in times} == pytest.approx(
-        {"big": 1.0, "act": 1.0, "small": 1.0}
-    )
-    assert all(time.estimate and time.rules == ("equal",) for time in times)
-
-
-def test_by_macs_what_has_none_gets_nothing(document: Document) -> None:
-    times = shared(document, "macs", ("big + act + small", 10.0))
-    assert {time.name: time.time_ms for time in times} == pytest.approx({"big": 9.0, "small": 1.0})
-    assert all(time.rules == ("macs",) for time in times)
-
-
-def test_by_macs_without_shapes_is_equal_and_says_so(tmp_path: Path) -> None:
-    onnx.save(parse(MODEL.replace("[1, 4, 8, 8]", "[N, 4, 8, 8]")), tmp_path / "m.onnx")
-    times = shared(Document.open(tmp_path / "m.onnx"), "macs", ("big + act", 3.0))
-    assert [time.time_ms for time in times] == [1.5, 1.5]
-    assert all(time.rules == ("equal",) for time in times)
-
-
-def test_copies_count_for_their_node_and_are_told(document: Document) -> None:
-    copy = "Reformatting CopyNode for Input Tensor 0 to big"
-    (time,) = shared(document, "equal", (copy, 0.5), ("big", 2.0))
-    assert (time.time_ms, time.inserted_ms, time.layers) == (2.5, 0.5, (0, 1))
+    found = shared(document, ("big", 2.0))
+    assert [(one.key, one.time_ms, one.estimate) for one in found.values()] == [("big", 2.0, False)]
 
 
 def test_what_works_on_weights_only_gets_nothing(tmp_path: Path) -> None:
@@ -82,27 +62,18 @@ def test_what_works_on_weights_only_gets_nothing(tmp_path: Path) -> None:
     { [q] a = QuantizeLinear(w, s, z) [dq] b = DequantizeLinear(a, s, z) [mm] y = MatMul(x, b) }
     """
     onnx.save(parse(text), tmp_path / "m.onnx")
-    (time,) = shared(Document.open(tmp_path / "m.onnx"), "equal", ("w + q + dq + mm", 2.0))
-    assert (time.name, time.time_ms, time.estimate) == ("mm", 2.0, False)
+    found = shared(Document.open(tmp_path / "m.onnx"), ("w + q + dq + mm", 2.0))
+    assert {key: one.time_ms for key, one in found.items() if one.time_ms} == {"mm": 2.0}
 
 
 def test_nothing_is_lost(document: Document) -> None:
     layers = [("big + act", 1.0), ("__myl_Fused_myl0_0", 2.0), ("small", 4.0), ("act_1", 8.0)]
-    times = shared(document, "macs", *layers)
-    assert sum(time.time_ms for time in times) == pytest.approx(15.0)
-    assert {time.name: time.time_ms for time in times}[NO_NODE] == 2.0
-
-
-def test_without_a_profile_there_are_no_times(document: Document) -> None:
-    bare = named("big", "act")
-    assert share_times(bare, map_plan(bare, document)) == []
+    found = shared(document, *layers)
+    assert sum(one.time_ms for one in found.values()) == pytest.approx(15.0)
+    assert found[NO_NODE].time_ms == 2.0
 
 
 def test_times_by_node_of_the_model(document: Document) -> None:
-    made = plan([layer(0, "big + act", time_ms=3.0), layer(1, "small", time_ms=1.0)])
     big, act, small = document.main.nodes
-    assert node_times(made, document, "equal") == {big: 1.5, act: 1.5, small: 1.0}
-    by_cost = node_times(made, document)
-    assert by_cost[big] == pytest.approx(3.0 * 36 / 37)
-    assert by_cost[act] == pytest.approx(3.0 / 37)
-    assert node_times(made, document, "macs") == {big: 3.0, small: 1.0}
+    times = times_by_node(records(document, ("big + act", 3.0), ("small", 1.0)), document)
+    assert times == pytest.approx({big: 3.0 * 36 / 37, act: 3.0 / 37, small: 1.0})

@@ -449,14 +449,6 @@ _SUM, _TERM = re.compile(r"[+-]"), re.compile(r"//|[*/%]")
 _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
-def parse_expression(text: str, known: Container[str] = ()) -> Expression:
-    """Return the expression of a whole text; see :func:`read_expression`."""
-    reader = Reader(text)
-    expression = read_expression(reader, known)
-    reader.end()
-    return expression
-
-
 def read_expression(reader: Reader, known: Container[str] = ()) -> Expression:
     """Take an expression from a text.
 

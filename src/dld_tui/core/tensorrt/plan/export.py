@@ -17,7 +17,7 @@ from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.groups import main_node
-from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
+from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     arithmetic_intensity,
     macs,
@@ -25,6 +25,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     placement,
     unknown_device,
 )
+from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
     NAMES,
     distribution,
@@ -32,7 +33,7 @@ from dld_tui.core.tensorrt.plan.summary import (
     summary_lines,
     summary_of,
 )
-from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
+from dld_tui.core.tensorrt.plan.tables import VIEWS, finding_table, group_table, make_table
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -217,30 +218,11 @@ def plan_sheets(
         Column("value", "value", itemgetter(1)),
     )
     yield "Summary", Table(summary, lines)
-    names = {layer.index: layer.name for layer in (*plan.all_layers, *plan.layers)}
-    columns: tuple[Column[PlanFinding], ...] = (
-        Column("level", "level", lambda finding: finding.level),
-        Column("rule", "rule", lambda finding: finding.rule),
-        Column("layer", "layer", lambda finding: _layers(finding, names)),
-        Column("percent", "%", lambda finding: finding.percent, PERCENT),
-        Column(
-            "gain",
-            "saves at most, %",
-            lambda finding: finding.gain.percent[1] if finding.gain else None,
-            PERCENT,
-        ),
-        Column("hazard", "what is wrong", lambda finding: finding.hazard),
-        Column("mitigation", "what to do", lambda finding: finding.mitigation),
-    )
-    tables: list[tuple[str, Table[Any]]] = [("Findings", Table(columns, list(findings)))]
+    names = shown_names(plan, layer_records(plan, {}))
+    tables: list[tuple[str, Table[Any]]] = [("Findings", finding_table(plan, findings, names))]
     tables += [(f"By {by}", group_table(plan, by)) for by in _GROUPS]
     tables += [(table.title, table) for table in (make_table(plan, view) for view in VIEWS)]
     yield from ((name, table) for name, table in tables if table.rows)
-
-
-def _layers(finding: PlanFinding, names: dict[int, str]) -> str:
-    indices = finding.layers if finding.layer is None else (finding.layer,)
-    return "; ".join(names.get(index, "") for index in indices)
 
 
 # --- an ONNX file ---------------------------------------------------------------------------------

@@ -60,11 +60,6 @@ class PlanGraph:
         return self.first + row
 
 
-def plan_graph(plan: EnginePlan) -> Graph:
-    """Return the graph of an engine."""
-    return drawn_plan(plan).graph
-
-
 def drawn_plan(plan: EnginePlan, nodes: Mapping[int, str] | None = None) -> PlanGraph:
     """Return the graph of an engine, and what its vertices stand for.
 

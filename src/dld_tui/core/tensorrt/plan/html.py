@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,9 @@ from dld_tui.core.report.html_page import (
 )
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import html_of
-from dld_tui.core.tables.table import PERCENT, Column, Table
+from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
-from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.layer_work import (
     is_convolution,
@@ -47,7 +47,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     points_under_roofs,
     unknown_device,
 )
-from dld_tui.core.tensorrt.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
+from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
@@ -60,7 +60,7 @@ from dld_tui.core.tensorrt.plan.summary import (
     summary_of,
     weights_text,
 )
-from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
+from dld_tui.core.tensorrt.plan.tables import VIEWS, finding_table, make_table
 
 _TOP = 20
 _HEIGHT = 420
@@ -156,10 +156,9 @@ def _bandwidth(peaks: Peaks, across: _LogAxis, up: _LogAxis) -> list[str]:
 
 def memory_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     """Return the bytes of the layers that move most: weights, inputs, outputs."""
-    known = [layer for layer in plan.layers if layer.footprint]
-    known.sort(key=lambda layer: -(layer.footprint or 0))
+    known = (layer for layer in plan.layers if layer.footprint)
     rows = []
-    for layer in known[:_TOP]:
+    for layer in nlargest(_TOP, known, key=lambda layer: layer.footprint or 0):
         sizes = (
             layer.weights_bytes,
             sum(tensor.bytes or 0 for tensor in layer.inputs),
@@ -197,10 +196,9 @@ def precision_chart(plan: EnginePlan) -> str:
 def convolution_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     """Return the slowest convolutions, and how close to their limit they come."""
     peaks = peaks_of(plan.device)
-    convolutions = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
-    convolutions.sort(key=lambda layer: -(layer.time_ms or 0.0))
+    convolutions = (layer for layer in plan.layers if is_convolution(layer) and layer.time_ms)
     rows = []
-    for layer in convolutions[:_TOP]:
+    for layer in nlargest(_TOP, convolutions, key=lambda layer: layer.time_ms or 0.0):
         place = placement(layer, peaks) if peaks is not None else None
         share = place.efficiency if place is not None else None
         of_roof = "" if share is None else f", {fmt.whole_percent(100 * share)} %"
@@ -284,7 +282,6 @@ _MOST_BOXES = 600
 """Layers of the largest engine whose graph is drawn in the page."""
 _GRAPH = "engine-graph"
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
-_FINDING_LAYERS = 8
 
 
 def write_page(
@@ -326,7 +323,8 @@ def plan_page(
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
         Section("memory-chart", "The largest layers in memory", memory_chart(plan, names)),
         Section("convolution-chart", _convolution_title(plan), convolution_chart(plan, names)),
-        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings, names)),
+        Section("findings", f"Findings ({len(findings):,})",
+                html_of("finding-table", finding_table(plan, findings, names))),
         Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
         *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
         Section("graph", "Graph", drawing),
@@ -362,31 +360,6 @@ def _tiles(plan: EnginePlan) -> str:
     return tiles(figures)
 
 
-def _findings(plan: EnginePlan, findings: Sequence[PlanFinding], names: Mapping[int, str]) -> str:
-    columns: tuple[Column[FindingGroup], ...] = (
-        Column("level", "", lambda group: "▲" if group.level == LEVELS[0] else "·", width=2),
-        Column("percent", "% of time", lambda group: group.percent, PERCENT),
-        Column("rule", "rule", lambda group: group.rule, width=20),
-        Column("what", "what", lambda group: "; ".join(group.hazards)),
-        Column("do", "what to do", lambda group: ". ".join(group.mitigations)),
-        Column("gain", "could save", lambda group: gain_text(group.gain) if group.gain else ""),
-        Column("layers", "layers", lambda group: _named(group, names)),
-    )
-    return html_of("finding-table", Table(columns, [*grouped(plan, findings)]))
-
-
-def _named(group: FindingGroup, names: Mapping[int, str]) -> str:
-    """Return the layers of a finding, those that take longest by name."""
-    if not group.layers:
-        return "the whole engine"
-    shown = [
-        f"{names[layer.index]} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
-        else names[layer.index]
-        for layer in group.layers
-    ]  # fmt: skip
-    return fmt.listed(shown, _FINDING_LAYERS)
-
-
 def _bars(plan_groups: Iterable[PlanGroup]) -> str:
     return time_bars(
         (f"{group.key} ({group.count:,})", group.time_ms, group.percent)
@@ -395,7 +368,7 @@ def _bars(plan_groups: Iterable[PlanGroup]) -> str:
 
 
 def _top(plan: EnginePlan, names: Mapping[int, str]) -> str:
-    timed = sorted(plan.layers, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP]
+    timed = nlargest(_TOP, plan.layers, key=lambda layer: layer.time_ms or 0.0)
     return time_bars((names[layer.index], layer.time_ms, layer.percent) for layer in timed)
 
 

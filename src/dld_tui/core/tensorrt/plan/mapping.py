@@ -24,12 +24,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
+from dld_tui.core.cost.sharing import cost_shares, counts_macs
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
 from dld_tui.core.document.traversal import is_ordered, sources, topological_order
-from dld_tui.core.report.dla import DlaKind
-from dld_tui.core.report.groups import NO_NODE, layer_type, main_node
+from dld_tui.core.report.groups import layer_type, main_node
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -714,103 +713,23 @@ def _function_name(scope: Scope) -> str:
     return key_of(function)[1]
 
 
-Rule: TypeAlias = Literal["cost", "equal", "macs"]
-"""``cost``: by multiply-accumulates or bytes, as fits. ``equal``: the same for each node. ``macs``:
-by multiply-accumulates, so that nodes fused to a convolution or matrix product get nothing."""
-
-RULES: tuple[Rule, ...] = ("cost", "equal", "macs")
 _DEEPEST = 32
 
 
-@dataclass(frozen=True)
-class NodeTime:
-    """The time of one ONNX node. Untrusted text."""
-
-    name: str
-    """`NodeRef.label`; `NO_NODE` for the layers that no node is known of."""
-    time_ms: float
-    estimate: bool
-    """A layer of several nodes was shared out."""
-    layers: tuple[int, ...]
-    """`EngineLayer.index` of the layers that the time is of."""
-    rules: tuple[str, ...] = ()
-    """How it was distributed: ``macs``, ``bytes``, ``equal``; several when shapes were missing in
-    some layers."""
-    inserted_ms: float = 0.0
-    """The part of `time_ms` that copies took which TensorRT put in for the node."""
-    node: NodeRef | None = None
-
-
-@dataclass
-class _Sum:
-    time_ms: float = 0.0
-    inserted_ms: float = 0.0
-    layers: list[int] = field(default_factory=list)
-    rules: dict[str, None] = field(default_factory=dict)
-
-
-def share_times(
-    plan: EnginePlan, mapping: Mapping[int, LayerNodes], rule: Rule = "cost"
-) -> list[NodeTime]:
-    """Return the times of the nodes, longest first; empty if the plan has no profile.
-
-    They add up to the time of the layers: layers without a node are the row `NO_NODE`.
-
-    Args:
-        plan: The engine with its times.
-        mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
-        rule: How to distribute the time of a layer with several nodes.
-    """
-    sums: dict[NodeRef | None, _Sum] = {}
-    for layer in plan.layers:
-        if layer.time_ms is None:
-            continue
-        nodes = mapping.get(layer.index, LayerNodes())
-        parts, used = shares_of(nodes.nodes, rule, elements_of(layer))
-        owners: Sequence[tuple[NodeRef | None, float]] = parts or [(None, 1.0)]
-        for ref, share in owners:
-            total = sums.setdefault(ref, _Sum())
-            total.time_ms += share * layer.time_ms
-            total.layers.append(layer.index)
-            if nodes.inserted and layer.dla is not DlaKind.WAIT:
-                total.inserted_ms += share * layer.time_ms
-            if len(parts) > 1:
-                total.rules[used] = None
-    times = [
-        NodeTime(
-            NO_NODE if ref is None else ref.label, total.time_ms, bool(total.rules),
-            tuple(total.layers), tuple(total.rules), total.inserted_ms, ref,
-        )
-        for ref, total in sums.items()
-    ]  # fmt: skip
-    return sorted(times, key=lambda time: (-time.time_ms, time.name))
-
-
 def shares_of(
-    nodes: Sequence[NodeRef], rule: Rule = "cost", elements: int | None = None
-) -> tuple[list[tuple[NodeRef, float]], SharedBy]:
-    """Return the share of each node in its layer, and the rule that could be applied.
+    nodes: Sequence[NodeRef], elements: int | None = None
+) -> tuple[dict[NodeRef, float], SharedBy]:
+    """Return the share of each node in its layer by cost, and what that is of.
 
-    By MACs needs the shapes of all convolutions and products of the layer; without them, and in a
-    layer without any, it is shared equally.
+    Nodes of weights alone, which the builder computed, have none.
 
     Args:
         nodes: Of the layer.
-        rule: How to share.
         elements: How many the layer makes, for nodes whose shapes are not known.
     """
     at_run = [ref for ref in nodes if not _is_folded(ref)] or list(nodes)
-    if rule == "cost":
-        shares, used = cost_shares([(ref.node, operator_of(ref)) for ref in at_run], elements)
-        return list(zip(at_run, shares, strict=True)), used
-    counts = [_macs(ref) for ref in at_run] if rule == "macs" and len(at_run) > 1 else []
-    known = [count for count in counts if count is not None]
-    total = sum(known)
-    if total > 0 and len(known) == len(counts):
-        return [
-            (ref, count / total) for ref, count in zip(at_run, known, strict=True) if count
-        ], "macs"
-    return [(ref, 1 / len(at_run)) for ref in at_run], "equal"
+    shares, used = cost_shares([(ref.node, operator_of(ref)) for ref in at_run], elements)
+    return dict(zip(at_run, shares, strict=True)), used
 
 
 def operator_of(ref: NodeRef) -> str:
@@ -823,10 +742,6 @@ def elements_of(layer: EngineLayer) -> int | None:
     dims = layer.outputs[0].dims if layer.outputs else None
     known = dims is not None and all(dim >= 0 for dim in dims)
     return math.prod(dims) if dims is not None and known else None
-
-
-def _macs(ref: NodeRef) -> int | None:
-    return None if ref.node is None else node_macs(ref.node)
 
 
 def _is_folded(ref: NodeRef) -> bool:
@@ -1001,25 +916,4 @@ def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
     return notes
 
 
-def node_times(plan: EnginePlan, document: Document, rule: Rule = "cost") -> dict[Node, float]:
-    """Return the milliseconds of the nodes of a model, for the overlay of its graph."""
-    times: dict[Node, float] = {}
-    for time in share_times(plan, map_plan(plan, document), rule):
-        if time.node is not None and time.node.node is not None:
-            node = time.node.node
-            times[node] = times.get(node, 0.0) + time.time_ms
-    return times
-
-
-__all__ = [
-    "RULES",
-    "LayerNodes",
-    "NodeRef",
-    "NodeTime",
-    "Rule",
-    "map_plan",
-    "mapping_notes",
-    "node_paths",
-    "node_times",
-    "share_times",
-]
+__all__ = ["LayerNodes", "NodeRef", "map_plan", "mapping_notes", "node_paths"]

@@ -21,7 +21,7 @@ from dld_tui.core.report.records import (
     NodeLink,
     SharedBy,
 )
-from dld_tui.core.tensorrt.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, elements_of, map_plan, shares_of
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Foreign
@@ -36,8 +36,6 @@ _PLANS = frozenset({FileKind.ENGINE_LAYERS, FileKind.ENGINE_METADATA, FileKind.T
 _ARCHIVE = b"PK\x03\x04"
 _DATABASE = b"SQLi"
 _CONFIDENCE: Mapping[str, Confidence] = {"exact": "name", "likely": "rule", "guess": "rule"}
-_RULE: Rule = "cost"
-"""How the time of a layer is shared over its nodes."""
 _SETTINGS = ("build_options", "inference_options", "model_options", "reporting_options")
 _NAMES = ("Device", "device", "Name", "name", "Selected Device")
 
@@ -162,8 +160,7 @@ def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...],
     if not nodes.nodes:
         return (), None
     confidence = _CONFIDENCE.get(nodes.confidence, "none")
-    pairs, rule = shares_of(nodes.nodes, _RULE, elements_of(layer))
-    shares = dict(pairs)
+    shares, rule = shares_of(nodes.nodes, elements_of(layer))
     links = tuple(
         NodeLink(
             ref.scope,

@@ -41,6 +41,7 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     TimeStatistics,
     bytes_of,
 )
+from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     Placement,
@@ -57,8 +58,12 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.lint import (
     FLOATS,
+    LEVELS,
+    FindingGroup,
     Links,
+    PlanFinding,
     channels,
+    grouped,
     in_dtype,
     is_fused_attention,
     is_reformat,
@@ -372,6 +377,35 @@ def group_table(plan: EnginePlan, by: str, text: str = "") -> Table[PlanGroup]:
         Column("weights_bytes", "weights", lambda group: group.weights_bytes, SIZE),
     )
     return Table(columns, groups(plan, by), name=by, title=f"Layers by {named}")
+
+
+_FINDING_LAYERS = 8
+
+
+def finding_table(
+    plan: EnginePlan, findings: Sequence[PlanFinding], names: Mapping[int, str]
+) -> Table[FindingGroup]:
+    """Return the findings by rule as a table; `names` are those of the layers by their index."""
+
+    def layers(group: FindingGroup) -> str:
+        shown = [
+            f"{names[layer.index]} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
+            else names[layer.index]
+            for layer in group.layers
+        ]  # fmt: skip
+        return fmt.listed(shown, _FINDING_LAYERS) or "the whole engine"
+
+    columns: tuple[Column[FindingGroup], ...] = (
+        Column("level", "", lambda group: group.level, width=2,
+               text=lambda group: "▲" if group.level == LEVELS[0] else "·"),
+        Column("percent", "% of time", lambda group: group.percent, PERCENT),
+        Column("rule", "rule", lambda group: group.rule, width=20),
+        Column("what", "what", lambda group: "; ".join(group.hazards)),
+        Column("do", "what to do", lambda group: ". ".join(group.mitigations)),
+        Column("gain", "could save", lambda group: gain_text(group.gain) if group.gain else ""),
+        Column("layers", "layers", layers),
+    )  # fmt: skip
+    return Table(columns, [*grouped(plan, findings)])
 
 
 def tensor_text(tensors: Sequence[EngineTensor]) -> str:

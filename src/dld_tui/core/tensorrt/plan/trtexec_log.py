@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -698,15 +698,11 @@ def _summary(
 
 
 def _statistics(values: Sequence[float]) -> TimeStatistics | None:
-    summary = summarise(values)
+    summary = summarise(values, percentile_at=trtexec_percentile)
     if summary is None:
         return None
-    ordered = sorted(values)
-    p90, p95, p99 = (trtexec_percentile(ordered, percent) for percent in (90, 95, 99))
-    return TimeStatistics(
-        min=summary.min, max=summary.max, mean=summary.mean, median=summary.median, p90=p90,
-        p95=p95, p99=p99, count=summary.count, cov_percent=summary.cov_percent,
-    )  # fmt: skip
+    names = (one.name for one in fields(TimeStatistics))
+    return TimeStatistics(**{name: getattr(summary, name) for name in names})
 
 
 def timing_of_summary(
