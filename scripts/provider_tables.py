@@ -1,6 +1,7 @@
 """Write what execution providers support, of their published tables, to a data file of the package.
 
-Get the pages of :data:`SOURCES` into a folder, adjust versions and dates there, and run::
+Get the pages of :data:`SOURCES` into a folder, and the folders providers/cuda and contrib_ops/cuda
+of ONNX Runtime's source into its folder cuda; adjust versions and dates here, and run::
 
     python3 scripts/provider_tables.py FOLDER
 
@@ -145,6 +146,41 @@ def _constraints(text: str, types: Types) -> dict[str, int]:
 def _plain(name: str) -> str:
     """Return ``seq(float32)`` of ``seq(tensor(float))``."""
     return re.sub(r"tensor\((\w+)\)", lambda match: _DTYPES.get(match[1], match[1]), name)
+
+
+_KERNEL = re.compile(r"ONNX_OPERATOR_\w*KERNEL\w*\(\s*(\w+),\s*(\w+)")
+_MEMORY = re.compile(r"\.(Input|Output)MemoryType\(OrtMemTypeCPU\w*,\s*(\d+)\)")
+
+
+def host_values(folder: Path) -> dict[str, list[list[int]]]:
+    """Return inputs and outputs in host memory of the kernels of a provider, from its source."""
+    found: dict[str, list[set[int]]] = {}
+    for path in sorted(folder.rglob("*.cc")):
+        text = re.sub(r"//[^\n]*", "", path.read_text(errors="replace"))
+        text = text.replace("\\\n", "\n")
+        for block in re.split(r"(?=\bONNX_OPERATOR_\w*KERNEL\w*\()", text):
+            match = _KERNEL.match(block)
+            if match and match[2] in ("kOnnxDomain", "kMSDomain"):
+                name = match[1] if match[2] == "kOnnxDomain" else f"com.microsoft:{match[1]}"
+                for side, index in _MEMORY.findall(block):
+                    sides = found.setdefault(name, [set(), set()])
+                    sides[side == "Output"].add(int(index))
+    reductions = found.pop("name", None)  # the parameter of a macro
+    if reductions is not None:
+        kinds = [
+            "L1",
+            "L2",
+            "LogSum",
+            "LogSumExp",
+            "Max",
+            "Mean",
+            "Min",
+            "Prod",
+            "Sum",
+            "SumSquare",
+        ]
+        found.update({f"Reduce{kind}": reductions for kind in kinds})
+    return {name: [sorted(side) for side in sides] for name, sides in sorted(found.items())}
 
 
 # --- lists: operators with notes ----------------------------------------------------------------
@@ -292,6 +328,9 @@ def main(folder: Path) -> None:
                 if is_of_kernels
                 else operators(text, provider.get("column", 1), types)
             )
+            if provider["name"] == "CUDA":
+                host = host_values(folder / "cuda")
+                about["host"] = {name: row for name, row in host.items() if name in rows}
             tables.append({
                 **about, "version": source.version, "date": source.date, "url": source.url,
                 "licence": source.licence, "kernels" if is_of_kernels else "operators": rows,

@@ -96,6 +96,32 @@ def test_a_node_with_subgraphs_is_taken_with_all_in_them(tmp_path: Path, operato
         assert told(reader, "CoreML")["Add"][0].cause is Cause.BODY
 
 
+SHAPES = """
+<ir_version: 10, opset_import: ["" : 18]>
+shapes (float[N, 4, 6] x) => (float[N, K] y, int64[3] other)
+<int64[1] at = {0}, int64[1] rest = {-1}, int64[1] axes = {0}> {
+    shape = Shape(x)
+    first = Gather(shape, at)
+    size = Concat <axis = 0> (first, rest)
+    y = Reshape(x, size)
+    z = Abs(x)
+    other = Neg(shape)
+}
+"""
+
+
+def test_shape_computations_are_left_to_the_cpu_as_onnx_runtime_does(tmp_path: Path) -> None:
+    """Shape and Reshape stay: one writes to the host, the other reads from there."""
+    with reader_of(tmp_path, SHAPES) as reader:
+        cuda = {name: verdict.cause for name, (verdict, _) in told(reader, "CUDA").items()}
+        assert {name for name, cause in cuda.items() if cause is Cause.HOST} == {
+            "Gather", "Concat", "Neg",
+        }  # fmt: skip
+        assert {name for name, cause in cuda.items() if cause is Cause.NONE} == {
+            "Shape", "Reshape", "Abs",
+        }  # fmt: skip
+
+
 def fewest(nodes: list[Node], taken: set[Node]) -> int:
     """Return the fewest runs of taken nodes over all orders, by trying all."""
     made = {name: node for node in nodes for name in node.outputs}

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 _FEW = 16
 """Elements of constants whose values a table looks at."""
 _OF_OPERATOR = (Cause.OPERATOR, Cause.VERSION, Cause.TYPE)
+_SMALL = 100
+"""Elements of weights that count as small."""
+_NARROW = (
+    "float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "float4e2m1",
+)  # fmt: skip
+"""Types that ONNX Runtime moves to no CPU."""
 _CONTAINERS = {"sequence": "seq", "optional": "optional"}
 
 
@@ -72,7 +79,50 @@ class TableReader:
                 reason = f"its subgraph has {inner.op_type}: {verdicts[inner].reason}"
                 verdict = Verdict(Support.NOT, Cause.BODY, reason)
             verdicts[node] = verdict
+        if table.host:
+            for scope in self.document.scopes():
+                self._leave_to_host(table, scope, verdicts)
         return {node: verdicts[node] for node in self.nodes}
+
+    def _leave_to_host(
+        self, table: ProviderTable, scope: Scope, verdicts: dict[Node, Verdict]
+    ) -> None:
+        """Take away nodes that ONNX Runtime leaves to the CPU although the provider has kernels.
+
+        They need nothing but tensors that a kernel made in host memory, inputs of the graph and
+        small weights (``GetCpuPreferredNodes`` of ONNX Runtime).
+        """
+        on_host: set[str] = set()
+        for node in scope.nodes:
+            if node not in verdicts:
+                continue
+            inputs, outputs = table.host.get(_name_of(node), ((), ()))
+            follows = any(name in on_host for name in node.inputs)
+            if verdicts[node].support is Support.NOT:
+                on_host.update(node.outputs if follows else ())
+            elif follows and all(
+                self._may_be_on_host(scope, name, at in inputs, on_host)
+                for at, name in enumerate(node.inputs) if name
+            ):  # fmt: skip
+                verdicts[node] = Verdict(Support.NOT, Cause.HOST, "shapes are left to the CPU")
+                on_host.update(node.outputs)
+            else:
+                on_host.update(node.outputs[at] for at in outputs if at < len(node.outputs))
+
+    def _may_be_on_host(self, scope: Scope, name: str, is_given: bool, on_host: set[str]) -> bool:
+        """Return whether an input allows a node on the CPU; `is_given` there by the kernel."""
+        kind = scope.value_type(name)
+        if kind is not None and kind.dtype in _NARROW:
+            return False
+        if (scope, name) in self._constants or self._is_small(scope, name) or name in scope.inputs:
+            return True
+        return name in on_host and not is_given
+
+    @staticmethod
+    def _is_small(scope: Scope, name: str) -> bool:
+        definition = scope.resolve(name)
+        tensor = None if definition is None else definition.scope.initializer(name)
+        return tensor is not None and tensor.element_count <= _SMALL
 
     def _left_in(self, node: Node, verdicts: Mapping[Node, Verdict]) -> Node | None:
         """Return the first node of the subgraphs of a node that is not taken."""
@@ -235,12 +285,18 @@ def call_of(node: Node, imports: Mapping[str, int], constants: set[tuple[Scope, 
                 yield _operand(node.scope, name, formal, constants)
 
     return Call(
-        f"{domain}:{node.op_type}" if domain else node.op_type,
+        _name_of(node),
         None if schema is None else schema.since_version,
         [*operands(node.inputs, () if schema is None else schema.inputs)],
         [*operands(node.outputs, () if schema is None else schema.outputs)],
         attribute,
     )
+
+
+def _name_of(node: Node) -> str:
+    """Return the operator of a node as tables name it."""
+    domain = plain_domain(node.domain)
+    return f"{domain}:{node.op_type}" if domain else node.op_type
 
 
 def _operand(

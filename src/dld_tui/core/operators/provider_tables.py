@@ -40,6 +40,8 @@ class Cause(TextEnum):
     BODY = "subgraph"
     CONDITION = "condition"
     OPTION = "option"
+    HOST = "host"
+    """It computes shapes, which ONNX Runtime leaves to the CPU."""
     RUNTIME = "runtime"
 
 
@@ -102,6 +104,8 @@ class ProviderTable:
     """First and last version, and sets of types by constraint, of each kernel of an operator."""
     operators: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each operator demands."""
+    host: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
+    """Numbers of the inputs and outputs of kernels that are in host memory."""
     widens: Sequence[str] = ()
     """Types without a kernel that ONNX Runtime casts to float32."""
     fixed_shapes: bool = False
