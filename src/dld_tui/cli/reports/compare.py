@@ -132,36 +132,29 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
         write(f"{label(index)}  {mark}{visible(described(subject))}")
     write()
     if comparison.of_engines:
-        write_precisions(comparison)
-    _write_differences(comparison)
-    for line in comparison.warnings:
-        write_wrapped(f"! {line}", "  ")
-    if comparison.warnings:
+        write_table(precision_table(comparison))
         write()
-    _write_rows(comparison, "", [comparison.end_to_end, comparison.layer_sum])
-    write()
-    for line in comparison.explanation():
-        write_wrapped(line, "    ")
-    write()
-    if by != MISMATCH:
-        _write_rows(comparison, by, rows[:top])
-    if by == MISMATCH or (comparison.of_engines and comparison.mismatches):
-        write()
-        write_mismatches(comparison, rows[:top] if by == MISMATCH else None)
-    _write_notes(comparison, rows, top)
-
-
-def _write_differences(comparison: Comparison) -> None:
     if comparison.differences:
         write_table(difference_table(comparison))
     else:
         write("No differences in settings and environment.")
     write()
-
-
-def _write_rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> None:
-    """Write the rows of a grouping, or of whole reports if `by` is empty."""
-    write_table(compare_table(comparison, by, rows, "text"))
+    for line in comparison.warnings:
+        write_wrapped(f"! {line}", "  ")
+    if comparison.warnings:
+        write()
+    whole = [comparison.end_to_end, comparison.layer_sum]
+    write_table(compare_table(comparison, "", whole, "text"))
+    write()
+    for line in comparison.explanation():
+        write_wrapped(line, "    ")
+    write()
+    if by != MISMATCH:
+        write_table(compare_table(comparison, by, rows[:top], "text"))
+    if by == MISMATCH or (comparison.of_engines and comparison.mismatches):
+        write()
+        write_mismatches(comparison, rows[:top] if by == MISMATCH else None)
+    _write_notes(comparison, rows, top)
 
 
 def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
@@ -181,12 +174,6 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
 
 
 _MOST_MISMATCHES = 10
-
-
-def write_precisions(comparison: Comparison) -> None:
-    """Write the precisions of the engines side by side."""
-    write_table(precision_table(comparison))
-    write()
 
 
 def write_mismatches(comparison: Comparison, rows: Sequence[Row] | None) -> None:

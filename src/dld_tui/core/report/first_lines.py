@@ -90,8 +90,8 @@ def headline(report: Report) -> str:
     for first in generation_of(report)[:1]:
         return (
             f"{name}   {ms(first.first_token_ms)} ms to the first token"
-            f"{_between(first.first_tokens_ms)}"
-            f"   {ms(first.tokens_per_s)} tokens/s{_between(first.rates)}"
+            f"{between(first.first_tokens_ms)}"
+            f"   {ms(first.tokens_per_s)} tokens/s{between(first.rates)}"
             f"   (prompt {first.prompt:,}, batch {first.batch:,}; {ms(first.token_ms)} ms a token)"
         )
     latency = report.latency
@@ -105,7 +105,7 @@ def headline(report: Report) -> str:
     return f"{name}   {ms(latency.median)} ms {median_title(latency)}{rate}   ({around})"
 
 
-def _between(values: Sequence[float]) -> str:
+def between(values: Sequence[float]) -> str:
     """Return the range of a figure over the repetitions; empty for fewer than two."""
     if len(values) < 2:
         return ""

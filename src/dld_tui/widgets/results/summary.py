@@ -14,6 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.first_lines import (
     beside_layers,
+    between,
     costly_types,
     doubts,
     median_title,
@@ -82,6 +83,9 @@ def figure_lines(report: Report, width: int) -> list[Line]:
         rate = rate_text(latency) if latency.throughput else ""
         blocks = [figure_block(latency.median, median_title(latency), rate)]
     about: list[Line] = []
+    if made and made[0].repeats_ms:
+        first, rate = map(between, (made[0].first_tokens_ms, made[0].rates))
+        about = [[(f"first token{first} ms  tokens/s{rate}", "")]]
     if latency is not None and not made:
         about = [[("  ".join(spread(latency)), "")]] if latency.count > 1 else []
         about.append([(passes_text(report, latency.count), "dim")])
