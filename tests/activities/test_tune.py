@@ -804,19 +804,27 @@ def test_what_won_before_is_proven_though_later_races_had_no_time_for_it(tmp_pat
         assert work._ranked([half]) == [base]
 
 
-def test_more_is_kept_for_processes_that_start_with_a_gpu(
+def test_time_is_kept_for_the_proof_of_a_leader_on_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path, DEEP)
-    left = {}
-    for is_on_cpu in (True, False):
-        with contextlib.closing(Document.open(path)) as document:
-            work = tune._Tuning(Request(model=path, budget=60.0), document)
-            work._is_on_cpu = is_on_cpu
-            work._first_s, work._pass_s = 0.5, 0.01
-            left[is_on_cpu] = work._left(1.0) + work._passed_s
-    assert left[True] == pytest.approx(60 * 0.7)
-    assert left[False] == pytest.approx(60 - 6 * (3 + 2 * 0.53))
+    path, clock = write(tmp_path, DEEP), [0.0]
+    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    with contextlib.closing(Document.open(path)) as document:
+        work = tune._Tuning(Request(model=path, budget=95.0), document)
+        leader = work._base.with_change(CHANGES[0])
+        work._first_s, work._pass_s = 0.9, 0.01
+        work._is_on_cpu = True  # a fork has loaded everything
+        assert work._left(1.0) == pytest.approx(95 * 0.7)
+        work._is_on_cpu, work._first_s = False, 2.5
+        pairs_s = 6 * (1 + 2 * 2.53)
+        assert work._left(1.0) == pytest.approx(95 - pairs_s)
+        clock[0] = 95 - pairs_s / 0.75 - 1
+        assert not work._must_prove(leader)
+        clock[0] += 2
+        assert work._must_prove(leader)
+        assert not work._must_prove(work._base)
+        work._proofs[leader.key] = None  # type: ignore[assignment]
+        assert not work._must_prove(leader)
 
 
 def test_what_a_report_of_the_model_advises_is_tried_first(

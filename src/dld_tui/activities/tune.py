@@ -72,9 +72,9 @@ _LEAST_PROOF_S = 9.0
 """About what the least number of the shortest pairs takes."""
 _LEAST_PASSES = 3
 """Passes of each version in a pair of runs, at least: two before the clock runs."""
-_PROCESS_S, _GPU_PROCESS_S, _SLACK_S = 1.0, 3.0, 5.0
-"""What a process takes to start, with a GPU's driver, and how much more a busy machine may need for
-a pair before it measures less."""
+_PROCESS_S, _SLACK_S = 1.0, 5.0
+"""What a process takes to start, and how much more a busy machine may need for a pair before it
+measures less."""
 _NO_TIME = no_time("before it was measured")
 _SPENT = 0.1
 """Share of the budget that may be left where candidates are."""
@@ -370,7 +370,8 @@ class _Tuning:
             self._since_s, before = self._passed_s, self._unfinished()
             raced = yield from self._raced_all(usable, winner)
             ranked = self._ranked([*raced, *ranked])
-            if self._would_go_on(before) and self._left(_BOTH) > self._rest_s:
+            goes_on = self._would_go_on(before) and self._left(_BOTH) > self._rest_s
+            if goes_on and not self._must_prove(ranked[0]):
                 continue  # what is left races before anything has to prove itself
             winner = yield from self._proven(ranked, winner)
             if not self._would_go_on(before) or self._left() <= self._rest_s:
@@ -387,6 +388,11 @@ class _Tuning:
         chosen = {one.key: one for one in raced if one.changes and one.key not in self._problems}
         faster = [one for one in chosen.values() if ratios.get(one.key, 1.0) < 1]
         return [*sorted(faster, key=lambda one: ratios[one.key]), self._base]
+
+    def _must_prove(self, leader: Setup) -> bool:
+        """Return whether later there would be no time to confirm the one that leads."""
+        is_open = bool(leader.changes) and leader.key not in self._proofs
+        return is_open and self._proof_s() > _MOST_PROOF * self._left()
 
     def _proven(self, ranked: Sequence[Setup], winner: Setup) -> Generator[Event, None, Setup]:
         """Confirm those that won their races, and return the fastest one that is confirmed.
@@ -559,8 +565,7 @@ class _Tuning:
 
     def _pair_s(self) -> float:
         """Return how long a pair of runs takes at least: a process that loads two sessions."""
-        process_s = _PROCESS_S if self._is_on_cpu else _GPU_PROCESS_S
-        return process_s + 2 * (self._first_s + _LEAST_PASSES * self._pass_s)
+        return _PROCESS_S + 2 * (self._first_s + _LEAST_PASSES * self._pass_s)
 
     def _limited(
         self, share: float | None = None, over_s: float = 0.0
