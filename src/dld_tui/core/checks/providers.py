@@ -61,6 +61,7 @@ class TableReader:
         self.document = document
         self._model = shlex.quote(model)
         self._constants = _constants(document)
+        self._calls: dict[Node, Call] = {}
         self._definitions: dict[tuple[bytes, ...], list[Call] | None] = {}
         self.nodes = _computing(document, self._constants)
         """All nodes of the main graph and of subgraphs that compute something of inputs: ONNX
@@ -134,7 +135,11 @@ class TableReader:
     # --- nodes as tables see them ---------------------------------------------------------------
 
     def _call(self, node: Node) -> Call:
-        return call_of(node, self.document.opset_imports, self._constants)
+        call = self._calls.get(node)
+        if call is None:
+            call = call_of(node, self.document.opset_imports, self._constants)
+            self._calls[node] = call
+        return call
 
     def _by_definition(self, table: ProviderTable, node: Node) -> Verdict | None:
         """Return the verdict on the definition of an operator, which ONNX Runtime puts in place.

@@ -26,6 +26,9 @@ class Support(TextEnum):
     NOT = "not"
 
 
+_ORDER = {support: place for place, support in enumerate(Support)}
+
+
 class Cause(TextEnum):
     """Why a provider does not take a node, or not all of it."""
 
@@ -185,7 +188,7 @@ def _by_kernels(table: ProviderTable, call: Call) -> Verdict:
         reason = f"no kernel for version {call.since} (has {', '.join(map(str, starts))})"
         return Verdict(Support.NOT, Cause.VERSION, reason, versions=starts)
     verdicts = [_by_types(types, call) for types in fitting]
-    best = min(verdicts, key=lambda verdict: list(Support).index(verdict.support))
+    best = min(verdicts, key=lambda verdict: _ORDER[verdict.support])
     if best.cause is Cause.TYPE and best.support is Support.NOT and "float32" in best.dtypes:
         typed = [o for o in (*call.inputs, *call.outputs) if o.dtype in table.widens]
         if typed:
