@@ -38,7 +38,7 @@ LEAVE_S = 2.0
 _LOOK_S = 0.05
 _CHUNK = 1 << 20
 _PR_SET_PDEATHSIG = 1
-_MEMORY = (
+_MEMORY = re.compile(
     r"MemoryError|bad_alloc|[Oo]ut of memory|llocate memory|Memory allocation still failed"
     r"|can't start new thread|pthread_create failed"
 )
@@ -272,7 +272,7 @@ def signal_name(number: int) -> str:
 
 def says_no_memory(text: str) -> bool:
     """Return whether the output of a process says that it got no more memory."""
-    return re.search(_MEMORY, text) is not None
+    return _MEMORY.search(text) is not None
 
 
 # --- the guard ------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-_PIP = r"(?<![\w/-])(?<!-m )(?<!uv )pip ((?:un)?install)\b"
-_EXTRA = r"""extra\s*==\s*["']([\w.-]+)["']"""
+_PIP = re.compile(r"(?<![\w/-])(?<!-m )(?<!uv )pip ((?:un)?install)\b")
+_EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 
 
 @cache
@@ -31,7 +31,7 @@ def packages_of(extra: str) -> str:
     names = []
     for text in required:
         name, _, marker = text.partition(";")
-        found = re.search(_EXTRA, marker)
+        found = _EXTRA.search(marker)
         if found is not None and found[1] == extra:
             names.append(shlex.quote(name.strip()))
     return " ".join(names) or shlex.quote(f"dld-tui[{extra}]")
@@ -67,5 +67,5 @@ def in_environment(fix: str, prefix: str = sys.prefix) -> str:
         command = f"{shlex.quote(sys.executable)} -m pip"
     else:
         where = shlex.quote(prefix)
-        return re.sub(_PIP, lambda match: f"uv pip {match[1]} --python {where}", fix)
-    return re.sub(_PIP, lambda match: f"{command} {match[1]}", fix)
+        return _PIP.sub(lambda match: f"uv pip {match[1]} --python {where}", fix)
+    return _PIP.sub(lambda match: f"{command} {match[1]}", fix)
