@@ -38,7 +38,7 @@ from dld_tui.core.events import Finished, Log, Metric
 from dld_tui.core.params import from_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.triage import triage
+from dld_tui.core.report.triage import notes_of
 
 _FACTS = (
     "load_ms",
@@ -166,7 +166,7 @@ def check(path: Path, checks: Checks) -> None:
         check_kernels(report, checks)
         check_counters(report, checks)
         print("     --- triage ---")
-        for line in triage(report):
+        for line in (note.text for note in notes_of(report)):
             print(f"     {line}")
 
 
