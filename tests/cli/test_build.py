@@ -87,7 +87,7 @@ def test_options_of_trtexec(dld: Dld, runs: Runs) -> None:
         "--precisionConstraints=obey", "--layerPrecisions=a:fp16,b:fp32", "--useDLACore=1",
         "--hardwareCompatibilityLevel=ampere+", "--builderOptimizationLevel=5", "--pi",
         "--profilingVerbosity=layer_names_only", "--profile=0", "--optShapes=x:1x3",
-        "--profile=1", "--optShapes=x:2x3", "--int8", "--no-int8",
+        "--profile=1", "--optShapes=x:2x3", "--no-int8",
     )  # fmt: skip
     assert request == Request(
         Path("m.onnx"),
