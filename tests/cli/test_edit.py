@@ -45,6 +45,23 @@ def test_lines_that_do_not_fit_are_told_and_the_rest_applies(
     assert onnx.load(tmp_path / "out.onnx").graph.node[0].name == "start"
 
 
+def test_a_preview_writes_nothing(dld: Dld, model: Path, tmp_path: Path) -> None:
+    edits = script(tmp_path, RENAME, {**RENAME, "node": "gone"})
+    before = model.read_bytes()
+    outcome = dld("edit", model, edits, "--preview")
+    assert outcome.status == 1
+    assert "start" in outcome.out
+    assert "1 applied, 1 skipped" in outcome.out
+    shown = dld("edit", model, edits, "--preview", "-o", tmp_path / "out.onnx", "--json").json
+    assert shown["path"] is None
+    written = dld("edit", model, edits, "-o", tmp_path / "out.onnx")
+    assert written.status == 1
+    compared = dld("diff", model, tmp_path / "out.onnx", "--json").json
+    assert shown["changes"]["changes"] == compared["changes"]
+    assert model.read_bytes() == before
+    assert "OUT is missing" in dld.fails(2, "edit", model, edits)
+
+
 def test_script_that_is_no_script(dld: Dld, model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
     assert "line 2" in dld.fails(3, "edit", model, script(tmp_path, RENAME, "{"), "-o", output)

@@ -207,6 +207,8 @@ def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
         )
     writer.finish()
     data = dld("report", tmp_path / "net.dldprof", "--json").json
+    assert dld("report", tmp_path / "net.dldprof").out.startswith("\n".join(data["lines"]))
+    assert len(data["lines"]) > 2
     assert data["covered_percent"] == pytest.approx(80.0)
     assert (data["energy_j"], data["gpu"]) == (0.25, None)
     assert data["startup"] == [{"stage": "session", "ms": 12.5}]

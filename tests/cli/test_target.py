@@ -12,6 +12,7 @@ import pytest
 from dld_tui.cli.setup import prompts as cli_asking
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.settings import saved_targets, secrets
+from dld_tui.core.settings.confinement import confined_to
 from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld
 from tests.support.sshd import Sshd, free_port, make_key
@@ -59,6 +60,16 @@ def test_mistakes_are_said_in_one_line(dld: Dld) -> None:
     assert "orin" in saved_targets.load(), "nothing is removed when one of the names is wrong"
     saved_targets.store_path().write_text("[")
     assert "targets.toml" in dld.fails(3, "target", "list")
+
+
+def test_an_agent_is_not_told_the_environment(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved_targets.save(Connection("orin", "a", environment={"TOKEN": "hush"}))
+    assert "hush" in dld("target", "list", "--json").out
+    for name, value in confined_to([]).items():
+        monkeypatch.setenv(name, value)
+    told = dld("target", "list", "--json")
+    assert told.json["targets"][0]["host"] == "a"
+    assert "hush" not in told.out
 
 
 def test_hostile_settings_reach_no_terminal_raw(dld: Dld) -> None:

@@ -109,6 +109,7 @@ class ComparisonSettings:
         help="KEY=VALUE option of the other provider, or NAME.KEY=VALUE of another. use_tf32=0 lets"
         " CUDA compute in float32.",
         spellings=("--provider-option", "--provider-options"),
+        runs_code=True,
         metavar="KEY=VALUE",
         of_model=False,
     )

@@ -211,6 +211,7 @@ class Request:
         label="Provider options",
         help="KEY=VALUE option of the first provider, or NAME.KEY=VALUE of another provider.",
         spellings=("--provider-option", "--provider-options"),
+        runs_code=True,  # some providers load what an option names
         metavar="KEY=VALUE",
         of_model=False,
         page="Session",
@@ -223,6 +224,7 @@ class Request:
             "session.disable_cpu_ep_fallback=1 forbids the fallback to the CPU."
         ),
         spellings=("--session-config",),
+        runs_code=True,
         metavar="KEY=VALUE",
         of_model=False,
         page="Session",
@@ -232,6 +234,7 @@ class Request:
         label="Operator libraries",
         help="Library with custom operators. Loading it runs its code.",
         spellings=("--custom-op-library", "--plugins"),
+        runs_code=True,
         metavar="FILE",
         page="Session",
     )
@@ -243,6 +246,7 @@ class Request:
             "--ep-library lists its devices. Loading it runs its code."
         ),
         spellings=("--ep-library",),
+        runs_code=True,
         metavar="FILE",
         page="Session",
     )

@@ -70,6 +70,7 @@ class Request:
             "it."
         ),
         spellings=("--check",),
+        runs_code=True,
         metavar="COMMAND",
     )
     output: Path = param(

@@ -58,6 +58,7 @@ class Request:
         label="Plugins",
         help="Plugin library that the engine needs. Loading it runs its code.",
         spellings=("--plugins",),
+        runs_code=True,
         metavar="FILE",
     )
 

@@ -55,8 +55,9 @@ def request_from(request: type[Any], values: dict[str, Any]) -> Any:
 
 
 def _argument(setting: Setting) -> click.Parameter:
-    return click.Argument(
+    return _Argument(
         [setting.name],
+        setting=setting,
         type=click_type(setting),
         nargs=-1 if typing.get_origin(setting.type) is tuple else 1,
         required=setting.required,
@@ -73,6 +74,7 @@ def _option(setting: Setting) -> click.Parameter:
     default: dict[str, Any] = {} if setting.required else {"default": None}
     return _Option(
         [setting.name, *spellings],
+        setting=setting,
         type=click_type(setting),
         required=setting.required,
         is_flag=True if setting.type is bool else None,
@@ -91,8 +93,20 @@ def _flag_name(flag: str) -> str:
     return _FLAG + flag.strip("-").replace("-", "_")
 
 
+class _Argument(click.Argument):
+    """An argument that knows its setting."""
+
+    def __init__(self, names: list[str], *, setting: Setting, **about: Any) -> None:
+        super().__init__(names, **about)
+        self.setting = setting
+
+
 class _Option(click.Option):
     """An option whose help shows only the main spelling; its text lists the others."""
+
+    def __init__(self, names: list[str], *, setting: Setting, **about: Any) -> None:
+        super().__init__(names, **about)
+        self.setting = setting
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the two columns of the help."""
@@ -116,6 +130,18 @@ class _Choice(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the choice for a word."""
         return super().convert(self.words.get(str(value).lower(), value), param, ctx)
+
+
+class _Output(click.Path):
+    """The path of a file that a command writes."""
+
+
+OUTPUT = _Output(path_type=Path)
+
+
+def setting_of(parameter: click.Parameter) -> Setting | None:
+    """Return the setting that a parameter was made from; None for one that stands alone."""
+    return parameter.setting if isinstance(parameter, (_Argument, _Option)) else None
 
 
 class Measure(click.FloatRange):
@@ -156,7 +182,7 @@ def click_type(setting: Setting) -> click.ParamType[Any]:
     if setting.param.choices:
         return _Choice(setting.param.choices, setting.param.words)
     if kind is Path:
-        return click.Path(path_type=Path)
+        return OUTPUT if setting.param.kind == "output" else click.Path(path_type=Path)
     types: dict[Any, click.ParamType[Any]] = {
         int: click.INT,
         float: Measure(setting.param.unit),

@@ -8,11 +8,11 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from dld_tui.cli.options import OUTPUT
 from dld_tui.core.codec import encode
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tables.rendering import text_lines
@@ -25,9 +25,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def also_writes(option: str, what: str, metavar: str = "FILE") -> Callable[[_Command], _Command]:
     """Return a click option that names a file to write as well."""
-    return click.option(
-        option, metavar=metavar, type=click.Path(path_type=Path), help=f"Also write {what}."
-    )
+    return click.option(option, metavar=metavar, type=OUTPUT, help=f"Also write {what}.")
 
 
 def write(text: str = "") -> None:

@@ -120,6 +120,8 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     "dld_tui.cli.setup.target", example="add orin --host orin.local"),
         CommandInfo("tool", "Manage and run custom tools.",
                     "dld_tui.cli.setup.tool", example="list"),
+        CommandInfo("mcp", "Serve an agent or editor (MCP).",
+                    "dld_tui.cli.agents.command", example="--allow models"),
         CommandInfo("run", "Run an activity of another package.",
                     "dld_tui.cli.group:run"),
         CommandInfo("selftest", "Test all backends end to end.", activity="selftest"),

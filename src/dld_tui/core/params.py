@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.settings.confinement import is_confined
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -76,6 +77,8 @@ class Param:
     ``{root}`` is its name without ``.json``, ``.trt`` and ``.graph``."""
     internal: bool = False
     """Whether only the program sets it: neither forms nor commands have it."""
+    runs_code: bool = False
+    """Whether a value is code, or may name some: a command, a library. No agent may give it."""
     empty: str | Callable[[Mapping[str, JSON]], str] = ""
     """The effect of an empty field in a few words, or a function of the other values."""
     means: Callable[[JSON, Mapping[str, JSON], bool], str] | None = None
@@ -226,7 +229,8 @@ def validate(request: Any) -> None:
     """Check choices and limits, and that no output replaces its input.
 
     Raises:
-        UsageError: A value violates its declaration; names the first flag.
+        UsageError: A value violates its declaration, or is code that an agent gives; names the
+            first flag.
     """
     settings = settings_of(type(request))
     inputs = list[object]()
@@ -235,9 +239,10 @@ def validate(request: Any) -> None:
     for setting in settings:
         problem = problem_with(setting, getattr(request, setting.name))
         if problem:
-            spellings = setting.param.spellings
-            raise UsageError(f"{spellings[0] if spellings else setting.name} is {problem}")
+            raise UsageError(f"{_flag_of(setting)} is {problem}")
         value = getattr(request, setting.name)
+        if setting.param.runs_code and value != setting.default and is_confined():
+            raise UsageError(f"{_flag_of(setting)} runs code, which no agent may do")
         is_result = setting.param.kind == "output" and bool(setting.param.suffix)
         if setting.param.kind != "output" or not isinstance(value, Path):
             continue
@@ -260,6 +265,10 @@ def validate(request: Any) -> None:
             where=str(value),
             hint="Give another path, or add --in-place to replace the model in one step",
         )
+
+
+def _flag_of(setting: Setting) -> str:
+    return setting.param.spellings[0] if setting.param.spellings else setting.name
 
 
 def _require_no_weights(output: Path, model: object) -> None:
@@ -417,7 +426,7 @@ def _typed(setting: Setting, value: JSON) -> Any:
         if setting.type in (int, float, str) and not isinstance(value, bool):
             return setting.type(value)
     except (TypeError, ValueError):
-        flag = setting.param.spellings[0] if setting.param.spellings else setting.name
+        flag = _flag_of(setting)
         kind = "whole number" if setting.type is int else "number"
         raise UsageError(f"{flag} is {value!r}, which is not a {kind}") from None
     return value

@@ -302,14 +302,15 @@ class ProcessJob(Job):
 # Not `-m`: that would put the current folder first on the module path, and a stray numpy.py beside
 # a model would be run. The child gets the path of this process, as multiprocessing does it.
 _BOOTSTRAP = (
-    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import main; main()"
+    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import main; "
+    "sys.exit(main())"
 )
 WORKER_MODULE = "dld_tui.activities.worker"
 
 
-def worker_command(module: str = WORKER_MODULE) -> list[str]:
+def worker_command(module: str = WORKER_MODULE, words: Sequence[str] = ()) -> list[str]:
     """Return the command line of a worker of this Python with this module path."""
-    return [sys.executable, "-c", _BOOTSTRAP.format(module=module), "\n".join(sys.path)]
+    return [sys.executable, "-c", _BOOTSTRAP.format(module=module), *words, "\n".join(sys.path)]
 
 
 class LocalTarget:

@@ -73,7 +73,8 @@ def test_an_extra_is_installed_by_its_packages() -> None:
     """`dld-tui[…]` would ask an index for this program, whoever has put it there."""
     project = Path(__file__).parents[3] / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    for extra in ("cpu", "gpu", "pictures", "simplify", "polygraphy", "parquet", "excel", "rtx"):
+    extras = "cpu gpu pictures simplify polygraphy parquet excel rtx agents"
+    for extra in extras.split():
         wanted = re.search(rf"^{extra} = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)
         assert wanted is not None
         found = installation.packages_of(extra)

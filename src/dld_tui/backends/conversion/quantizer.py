@@ -65,6 +65,7 @@ from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.operators import registry
 from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.text import clip, visible
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -502,9 +503,11 @@ def excluded_names(settings: QuantizationSettings) -> list[str]:
 
     Raises:
         InputError: The file cannot be read.
+        UsageError: An agent may not read it.
     """
     if settings.exclude_from is None:
         return [*settings.exclude]
+    require_allowed(settings.exclude_from)
     try:
         text = settings.exclude_from.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:

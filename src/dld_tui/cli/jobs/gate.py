@@ -19,7 +19,7 @@ from dld_tui.activities.gate import (
 )
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.options import PLACE, click_type, parameters_of, request_from
+from dld_tui.cli.options import OUTPUT, PLACE, click_type, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -239,11 +239,11 @@ command = Command(
             "Setting of NEW only; repeatable."
         )),
         click.Option(
-            ["markdown_file", "--markdown"], type=click.Path(path_type=Path), metavar="FILE",
+            ["markdown_file", "--markdown"], type=OUTPUT, metavar="FILE",
             help="Also write the verdict as Markdown, for a CI job summary.",
         ),
         click.Option(
-            ["junit_file", "--junit"], type=click.Path(path_type=Path), metavar="FILE",
+            ["junit_file", "--junit"], type=OUTPUT, metavar="FILE",
             help="Also write it as JUnit XML.",
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite existing files."),

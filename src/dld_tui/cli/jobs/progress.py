@@ -19,12 +19,15 @@ from dld_tui.activities import registry as activities
 from dld_tui.cli.output import narrate
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.events import Event, Log, Progress, RateMeter
+from dld_tui.core.events import Event, Log, Progress, RateMeter, event_to_line
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import settings_of
 from dld_tui.core.text import clip, visible
 
+AS_EVENTS = "DLD_PROGRESS_EVENTS"
+"""The environment variable of a command whose caller reads standard error by
+:func:`~dld_tui.core.events.event_from_line`."""
 _RATE_S = 0.5
 """Seconds before a rate is meaningful."""
 _LOUD = (NoteKind.WARNING, NoteKind.ERROR)
@@ -37,11 +40,13 @@ class ProgressReporter:
     """Shows progress in one line of a terminal, and log lines above it.
 
     Where standard error is no terminal there is no progress, and of the log only warnings and
-    errors. Use it as a context manager, so that the progress line is gone at the end.
+    errors. A program that wants progress sets :data:`AS_EVENTS` and gets it as lines of events. Use
+    it as a context manager, so that the progress line is gone at the end.
     """
 
     def __init__(self) -> None:
         self.live = is_terminal(sys.stderr)
+        self._as_events = AS_EVENTS in os.environ
         self._shown = ""
         self._raw: dict[str, list[str]] = {}
         self._reading_since: float | None = None
@@ -49,7 +54,9 @@ class ProgressReporter:
 
     def event(self, event: Event) -> None:
         """Show an event."""
-        if isinstance(event, Progress) and self.live:
+        if isinstance(event, Progress) and self._as_events:
+            click.echo(event_to_line(event), err=True)
+        elif isinstance(event, Progress) and self.live:
             self._meter.add(event)
             self._show(progress_text(event) + self._rate_text(event))
         elif isinstance(event, Log) and (raw := _RAW.match(event.text)):

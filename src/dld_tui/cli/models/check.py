@@ -12,6 +12,7 @@ import click
 from dld_tui.activities.check_full import LIMIT_S, Request, Result
 from dld_tui.api.inference import inference_findings
 from dld_tui.cli.command import Command
+from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
@@ -78,7 +79,7 @@ _MOST_ROUNDS = 8
     help="Time limit of ONNX Runtime, of --full and of --polygraphy.  [default: 120]",
 )
 @click.option("--fix", is_flag=True, help="Apply all safe fixes and write the model to OUT.")
-@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(

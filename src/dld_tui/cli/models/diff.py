@@ -82,7 +82,7 @@ def command(
         if as_json:
             write_json(diff.to_json())
         else:
-            _print(diff, color)
+            print_diff(diff, color)
             if diff.same:
                 narrate(summary(diff))
         return _status(diff)
@@ -126,7 +126,8 @@ def _compared(old: Path, new: Path, *, weights: bool) -> Iterator[ModelDiff]:
         first.close()
 
 
-def _print(diff: ModelDiff, color: str) -> None:
+def print_diff(diff: ModelDiff, color: str = "auto") -> None:
+    """Print the differences; `color` is as in the command."""
     coloured = color == "always" or (
         color == "auto" and is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
     )
@@ -184,7 +185,7 @@ def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
         with _compared(Path(old), Path(new), weights=weights) as diff:
             other = arguments[7] if len(arguments) > 7 else path
             diff.old, diff.new = f"a/{path}", f"b/{other}"
-            _print(diff, color)
+            print_diff(diff, color)
             for note in diff.notes:
                 write(f"! {visible(note)}")
             if diff.same:

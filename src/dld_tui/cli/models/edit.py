@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dld_tui.cli.command import Command
+from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import narrate, write, write_json
-from dld_tui.core.errors import ExitStatus, InputError
+from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import count
 from dld_tui.core.text import visible
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 @click.command("edit", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
+@click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option(
     "--new-data-limit",
@@ -57,7 +59,8 @@ if TYPE_CHECKING:
 def command(
     model: Path,
     script: Path,
-    output: Path,
+    output: Path | None,
+    preview: bool,
     force: bool,
     new_data_limit: float | None,
     base: Path | None,
@@ -72,29 +75,43 @@ def command(
     """
     from dld_tui.api.inference import infer
     from dld_tui.api.soundness import original, unsound
+    from dld_tui.cli.models.diff import print_diff
+    from dld_tui.core.compare.diff import diff_documents
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
     from dld_tui.core.document.types.inference import declare_late
 
-    require_free([output], force)
+    if output is None and not preview:
+        raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
+    if output is not None and not preview:
+        require_free([output], force)
     text, folder = _text(script), script.absolute().parent
     entries = locate_files(parse_script(text, where=str(script)), folder)
     document = Document.open(model)
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))
     document.ask_types = partial(infer, document, model, narrate)
-    try:
-        with original(document, model, output) as before:
-            with _relocation(document, model, base or _named_base(text, folder)) as relocation:
-                result = replay(document, entries, relocation)
-            untyped = declare_late(document)
-            remarks = save(document, output, data=data)
-            problem = unsound(before, output, narrate) if result.applied else ""
-    finally:
-        document.close()
-    for remark in remarks:
-        narrate(f"{output}: {remark}")
+    changes: dict[str, JSON] = {}
+    problem = ""
+    with ExitStack() as stack:
+        stack.callback(document.close)
+        written = None if preview else output
+        before = (
+            model if written is None else stack.enter_context(original(document, model, written))
+        )
+        with _relocation(document, model, base or _named_base(text, folder)) as relocation:
+            result = replay(document, entries, relocation)
+        untyped = declare_late(document)
+        if written is None:
+            diff = diff_documents(stack.enter_context(closing(Document.open(model))), document)
+            changes["changes"] = diff.to_json()
+            if not as_json:
+                print_diff(diff)
+        else:
+            for remark in save(document, written, data=data):
+                narrate(f"{written}: {remark}")
+            problem = unsound(before, written, narrate) if result.applied else ""
     for name in untyped:
         narrate(f"{model}: the type of {visible(name)!r} is unknown")
     for number, moved in result.relocated:
@@ -119,11 +136,12 @@ def command(
         ]
         write_json(
             {
-                "path": str(output),
+                "path": None if written is None else str(written),
                 "applied": result.applied,
                 "relocated": relocated,
                 "refused": refused,
                 "unsound": problem or None,
+                **changes,
             }
         )
     else:

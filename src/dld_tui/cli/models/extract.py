@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.command import Command
+from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 @click.command("extract", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, metavar="OUT", type=OUTPUT, help="Write the model here."
+)
 @click.option(
     "--nodes", multiple=True, metavar="A,B", help="Extract these nodes, by name or by output."
 )

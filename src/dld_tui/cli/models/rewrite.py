@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.command import Command
+from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -24,6 +25,7 @@ from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, tex
 from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -50,7 +52,7 @@ def _list_rules(as_json: bool) -> int:
 @click.command("rewrite", cls=Command)
 @click.argument("model", type=click.Path(path_type=Path), required=False, metavar="MODEL")
 @click.argument("rules", nargs=-1, metavar="RULES...")
-@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
 @click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
 @click.option("--verify", is_flag=True, help="Run both models and compare their outputs.")
 @also_writes("--script", "the edit as an edit script")
@@ -164,10 +166,12 @@ def text_of_argument(text: str) -> str:
 
     Raises:
         InputError: The file cannot be read.
+        UsageError: An agent may not read it.
     """
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
+    require_allowed(path)
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dld_tui.cli.command import Command
+from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import (
     also_writes,
     narrate,
@@ -84,11 +85,11 @@ _PATH = click.Path(path_type=Path)
 @also_writes("--html", "one self-contained HTML page", "PAGE")
 @also_writes("--xlsx", "all tables as a workbook", "BOOK")
 @click.option(
-    "--onnx", "drawn", metavar="FILE", type=_PATH,
+    "--onnx", "drawn", metavar="FILE", type=OUTPUT,
     help="Also write the layers as an ONNX file, for other viewers.",
 )  # fmt: skip
 @click.option(
-    "--write-trex", "trex", metavar="DIR/NAME", type=_PATH, help="Also write the TREx files."
+    "--write-trex", "trex", metavar="DIR/NAME", type=OUTPUT, help="Also write the TREx files."
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

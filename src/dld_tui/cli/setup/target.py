@@ -19,6 +19,7 @@ from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
 from dld_tui.core.settings import saved_targets, secrets
+from dld_tui.core.settings.confinement import is_confined
 from dld_tui.core.settings.paths import short
 from dld_tui.core.settings.saved_targets import (
     Connection,
@@ -57,7 +58,9 @@ def list_targets(as_json: bool) -> None:
     """List the targets, without connecting to them."""
     connections = list(saved_targets.load().values())
     if as_json:
-        write_json({"targets": [{**form_values(connection)} for connection in connections]})
+        hidden = {"environment"} if is_confined() else set()  # may hold tokens
+        rows = [form_values(connection) for connection in connections]
+        write_json({"targets": [{n: v for n, v in row.items() if n not in hidden} for row in rows]})
     elif connections:
         write_table(target_table(connections))
     else:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.settings.paths import unused
 
 _ELSEWHERE = "Save to another folder"
@@ -68,9 +69,11 @@ def require_free(
 
     Raises:
         SaveError: A folder does not exist, or is not writable.
-        UsageError: A file exists and `force` is False, or a path is that of a folder.
+        UsageError: A file exists and `force` is False, a path is that of a folder, or outside the
+            folders that an agent may use.
     """
     for path in filter(None, paths):
+        require_allowed(path)
         folder = path.absolute().parent
         if not makes_folder and not folder.is_dir():
             raise SaveError(f"the folder {path.parent} does not exist", where=str(path))

@@ -24,6 +24,7 @@ from dld_tui.core.files.blobs import Blob, ByteCount, require_space, stored_leng
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.files.temporary import hold_open, release, staging_path, sweep
 from dld_tui.core.files.wire import pieces_length
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -50,6 +51,7 @@ class StagedFile:
 
     Raises:
         SaveError: It cannot be written there.
+        UsageError: It may not be written there; see :mod:`dld_tui.core.settings.confinement`.
         FileChangedError: The target is `like` and was changed by another program.
     """
 
@@ -74,6 +76,7 @@ class StagedFile:
         with save_errors(self.path):
             try:
                 self._target = Path(os.path.realpath(path))
+                require_allowed(self._target)
                 self._overwrite = overwrite or permission.may_replace(self.path)
                 self._existing = self._examine()
             except ValueError as error:  # a path that no file can have
@@ -284,6 +287,7 @@ def move(source: Path, target: Path, *, overwrite: bool = False) -> None:
         SaveError: There is a file that may not be replaced.
         OSError: It cannot be renamed.
     """
+    require_allowed(target.parent)
     if overwrite or permission.may_replace(target):
         os.replace(source, target)
         return

@@ -18,7 +18,7 @@ from dld_tui import __version__
 from dld_tui.core import fmt
 from dld_tui.core.child import ask
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.machine.installation import in_environment
+from dld_tui.core.machine.installation import in_environment, install_command
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
 from dld_tui.core.settings.plugins import GROUPS, plugins
 from dld_tui.core.tables.table import Column, Table, Unit
@@ -51,11 +51,11 @@ def python_checks() -> Iterator[Check]:
     yield _protobuf_check()
 
 
-def _package_check(name: str) -> Check:
+def _package_check(name: str, group: str = "Python", fix: str = "") -> Check:
     try:
-        return Check("Python", name, GOOD, importlib.metadata.version(name))
+        return Check(group, name, GOOD, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:  # on a target, which needs less
-        return Check("Python", name, MISSING, "not installed", f"pip install {name}")
+        return Check(group, name, MISSING, "not installed", fix or f"pip install {name}")
 
 
 def _protobuf_check() -> Check:
@@ -120,7 +120,8 @@ def terminal_checks(
 def checks_here(checks: Iterable[Check]) -> list[Check]:
     """Return the checks of a worker on this machine with those of this process."""
     known = [replace(check, fix=in_environment(check.fix)) for check in checks]
-    return [*known, *terminal_checks(), *plugin_checks()]
+    agents = _package_check("mcp", "Agents", install_command("agents"))
+    return [*known, *terminal_checks(), agents, *plugin_checks()]
 
 
 def check_table(checks: Sequence[Check]) -> Table[Check]:

@@ -19,7 +19,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json
 from dld_tui.core.report.details import details_of
-from dld_tui.core.report.first_lines import first_lines
+from dld_tui.core.report.first_lines import first_lines, text_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, has_gpu_times
@@ -459,6 +459,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
     document: dict[str, JSON] = {
         "path": str(report.path),
         "status": report.status,
+        "lines": [*text_lines(report)],
         "network": report.network,
         "backend": report.backend,
         "execution_provider": report.execution_provider,

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.settings.confinement import is_confined
 
 PREFIX = "dld_tui."
 GROUPS = ("activities", "checks", "readers", "charts", "tools", "rules", "settings", "metrics")
@@ -36,16 +37,20 @@ class Plugin(Generic[T]):
 def plugins(group: str, kind: type[T]) -> tuple[Plugin[T], ...]:
     """Return what the installed packages add to a group, in the order of the names.
 
+    None in a process that an agent directs.
+
     Args:
         group: One of :data:`GROUPS`.
         kind: What each entry point has to be.
     """
+    if is_confined():
+        return ()
     return _plugins(group, cast("Hashable", kind), tuple(sys.path))
 
 
 def has_plugins() -> bool:
     """Return whether an installed package adds anything."""
-    return _are_declared(tuple(sys.path))
+    return not is_confined() and _are_declared(tuple(sys.path))
 
 
 @lru_cache(maxsize=32)

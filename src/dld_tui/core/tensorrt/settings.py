@@ -66,6 +66,7 @@ class CommonSettings:
             "if installed, else tensorrt_rtx."
         ),
         spellings=("--library",),
+        runs_code=True,
         metavar="NAME",
     )
     layer_info: Path | None = param(
@@ -99,6 +100,7 @@ class CommonSettings:
         label="Plugins",
         help="Plugin library that the model needs. Loading it runs its code.",
         spellings=("--plugins", "--staticPlugins"),
+        runs_code=True,
         metavar="FILE",
     )
     dynamic_plugins: tuple[str, ...] = param(
@@ -106,6 +108,7 @@ class CommonSettings:
         label="Stored plugins",
         help="Plugin library to store in the engine. Loading it runs its code.",
         spellings=("--dynamic-plugins", "--setPluginsToSerialize"),
+        runs_code=True,
         metavar="FILE",
     )
     verbose: bool = param(
@@ -1073,6 +1076,7 @@ class RunSettings(MeasureSettings, BuildSettings):
             "that you trust."
         ),
         spellings=("--trust",),
+        runs_code=True,
     )
     refit_engine: bool = param(
         False,

@@ -33,6 +33,7 @@ from dld_tui.core.document.rewrite.pattern import (
     with_condition,
 )
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import Column
 from dld_tui.core.text import clip, visible
@@ -306,7 +307,7 @@ def rules_of(words: Sequence[str]) -> list[Rule]:
     """Return the rules for words: names, files, or the text of rules itself.
 
     Raises:
-        UsageError: There is no such rule, or one is malformed.
+        UsageError: There is no such rule, one is malformed, or an agent may not read a file.
         InputError: A file cannot be read.
     """
     added = _added_rules()
@@ -336,6 +337,7 @@ def _numbered(rules: list[Rule], before: Sequence[Rule]) -> list[Rule]:
 
 
 def _of_file(path: Path) -> list[Rule]:
+    require_allowed(path)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

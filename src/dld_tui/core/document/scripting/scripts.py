@@ -26,6 +26,7 @@ from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source, input_error, texts_in
 from dld_tui.core.files.writer import write_pieces, write_text
+from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -196,11 +197,17 @@ def export_script(document: Document, path: Path, *, overwrite: bool = False) ->
 
 
 def locate_files(entries: Mapping[int, Entry], folder: Path) -> dict[int, Entry]:
-    """Return the entries of a script with the files that they name in the script's folder."""
-    changed = {
-        number: map_payload_files(entry, lambda name: str(folder / name))
-        for number, entry in entries.items()
-    }
+    """Return the entries of a script with the files that they name in the script's folder.
+
+    Raises:
+        UsageError: An agent may not read one.
+    """
+
+    def located(name: str) -> str:
+        require_allowed(folder / name)
+        return str(folder / name)
+
+    changed = {number: map_payload_files(entry, located) for number, entry in entries.items()}
     return {number: entry for number, entry in changed.items() if isinstance(entry, dict)}
 
 

@@ -1,0 +1,1 @@
+"""``dld mcp``: the commands as tools of an agent, over the Model Context Protocol."""
