@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
 
 
-_REST_S = 0.05
-"""The parameters follow the cursor when it has rested so long: holding a key down stays quick."""
+_REST_S = 0.1
+"""The other panes follow the cursor when it has rested so long: holding a key down stays quick, and
+a move sends two rows."""
 _MOST_CHOICES = 9
 _MOST_PLACES = 200
 
