@@ -163,7 +163,7 @@ class _Gate:
         minimum=0.0,
         spellings=("--limit", "--budget"),
         metavar="S",
-        empty=f"{LIMIT_S:g}; none with a number of runs",
+        empty=f"{LIMIT_S:g}; none with Runs",
     )
 
 

@@ -113,6 +113,14 @@ class DialogText(LaidOutView):
             rows = self._make(width - 1)  # beside a scrollbar
         return rows
 
+    def step(self, rows: int) -> None:
+        """Scroll: no row is the cursor's."""
+        self._scroll_rows(self.scroll_offset.y + rows)
+
+    def step_page(self, way: int) -> None:
+        """Scroll by a page."""
+        self.step(way * max(1, self.page - 1))
+
     def draw(self) -> None:
         """Lay out the rows, and take the room that they need."""
         super().draw()

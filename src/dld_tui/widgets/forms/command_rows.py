@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from dld_tui.core.text import cell_width, clip
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
-from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 
 _SHARE = 6
@@ -45,7 +44,7 @@ class CommandRows(Rows):
             first, *others = wrap(text, width - _INDENT) or [""]
             broken = [first, *(" " * _INDENT + row for row in others)]
             if len(broken) > most:
-                end = f" {glyphs.current().ellipsis} {hint(key)}"
+                end = f"  {hint(key)}"
                 cut = clip(" ".join([broken[most - 1], *others[most - 1 :]]), width)
                 broken[most - 1 :] = [clip(cut, max(1, width - cell_width(end))) + end]
             rows += [[(row, style)] for row in broken]

@@ -39,7 +39,7 @@ _LABEL = 21
 """Cells of a label, with the mark of the focused one before it and a blank behind it."""
 LABEL_CELLS = _LABEL - 2
 """The longest label."""
-_NOTE = 13
+_NOTE = 14
 """Cells of the note on a value at least, so that the ends of most fields are below each other."""
 _HELP_ROWS, _LOW_ROWS = 3, 11
 """Rows of the help below the fields, and those of a form that leaves it one."""
@@ -185,7 +185,7 @@ class FieldRow(LabelledRow):
             self.text in ("", _text(self.setting, {}))
         )
         texts = filter(None, (said, "default" if is_default else ""))
-        note: list[Piece] = [(f" {'  '.join(texts):>{_NOTE - 1}}", "dim")]
+        note: list[Piece] = [(f" {'  '.join(texts):>{_NOTE - 2}} ", "dim")]
         if self.why_not:
             note = [(f" {self.why_not}", "dim")]
         elif problem:

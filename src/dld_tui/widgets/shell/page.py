@@ -106,6 +106,11 @@ class KeyBar(Rows):
             self._keys = keys
             self.refresh()
 
+    def rest(self) -> None:
+        """Show no keys: a dialog has them."""
+        self._keys, self._run = [], {}
+        self.refresh()
+
     def watch_crumb(self) -> None:
         """Draw the place at the right."""
         self.refresh()
@@ -420,6 +425,11 @@ class Page(Front, Screen[None]):
         yield TabStrip()
         yield from self.body()
         yield KeyBar()
+
+    def on_screen_suspend(self) -> None:
+        """Promise no keys that a dialog has now."""
+        for bar in self.query(KeyBar):
+            bar.rest()
 
     def body(self) -> Iterable[Widget]:
         """Return the widgets between the two bars."""
