@@ -283,3 +283,23 @@ def test_few_jobs_and_few_lines_are_kept() -> None:
     assert len(app.ended_jobs) == 20
     assert app.ended_jobs[-1].title == "job 49"
     assert len(app.ended_jobs[-1].log) == 2000
+
+
+async def test_the_log_takes_what_it_needs_and_is_wrapped_again() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        job = ScriptedJob([Progress(1, 4, "passes", "Measuring")], hold=True)
+        screen = shown(app, lambda: job)
+        await until(pilot, lambda: "Measuring" in screen_text(app))
+        log = screen.query_one(LogView)
+        assert not log.display
+        screen.take([Log(f"word {'long ' * 20}end")])
+        await until(pilot, lambda: log.size.height == 2)
+        assert log.region.bottom == 23, "it is at the bottom, and the progress has the rest"
+        await pilot.resize_terminal(40, 24)
+        await until(pilot, lambda: log.size.height == 4)
+        assert log.texts == [f"word {'long ' * 20}end"]
+        screen.take([Log(f"line {number}") for number in range(60)])
+        await until(pilot, lambda: log.size.height > 10)
+        assert "Measuring" in screen_text(app)
+        job.cancel()

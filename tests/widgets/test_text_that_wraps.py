@@ -1,0 +1,84 @@
+"""Text that is broken again for another width: of dialogs, and command lines below forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.widget import Widget
+
+from dld_tui.app import DldApp
+from dld_tui.core.notes import Claim, Note, NoteKind
+from dld_tui.screens.model.opset_dialogs import AppliedDialog
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogText, ErrorDialog
+from dld_tui.widgets.forms.command_rows import CommandRows
+from dld_tui.widgets.shell.page import KeyBar
+from tests.support.tui import screen_text, until
+
+WORDS = " ".join(f"w{number}" for number in range(120))
+
+
+def shown_words(app: DldApp) -> int:
+    text = screen_text(app).split()
+    return sum(f"w{number}" in text for number in range(120))
+
+
+async def test_a_certificate_is_whole_at_every_size() -> None:
+    app = DldApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        notes: list[Note] = [
+            Claim(NoteKind.GOOD, " ".join(WORDS.split()[:50]), claim="same results"),
+            Note(NoteKind.INFO, " ".join(WORDS.split()[50:])),
+        ]
+        app.push_screen(AppliedDialog(notes, "convert to fp16"))
+        await until(pilot, lambda: shown_words(app) == 120)
+        for columns in (80, 60, 200):
+            await pilot.resize_terminal(columns, 40)
+            await until(pilot, lambda: shown_words(app) == 120)
+
+
+async def test_what_is_too_long_scrolls_with_the_first_key() -> None:
+    class Long(Dialog[None]):
+        def body(self) -> Iterable[Widget]:
+            yield DialogText(lambda width: [[(f"row {at}", "")] for at in range(50)], 10)
+
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(Long())
+        await until(pilot, lambda: "row 0" in screen_text(app))
+        assert "row 14" not in screen_text(app)
+        app.screen.query_one(DialogText).focus()
+        await pilot.press("down")
+        await until(pilot, lambda: "row 14" in screen_text(app))
+
+
+async def test_a_dialog_takes_the_keys_of_the_bar() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        bar = app.page.query_one(KeyBar)
+
+        def keys() -> str:
+            return "".join(text for text, _ in bar.content(80)[0]).strip()
+
+        await until(pilot, lambda: "help" in keys())
+        app.push_screen(ErrorDialog(ValueError(WORDS)))
+        await until(pilot, lambda: not keys())
+        await pilot.press("escape")
+        await until(pilot, lambda: "help" in keys())
+
+
+async def test_a_command_line_is_read_whole_or_says_what_copies_it() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 48)) as pilot:
+        rows = CommandRows("{activity.copy} copies it", "{activity.copy_trtexec} copies it")
+        await app.page.mount(rows)
+
+        def text(width: int) -> str:
+            return " ".join(text.strip() for row in rows.content(width) for text, _ in row)
+
+        rows.set_commands([(WORDS, "")])
+        assert text(90) == WORDS
+        assert text(60).endswith("F9 copies it")
+        rows.set_commands([(WORDS, ""), (WORDS[:49], "")])
+        assert text(90).count("copies it") == 1
+        assert text(90).endswith(WORDS[:49])
+        await pilot.pause()
