@@ -170,6 +170,7 @@ class JobScreen(Page):
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "job"
+    AUTO_FOCUS: ClassVar[str | None] = ""  # the log, once it is there
     HELP = (
         "{job.cancel} cancels the job. When it has ended, {job.result} opens its result and "
         "{job.cancel} goes back."
@@ -599,6 +600,7 @@ class ManyJobsScreen(Page):
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs"
+    AUTO_FOCUS: ClassVar[str | None] = ""  # the log, once it is there
     HELP = (
         "{many_jobs.cancel} cancels all jobs. When all have succeeded, their reports are "
         "compared; if one failed, {many_jobs.result} compares the others."

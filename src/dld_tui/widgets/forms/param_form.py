@@ -39,7 +39,7 @@ _LABEL = 21
 """Cells of a label, with the mark of the focused one before it and a blank behind it."""
 LABEL_CELLS = _LABEL - 2
 """The longest label."""
-_NOTE = 14
+_NOTE = 13
 """Cells of the note on a value at least, so that the ends of most fields are below each other."""
 _HELP_ROWS, _LOW_ROWS = 3, 11
 """Rows of the help below the fields, and those of a form that leaves it one."""
