@@ -191,6 +191,20 @@ def test_a_rule_holds_in_old_opsets(name: str) -> None:
     _require_equal_in_old_opsets(body, rules.split())
 
 
+@pytest.mark.parametrize("version", [10, 11, 13])
+def test_a_slice_of_sizes_with_names_stays(version: int) -> None:
+    """The inference of onnx gives the result of opset 10 the names of what is sliced."""
+    model = parse(
+        f'<ir_version: 8, opset_import: ["" : {version}]> g (float[N, W] x) => (float[N, V] y)'
+        " <int64[1] b = {1}, int64[1] e = {3}, int64[1] a = {1}>"
+        " { s = Slice(x, b, e, a) y = Relu(s) }"
+    )
+    after = rewritten(infer(model).model, text_of_rules(rules_of(["no-ops"])))
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    (found,) = session_of(after).run(None, {"x": x})
+    np.testing.assert_array_equal(found, x[:, 1:3])
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", _OLD)
 def test_all_rules_hold_in_old_opsets(name: str) -> None:
