@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
 from dld_tui.activities.machine.doctor import Result
@@ -46,13 +48,16 @@ def test_broken_is_a_finding(dld: Dld, checks: list[Check]) -> None:
     assert outcome.status == 1
     assert outcome.json["problems"] == 1
     assert outcome.json["checks"][0]["name"] == "cupti"
-    assert {check["group"] for check in outcome.json["checks"]} == {"Backends", "Terminal"}
+    groups = {check["group"] for check in outcome.json["checks"]}
+    assert groups == {"Backends", "Terminal", "Agents"}
 
 
 def test_this_machine(dld: Dld) -> None:
     outcome = dld("doctor", "--json")
     groups = {check["group"] for check in outcome.json["checks"]}
-    assert groups == {"Python", "Folders", "Backends", "GPU", "Terminal"}
+    assert groups == {"Python", "Folders", "Backends", "GPU", "Terminal", "Agents"}
+    (sdk,) = (check for check in outcome.json["checks"] if check["group"] == "Agents")
+    assert (sdk["name"], sdk["found"]) == ("mcp", importlib.metadata.version("mcp"))
 
 
 def test_unknown_target(dld: Dld) -> None:
