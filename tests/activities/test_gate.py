@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from dld_tui.activities import gate
 from dld_tui.activities.gate import Request, Result, run
 from dld_tui.activities.registry import decode_result
+from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Outcome, Pair, RunFigures, Verdict, gate_bars, gate_result
 from dld_tui.core.compare.requirements import (
@@ -23,7 +26,7 @@ from dld_tui.core.compare.requirements import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
-from dld_tui.core.params import command_line, problem_of_form, to_json
+from dld_tui.core.params import command_line, from_json, problem_of_form, to_json
 from dld_tui.screens.results.table import TableResult, of_gate
 from dld_tui.widgets.forms.command_rows import CommandRows
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -74,11 +77,19 @@ def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) 
         both.require()
 
 
-def test_the_form_has_the_options_of_the_command() -> None:
+def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {**to_json(Request(model=Path("a.onnx"))), "new": "b.onnx", "tolerance": 2.0}
-    assert command_line(["dld", "gate"], Request, values) == (
-        "dld gate a.onnx b.onnx --tolerance 2.0"
-    )
+    line = command_line(["dld", "gate"], Request, values)
+    assert line == "dld gate a.onnx b.onnx --tolerance 2.0"
+    seen: list[Request] = []
+
+    def compare(request: Request, *_: object) -> None:
+        seen.append(request)
+        raise UsageError("seen")
+
+    monkeypatch.setattr(command, "compare_versions", compare)
+    CliRunner().invoke(command.command, shlex.split(line)[2:], standalone_mode=False)
+    assert seen == [from_json(Request, values)]
 
 
 def test_bars_are_the_changes_and_the_shares_of_limits() -> None:

@@ -204,7 +204,11 @@ CHANGES = ("model", "output", "against", "in_place")
 """Settings that stand for a snapshot or a result of an open model."""
 
 
-@pytest.mark.parametrize("about", [few(about) for about in FORMS if about.id != "tune_routes"])
+RUN_IN_PARTS = {"tune_routes", "gate"}
+"""Activities whose command runs other ones, a job each."""
+
+
+@pytest.mark.parametrize("about", [few(about) for about in FORMS if about.id not in RUN_IN_PARTS])
 async def test_the_command_is_what_the_form_runs(
     about: Activity, folder: Path, recorder: Recorder
 ) -> None:
