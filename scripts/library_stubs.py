@@ -18,9 +18,11 @@ STUBS = Path(commands.__file__).with_suffix(".pyi")
 _HEADER = '''"""Written by scripts/library_stubs.py from the requests of the activities."""
 
 from collections.abc import Mapping, Sequence
+from inspect import Signature
 from pathlib import Path
 from typing import Any, Literal
 
+from dld_tui.activities.registry import Activity
 from dld_tui.api.requests import Progress
 from dld_tui.core.document import Document
 '''
@@ -53,7 +55,11 @@ def stubs() -> str:
         )
     imports = [f"import {module}" for module in modules]
     imports += [f"from {home} import {', '.join(sorted(names))}" for home, names in homes.items()]
-    tail = ["def activities() -> dict[str, str]: ..."]
+    tail = [
+        "def activities() -> dict[str, str]: ...",
+        "def returned(activity: Activity) -> str: ...",
+        "def signature_of(activity: Activity) -> Signature: ...",
+    ]
     text = "\n".join([_HEADER, *imports, "", *functions, *tail])
     return _formatted(text)
 

@@ -267,7 +267,9 @@ def entry(note: str, types: Types) -> dict[str, Any]:
             if match := re.fullmatch(pattern, sentence, re.IGNORECASE):
                 for key, value in demand(match).items():
                     if key == "dtypes":
-                        found["types"] = types.number(iter(_DTYPES.get(value, value).split()))
+                        found["types"] = types.number(
+                            iter(_DTYPES.get(str(value), str(value)).split())
+                        )
                     elif isinstance(value, dict):
                         found.setdefault(key, {}).update(value)
                     elif isinstance(value, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,14 @@ async def test_pages_say_the_verdict_and_write_figures(tmp_path: Path) -> None:
             "PASS: no difference": gate_result("a.onnx", "b.onnx", pairs(*[1.0] * 8)),
             "undecided": gate_result("a.onnx", "b.onnx", pairs(1.1)),
         }
+
+        def is_shown(page: object) -> bool:
+            return session.app.page is page
+
         for title, found in pages.items():
             page = of_gate(Result(versions=found), {})
             session.app.add_page(page)
-            await session.until(lambda page=page: session.app.page is page)
+            await session.until(partial(is_shown, page))
             await session.settle()
             assert title in session.text
             assert page.shown_csv()[2].startswith("node,base_ms,new_ms,change,verdict")

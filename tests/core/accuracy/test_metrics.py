@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from dld_tui.core.inputs.shapes import InputSpec
 X = [InputSpec("x", "float32", ("n", 2))]
 
 
-def figure(name: str, outputs: list[object], labels: list[object]) -> float:
+def figure(name: str, outputs: Sequence[Any], labels: Sequence[Any]) -> float:
     metric = METRICS[name]
     rows = [
         metric.sample([np.asarray(out)], label) for out, label in zip(outputs, labels, strict=True)
@@ -36,7 +38,7 @@ def test_hits_among_the_best() -> None:
     for name, most in (("top1", 1), ("top5", 5)):
         hits = 0
         for row, label in zip(scores.tolist(), labels.tolist(), strict=True):
-            order = sorted(range(9), key=lambda at, row=row: (-row[at], at))
+            order = sorted(range(9), key=[(-score, at) for at, score in enumerate(row)].__getitem__)
             hits += label in order[:most]
         assert figure(name, list(scores), list(labels)) == hits / 200
     one_hot = np.eye(9)[labels]
@@ -47,7 +49,7 @@ def test_hits_among_the_best() -> None:
 def test_macro_f1() -> None:
     random = np.random.default_rng(2)
     scores, labels = random.standard_normal((150, 5)), random.integers(0, 4, 150)
-    found = [max(range(5), key=lambda at, row=row: row[at]) for row in scores.tolist()]
+    found = [max(range(5), key=row.__getitem__) for row in scores.tolist()]
     figures = []
     for kind in {*found, *labels.tolist()}:
         pairs = Counter((f == kind, w == kind) for f, w in zip(found, labels.tolist(), strict=True))
@@ -66,7 +68,7 @@ def test_mean_average_precision() -> None:
     figures = []
     for kind in range(4):
         hits, precisions = 0, []
-        order = sorted(range(60), key=lambda at, kind=kind: -scores[at][kind])
+        order = sorted(range(60), key=(-scores[:, kind]).__getitem__)
         for rank, at in enumerate(order, 1):
             if marks[at][kind]:
                 hits += 1
@@ -154,6 +156,7 @@ def test_metrics_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     from dld_tui.core.settings.plugins import Plugin
 
     mine = Metric("mine", "mine", lambda outputs, label: [1.0], lambda rows: float(rows.sum()))
+    given: tuple[Plugin[Metric], ...]
     given = (Plugin("mine", "toy", mine), Plugin("bad", "toy", None, "ImportError: no"))
     monkeypatch.setattr(metrics, "plugins", lambda group, kind: given)
     assert find_metric("mine") is mine

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.compare.requirements import (
     LOOKS,
     Figures,
-    Outcome,
     RequirementsResult,
     is_decided,
     judge,

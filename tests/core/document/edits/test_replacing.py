@@ -11,6 +11,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of
 
@@ -142,7 +143,8 @@ def test_plain_attributes_have_the_kind_of_the_operator_or_their_own(tmp_path: P
         }  # fmt: skip
         assert [(one.kind, one.value) for one in leak.attributes()] == [("float", 2.0)]
         before = bytes_of(document)
-        for value in (True, [], [1, "a"], {"value": 1}, None):
+        wrong: tuple[JSON, ...] = (True, [], [1, "a"], {"value": 1}, None)
+        for value in wrong:
             with pytest.raises(EditError, match="must have a kind and a value"):
                 document.apply(
                     "replace_nodes", nodes=["second"], op_type="P", attributes={"k": value}

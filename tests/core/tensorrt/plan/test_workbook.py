@@ -23,7 +23,7 @@ def test_the_sheets_of_a_plan() -> None:
     assert "Inference times" not in sheets  # none are known
     assert {one.rule for one in sheets["Findings"].rows} == {one.rule for one in found}
     named = sheets["Findings"].columns[-1]
-    assert any("move" in named.value(one) for one in sheets["Findings"].rows)
+    assert any("move" in str(named.value(one)) for one in sheets["Findings"].rows)
     name, value = (column.value for column in sheets["Summary"].columns)
     summary = [(name(row), value(row)) for row in sheets["Summary"].rows]
     assert ("plan", "net.json") in summary
