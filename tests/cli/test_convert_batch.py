@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from tests.core.conversion.test_fp16 import MIXED
 from tests.core.conversion.test_storage import model_file
@@ -88,12 +90,26 @@ def test_precisions_exit_with_1_when_values_are_wrong(dld: Dld, tmp_path: Path) 
 def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:
     path = model_file(tmp_path)
     outside, inside, bare, whole = (tmp_path / f"{name}.onnx" for name in "abcd")
-    assert "external" in dld("convert", "external", path, "-o", outside).out
-    dld("convert", "inline", outside, "-o", inside)
-    dld("convert", "strip", path, "-o", bare)
+    assert "moved to a.onnx.data" in dld("convert", "external", path, "-o", outside).out
+    assert "moved to the model" in dld("convert", "inline", outside, "-o", inside).out
+    assert "taken out; dld convert restore brings" in dld("convert", "strip", path, "-o", bare).out
     dld("convert", "restore", bare, "--weights", path, "-o", whole)
     assert "default: ." not in dld("convert", "restore", "--help").out
     assert inside.read_bytes() == whole.read_bytes() == path.read_bytes()
+
+
+def test_weights_of_constants_are_counted_as_taken_out(dld: Dld, tmp_path: Path) -> None:
+    values = numpy_helper.from_array(np.ones(1000, np.float32))
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[1000] x) => (float[1000] y) { c = Constant () y = Add(x, c) }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.node[0].attribute.add(name="value", type=onnx.AttributeProto.TENSOR, t=values)
+    path, bare = tmp_path / "m.onnx", tmp_path / "bare.onnx"
+    onnx.save(model, path)
+    lines = dld("convert", "strip", path, "-o", bare).out.splitlines()
+    assert lines[0].startswith("1 weight of 4 kB taken out")
+    assert next(line for line in lines if line.startswith("weights")).endswith("4 kB → 0 B")
+    assert bare.stat().st_size < 1000
 
 
 def test_a_model_is_replaced_only_when_that_is_asked_for(dld: Dld, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dld_tui.core.checks.findings import LOAD, ToolFinding
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.document.types.value_types import ValueType
-from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from tests.support import decoders, models
 
 BROKEN = models.CHAIN.replace("Mul(b, b)", "Mul(b, none)")
@@ -116,3 +116,20 @@ def test_options_are_named_with_which_an_optimizer_at_fault_does_not_refuse() ->
         sound(kept, REFUSED_WHEN_OPTIMIZED)
     assert "optimization disabled" in str(caught.value.hint)
     sound(REFUSED_WHEN_OPTIMIZED, REFUSED_WHEN_OPTIMIZED)
+
+
+def test_without_onnxruntime_rules_alone_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise UnavailableError("ONNX Runtime is not installed")
+
+    monkeypatch.setattr("dld_tui.backends.onnxruntime.runtime.load", missing)
+    path = models.write(tmp_path, models.CHAIN)
+    with closing(Document.open(path)) as before, closing(Document.open(path)) as after:
+        assert require_sound(before, after) == []
+        after.apply("rename_value", scope=[], value=after.main.nodes[0].outputs[0], name="other")
+        assert require_sound(before, after) == []
+        after.apply("delete_nodes", scope=[], nodes=[after.main.nodes[0].ref], reconnect=False)
+        with pytest.raises(ActivityError, match="not valid"):
+            require_sound(before, after)

@@ -76,6 +76,7 @@ def run(request: Request) -> Iterator[Event]:
         result = partial(
             MovedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
             moved=moved.count, moved_bytes=moved.bytes,
+            data_file=request.location or f"{request.output.name}.data",
         )  # fmt: skip
         notes = [*moved.notes, *notes]
         yield from write_sound(request, document, moved.document, request.output, result, notes)

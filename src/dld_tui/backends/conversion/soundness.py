@@ -255,8 +255,8 @@ def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFindin
     with loadable_view(document) as view:
         labels = Labels.of_file(view, repeated=True)
         model = onnx.ModelProto.FromString(view.read_bytes())
-        settings = default_settings(document)
         try:
+            settings = default_settings(document)
             with time_limit(time.monotonic() + _LIMIT_S):
                 Session(view, replace(settings, **changes))
         except (TimeLimitError, UnavailableError):

@@ -63,14 +63,15 @@ def figures(document: Document) -> ModelFigures:
     summary = summarise(document, constants=False)  # they are counted by type below
     weights: Counter[str] = Counter()
     for scope in document.scopes():
-        for tensor in scope.initializers:
-            if tensor.location != "none":
+        constants = [
+            Tensor(attribute.t, document)
+            for node in scope.nodes_of_type("Constant")
+            for attribute in node.proto.attribute
+            if attribute.HasField("t")
+        ]
+        for tensor in [*scope.initializers, *constants]:
+            if tensor.location != "none":  # else it was stripped
                 weights[tensor.dtype] += tensor.nbytes or 0
-        for node in scope.nodes_of_type("Constant"):
-            for attribute in node.proto.attribute:
-                if attribute.HasField("t"):
-                    tensor = Tensor(attribute.t, document)
-                    weights[tensor.dtype] += tensor.nbytes or 0
     return ModelFigures(
         nodes=summary.nodes_total,
         operators=dict(summary.op_types),
@@ -187,6 +188,8 @@ class MovedWeights(VerifiedResult):
     moved: int
     """Weights."""
     moved_bytes: int
+    data_file: str = ""
+    """Beside the model; empty where the weights are in the model. Untrusted text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -627,11 +630,25 @@ def made_notes(result: ConversionResult) -> list[Note]:
     lines: list[str] = []
     if isinstance(result, MergedModel):
         lines += _link_lines(result)
+    if isinstance(result, (StrippedModel, MovedWeights)):
+        lines.append(_moved_line(result))
     if isinstance(result, CleanedModel):
         lines += [f"{name}: {fmt.plural(count, 'place')}" for name, count in result.passes.items()]
     if isinstance(result, ChangedTerminals):
         lines += [_short(line, 160) for line in result.changed]
     return [*notes, *plain_notes(lines)]
+
+
+def _moved_line(result: StrippedModel | MovedWeights) -> str:
+    weights = f"{fmt.plural(result.moved, 'weight')} of {fmt.size(result.moved_bytes)}"
+    if isinstance(result, StrippedModel):
+        return (
+            f"{weights} taken out; dld convert restore brings them back from the original model"
+            if result.moved
+            else "no weight was taken out: none is an initializer above the threshold"
+        )
+    place = visible(result.data_file) or "the model"
+    return f"{weights} moved to {place}" if result.moved else f"no weight was moved to {place}"
 
 
 def noted_lines(result: ConversionResult) -> list[str]:
