@@ -18,6 +18,8 @@ ELSEWHERE = {
     "backends/conversion/quantization.py": "how far a child process is",
     "backends/tensorrt/library.py": "what a child process answers",
     "backends/tensorrt/profiling.py": "files for the reader of engine plans",
+    "activities/providers.py": "the view of a model for TensorRT's parser",
+    "backends/onnxruntime/engine_layers.py": "layer information for its reader",
     "api/inference.py": "a snapshot for a child process",
     "api/requests.py": "inputs for a child process",
     "core/document/edits/model_swap.py": "the payloads of a conversion",

@@ -154,7 +154,7 @@ def test_what_is_switched_off_is_not_called_good(tmp_path: Path) -> None:
 
 
 def test_a_dimension_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--dim batch=N"):
+    with pytest.raises(UsageError, match="--dim: batch=N"):
         convert(tmp_path, FIXED)
 
 

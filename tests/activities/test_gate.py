@@ -48,7 +48,9 @@ def test_pairs_come_from_processes_of_their_own(monkeypatch: pytest.MonkeyPatch)
         return Pair(RunFigures(10.0), RunFigures(12.0), 1.2)
 
     monkeypatch.setattr(gate, "run_in_process", in_process)
-    request = Request(model=Path("a.onnx"), new=Path("b.onnx"), runs=6, tolerance=5.0, threads=2)
+    request = Request(
+        model=Path("a.onnx"), new=Path("b.onnx"), runs=6, tolerance_percent=5.0, threads=2
+    )
     *progress, end = run(request)
     assert isinstance(end, Finished)
     result = end.result
@@ -79,7 +81,7 @@ def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) 
 
 
 def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {**to_json(Request(model=Path("a.onnx"))), "new": "b.onnx", "tolerance": 2.0}
+    values = {**to_json(Request(model=Path("a.onnx"))), "new": "b.onnx", "tolerance_percent": 2.0}
     line = command_line(["dld", "gate"], Request, values)
     assert line == "dld gate a.onnx b.onnx --tolerance 2.0"
     seen: list[Request] = []

@@ -62,7 +62,7 @@ def test_wrong_values_are_refused_by_name(change: dict[str, JSON], message: str)
         ("convert_quantize", {}, "static quantization needs Calibration. Or add dynamic or"),
         ("convert_quantize", {"dynamic": True, "output": None}, "an output is needed: Output, or"),
         ("convert_quantize", {"dynamic": True}, ""),
-        ("convert_shape", {"dim": []}, "needed: Dimensions batch=N or Dimensions INPUT:AXIS=4"),
+        ("convert_shape", {"dim": []}, "needed in Dimensions: batch=N or INPUT:AXIS=4"),
         ("convert_restore", {}, "Weights must name the model that has them"),
         ("convert_tensors", {"types": ["strange"]}, "no element type 'strange'"),
         ("convert_fp16", {"repair": True, "values": "never"}, "Repair needs the values"),

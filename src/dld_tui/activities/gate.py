@@ -125,7 +125,7 @@ class _Gate:
         empty="none: accuracy is not required",
         applies=_is_alone,
     )
-    tolerance: float = param(
+    tolerance_percent: float = param(
         TOLERANCE_PERCENT,
         label="Tolerance",
         help="Accepted slowdown of NEW.",
@@ -277,7 +277,7 @@ def compare_versions(
 
     return gated(
         str(request.model), str(new), time_pair, request.runs, within_percent=request.within,
-        limit_s=request.limit, tolerance_percent=request.tolerance,
+        limit_s=request.limit, tolerance_percent=request.tolerance_percent,
     )  # fmt: skip
 
 

@@ -183,7 +183,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "gate",
         "Gate: stop a slower model",
-        "Tell whether a new version is slower than a base, or a model meets its requirements.",
+        "Fail if a new version is slower, or a model misses a requirement.",
         command=Command(("gate",), click="dld_tui.cli.jobs.gate:command"),
         result_view="dld_tui.screens.results.table:of_gate",
         synonyms=("regression", "slower", "require", "requirements", "budget", "latency limit"),

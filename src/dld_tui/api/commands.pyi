@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dld_tui.activities.build_tensorrt
-import dld_tui.activities.gate
 import dld_tui.activities.machine.doctor
 import dld_tui.activities.refit_engine
 from dld_tui.activities.registry import Activity
@@ -503,46 +502,6 @@ def doctor(
     force: bool = ...,
     progress: Progress | None = ...,
 ) -> dld_tui.activities.machine.doctor.Result: ...
-def gate(
-    model: str | Path | Document,
-    new: str | Path | None = ...,
-    *,
-    requirements: str | Sequence[str] = ...,
-    reference: str | Path | None = ...,
-    tolerance: float = ...,
-    runs: int | None = ...,
-    within: float = ...,
-    limit: float | None = ...,
-    provider: str | float | Sequence[float] = ...,
-    shape: str | Sequence[str] | Mapping[str, Any] = ...,
-    dim: str | Sequence[str] | Mapping[str, Any] = ...,
-    inputs: str | Path | Mapping[str, Any] | None = ...,
-    iterations: int | None = ...,
-    duration: float | None = ...,
-    warm_up: int = ...,
-    warm_up_ms: float = ...,
-    threads: int = ...,
-    inter_threads: int = ...,
-    execution_mode: Literal["auto", "sequential", "parallel"] = ...,
-    optimization_level: Literal["disabled", "basic", "extended", "layout", "all"] = ...,
-    device_id: int = ...,
-    provider_option: str | Sequence[str] | Mapping[str, Any] = ...,
-    session_config: str | Sequence[str] | Mapping[str, Any] = ...,
-    custom_op_library: str | Sequence[str] = ...,
-    ep_library: str | Sequence[str] = ...,
-    layer_passes: int | None = ...,
-    seed: int = ...,
-    percentile: str | float | Sequence[float] = ...,
-    io_binding: bool = ...,
-    gpu_timeline: bool = ...,
-    gpu_counters: Literal["auto", "hardware", "gpm", "nvml", "sysfs", "off"] = ...,
-    counter_interval: float = ...,
-    counter_passes: int | None = ...,
-    lock_clocks: bool = ...,
-    target: str | None = ...,
-    force: bool = ...,
-    progress: Progress | None = ...,
-) -> dld_tui.activities.gate.Result: ...
 def load(
     model: str | Path | Document,
     *,

@@ -122,7 +122,7 @@ def gate(
             )
             request = Gate(
                 model=Path(base), new=Path(new), runs=runs, within=within_percent, limit=limit_s,
-                tolerance=tolerance_percent, **both,
+                tolerance_percent=tolerance_percent, **both,
             )  # fmt: skip
             run_job = partial(targets.result_of, target=target)
             counts = compare_versions(request, run_job, of_base, of_new, target)

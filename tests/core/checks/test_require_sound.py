@@ -77,8 +77,9 @@ def test_a_refusal_counts_where_a_rule_names_the_node_in_the_original_too(
         return ([fault], False) if is_refused else ([], True)
 
     monkeypatch.setattr(soundness, "_runtime_faults", faults)
-    with pytest.raises(ActivityError, match="it refuses that"):
+    with pytest.raises(ActivityError, match="the model itself cannot run") as caught:
         sound(NARROWED, NARROWED.replace("wide", "other"))
+    assert "it refuses that" in str(caught.value.details)
     sound(NARROWED.replace("wide", "other"), NARROWED.replace("wide", "other"))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dld_tui.cli.command import Command
 from dld_tui.cli.options import Measure
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.machine.installation import install_hint
@@ -14,7 +15,7 @@ from dld_tui.core.machine.installation import install_hint
 _LIMIT_S = 600.0
 
 
-@click.command("mcp")
+@click.command("mcp", cls=Command)
 @click.option(
     "--allow",
     multiple=True,

@@ -303,7 +303,11 @@ def _edits() -> str:
 
 
 def serve(allowed: Sequence[Path], limit_s: float) -> None:
-    """Serve the agent at standard input and output until it closes them."""
+    """Serve the agent at standard input and output until it closes them.
+
+    Raises:
+        UnavailableError: They cannot be used.
+    """
 
     async def run() -> None:
         async with stdio_server() as (read, write):
@@ -311,4 +315,18 @@ def serve(allowed: Sequence[Path], limit_s: float) -> None:
             await server.run(read, write, server.create_initialization_options())
 
     with temporary_folder("agent") as folder:
-        anyio.run(run)
+        try:
+            anyio.run(run)
+        except Exception as error:
+            if not (causes := _causes(error)) or not all(isinstance(e, OSError) for e in causes):
+                raise
+            raise UnavailableError(
+                f"standard input or output cannot be used: {causes[0]}",
+                hint="An agent starts dld mcp, and talks to it by them",
+            ) from None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the errors of a group of tasks."""
+    group: Sequence[BaseException] | None = getattr(error, "exceptions", None)
+    return [error] if group is None else [one for inner in group for one in _causes(inner)]

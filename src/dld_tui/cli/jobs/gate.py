@@ -116,7 +116,7 @@ def _callback(
     if commands:
         counts = gated(
             base, new, command_pairs(base, new), request.runs, within_percent=request.within,
-            limit_s=request.limit, tolerance_percent=request.tolerance, are_models=False,
+            limit_s=request.limit, tolerance_percent=request.tolerance_percent, are_models=False,
         )  # fmt: skip
     else:
         counts = compare_versions(request, run_job, _parsed(base_set), _parsed(new_set), target)

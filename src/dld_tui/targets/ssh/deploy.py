@@ -591,6 +591,7 @@ def _check_full(request: Mapping[str, JSON]) -> Needs:
 NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
     "time_pair": _time_pair,
+    "gate": _onnxruntime,
     "tune": _tune,
     "start_up": _onnxruntime,
     "sweep": _onnxruntime,
