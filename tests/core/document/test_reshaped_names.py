@@ -196,3 +196,27 @@ def test_names_follow_what_rules_know(nodes: str, expected: list[str | int]) -> 
         names: dict[str | int, int] = {"batch": batch, "seq": seq}
         pairs = zip(np.shape(made), kept, strict=True)
         assert all(size is None or names.get(size, size) == real for real, size in pairs)
+
+
+@pytest.mark.parametrize("version", [10, 11, 13])
+@pytest.mark.parametrize(
+    ("axis", "begin", "end"), [(0, 0, 1), (0, 0, 2**62), (1, 1, 3), (1, 0, 2**62), (0, -2, -1)]
+)
+def test_what_is_cut_loses_its_name(version: int, axis: int, begin: int, end: int) -> None:
+    numbers = {"s": [begin], "e": [end], "a": [axis]}
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["x", "s", "e", "a"], ["c"]),
+         helper.make_node("Neg", ["c"], ["n"]), helper.make_node("Relu", ["n"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq"])],
+        [helper.make_empty_tensor_value_info("y")],
+        [helper.make_tensor(key, TensorProto.INT64, [1], value) for key, value in numbers.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+    x = np.zeros((SIZES["batch"], SIZES["seq"]), np.float32)
+    found = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
+    types = {info.name: info.type.tensor_type.shape for info in infer(model).model.graph.value_info}
+    for name in ("c", "n"):
+        for dim, size in zip(types[name].dim, found.shape, strict=True):
+            assert SIZES.get(dim.dim_param, size) == size
+            assert not dim.dim_value or dim.dim_value == size
+        assert types[name].dim[1 - axis].dim_param == ("seq", "batch")[axis]

@@ -24,6 +24,9 @@ from dld_tui.core.shapes.size import UNKNOWN, Atom, Size, name_of, size_of
 from dld_tui.core.shapes.value import Dims, Value
 from dld_tui.core.types import plain_domain
 
+_KEEPS_NAMES = 10
+"""The opset whose Slice keeps names of dimensions in onnx's inference (1.23)."""
+
 
 def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
     """Give dimensions of the main graph that onnx has named the sizes that rules know.
@@ -56,6 +59,34 @@ def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
             size = sizes.get(text_of(dim.dim_param))
             if size is not None:
                 _set(dim, size)
+
+
+def forget_cut_dimensions(model: onnx.ModelProto) -> None:
+    """Take names from dimensions of the main graph behind a Slice of opset 10.
+
+    onnx keeps the name of a dimension there, whatever is cut from it: ``[N, 4]`` cut to its first
+    row is ``[N, 4]`` to it. What rules know is declared in its place.
+
+    Args:
+        model: As in :func:`name_dimensions`.
+    """
+    main = model.graph
+    versions = {plain_domain(text_of(e.domain)): e.version for e in model.opset_import}
+    if versions.get("") != _KEEPS_NAMES:
+        return
+    behind: set[str] = set()
+    for node in main.node:
+        if text_of(node.op_type) == "Slice" or not behind.isdisjoint(node.input):
+            behind.update(node.output)
+    for info in main.value_info:
+        for dim in _dims(info) if text_of(info.name) in behind else ():
+            if dim.dim_param:
+                dim.Clear()
+    for info, known in _followed(model, {}):
+        if text_of(info.name) in behind:
+            for dim, size in zip(_dims(info), known, strict=False):
+                if dim.WhichOneof("value") is None:
+                    _set(dim, size)
 
 
 def shapes_of_others(model: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
@@ -155,4 +186,4 @@ def _set(dim: onnx.TensorShapeProto.Dimension, size: Size) -> None:
         set_text(dim, "dim_param", name)
 
 
-__all__ = ["name_dimensions", "shapes_of_others"]
+__all__ = ["forget_cut_dimensions", "name_dimensions", "shapes_of_others"]

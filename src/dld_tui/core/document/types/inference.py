@@ -124,12 +124,17 @@ def infer(
         before: What an earlier inference found, where the model comes from there.
         extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
-    from dld_tui.core.shapes.naming import name_dimensions, shapes_of_others  # lazy: NumPy
+    from dld_tui.core.shapes.naming import (  # lazy: NumPy
+        forget_cut_dimensions,
+        name_dimensions,
+        shapes_of_others,
+    )
 
     own_names = _declared_names(model.graph) if before is None else before.own_names
     if before is None:
         _forget_negative(model)
     inference = _infer(model, before)
+    forget_cut_dimensions(inference.model)
     name_dimensions(inference.model, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
         more = shapes_of_others(inference.model)
@@ -140,6 +145,7 @@ def infer(
         forget_generated(inference.model.graph)
         _declare(inference.model.graph, more)
         inference = _infer(inference.model, inference)
+        forget_cut_dimensions(inference.model)
         name_dimensions(inference.model, own_names)
     inference.own_names = own_names
     return inference
