@@ -213,7 +213,8 @@ def test_what_is_cut_loses_its_name(version: int, axis: int, begin: int, end: in
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
     x = np.zeros((SIZES["batch"], SIZES["seq"]), np.float32)
-    found = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
+    (result,) = ReferenceEvaluator(model).run(None, {"x": x})
+    found = np.asarray(result)
     types = {info.name: info.type.tensor_type.shape for info in infer(model).model.graph.value_info}
     for name in ("c", "n"):
         for dim, size in zip(types[name].dim, found.shape, strict=True):
