@@ -53,6 +53,7 @@ GIVEN: dict[str, dict[str, JSON]] = {
     "isolate_tactic": {},
     "reduce_model": {"check": "false {model}", "output": "less.onnx"},
     "refit_engine": {"engine": "e.engine"},
+    "score": {"dataset": "model.onnx"},
 }
 """What the form of a small model needs to be run."""
 PROBED: dict[str, dict[str, JSON]] = {
