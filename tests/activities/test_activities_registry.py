@@ -25,7 +25,9 @@ def test_rows_are_unique_and_their_modules_exist() -> None:
     assert len({row.id for row in rows}) == len(rows)
     modifications = [row.modification for row in rows if row.modification is not None]
     assert len({one.key for one in modifications}) == len(modifications)
-    assert len({row.words for row in rows}) == len(rows)
+    # A command of several activities tells them apart by itself.
+    words = [row.words for row in rows if row.command is None or row.command.click is None]
+    assert len(set(words)) == len(words)
 
 
 @pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)

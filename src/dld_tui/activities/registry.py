@@ -284,7 +284,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Accuracy on a dataset",
         "Judge a model, before and after a conversion, on labelled samples.",
         result="dld_tui.core.accuracy.scores:DatasetScores",
-        command=Command(("accuracy", "--dataset"), click="dld_tui.cli.jobs.accuracy:command"),
+        command=Command(("accuracy",), click="dld_tui.cli.jobs.accuracy:command"),
         result_view="dld_tui.screens.results.table:of_scores",
         synonyms=("dataset", "labels", "top-1", "f1", "mean average precision", "word error rate"),
         offered=True,

@@ -26,7 +26,12 @@ from dld_tui.core.params import Setting, settings_of
 @functools.cache
 def activities() -> dict[str, str]:
     """Return the activity of each function; those of other packages have none here."""
-    return {_name(about): about.id for about in registry.ACTIVITIES if _is_command(about)}
+    names: dict[str, str] = {}
+    for about in registry.ACTIVITIES:
+        if _is_command(about):
+            # What is an option of another command is a function of its own.
+            names[about.id if _name(about) in names else _name(about)] = about.id
+    return names
 
 
 def _is_command(about: Activity) -> bool:
@@ -38,7 +43,6 @@ def _name(about: Activity) -> str:
     words = about.command.words if about.command is not None else (about.id,)
     if about.id == "profile_onnxruntime":
         return "profile"
-    # What is an option of another command is a function of its own.
     return about.id if any(word.startswith("-") for word in words) else "_".join(words)
 
 
