@@ -132,7 +132,17 @@ class _Choice(click.Choice[str]):
         return super().convert(self.words.get(str(value).lower(), value), param, ctx)
 
 
-class _Output(click.Path):
+class _Path(click.Path):
+    """A path; an empty one would be the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Output(_Path):
     """The path of a file that a command writes."""
 
 
@@ -182,7 +192,7 @@ def click_type(setting: Setting) -> click.ParamType[Any]:
     if setting.param.choices:
         return _Choice(setting.param.choices, setting.param.words)
     if kind is Path:
-        return OUTPUT if setting.param.kind == "output" else click.Path(path_type=Path)
+        return OUTPUT if setting.param.kind == "output" else _Path(path_type=Path)
     types: dict[Any, click.ParamType[Any]] = {
         int: click.INT,
         float: Measure(setting.param.unit),
