@@ -21,7 +21,7 @@ import onnx
 import onnxruntime
 
 from benchmarks import harness
-from dld_tui.cli.models.rewrite import learn_types
+from dld_tui.api.inference import infer_missing
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
 from dld_tui.core.document.serialise import save
@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
 def _rewritten(path: Path, output: Path) -> tuple[Counter[str], Counter[str], float]:
     """Return the operators before and after, and how long the rewriting took."""
     document = Document.open(path)
-    learn_types(document, path, True)
+    infer_missing(document, path)
     before = Counter(node.op_type for node in document.main.nodes)
     start = time.perf_counter()
     document.apply("rewrite", rules=text_of_rules(rules_of(RULES)))

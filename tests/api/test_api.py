@@ -282,3 +282,10 @@ def test_a_finding_has_the_edit_that_repairs_it(tmp_path: Path) -> None:
         for fix in fixes.values():
             document.apply(fix.edit, **fix.arguments)
         assert document.check() == []
+
+
+def test_a_script_that_is_no_text_is_refused(network: Path) -> None:
+    script = network.with_name("edits.jsonl")
+    script.write_bytes(b"\xff\xfe")
+    with api.open_model(network) as model, pytest.raises(api.DldError, match="is not UTF-8"):
+        model.run_script(script)

@@ -152,18 +152,15 @@ def documentation(activity: Activity) -> str:
 
 
 def _arguments(activity: Activity) -> Iterator[str]:
+    params = {setting.name: setting.param for setting in settings_of(activity.request)}
     for name, parameter in signature_of(activity).parameters.items():
-        about = {s.name: s.param for s in settings_of(activity.request)}.get(name)
+        about = params.get(name)
         text = _SHARED[name] if about is None else about.help
         unit = f" In {about.unit}." if about is not None and about.unit else ""
-        is_optional = parameter.default is not Parameter.empty
-        optional = (
-            ""
-            if not is_optional or parameter.default in (None, (), "")
-            else (f" Default: {parameter.default!r}.")
-        )
+        says_nothing = parameter.default in (Parameter.empty, None, (), "")
+        default = "" if says_nothing else f" Default: {parameter.default!r}."
         yield from textwrap.wrap(
-            f"{name}: {text}{unit}{optional}", 92, initial_indent="    ",
+            f"{name}: {text}{unit}{default}", 92, initial_indent="    ",
             subsequent_indent="        ",
         )  # fmt: skip
 

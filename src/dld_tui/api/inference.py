@@ -43,6 +43,19 @@ def infer(document: Document, home: Path, tell: Callable[[str], None] = LOG.warn
     return any(scope.inferred for scope in document.scopes())
 
 
+def infer_missing(
+    document: Document, home: Path, tell: Callable[[str], None] = LOG.warning
+) -> None:
+    """Set inferred types where the model does not declare all of them; see :func:`infer`."""
+    if any(
+        name and scope.value_type(name) is None
+        for scope in document.scopes()
+        for node in scope.nodes
+        for name in node.outputs
+    ):
+        infer(document, home, tell)
+
+
 def inference_findings(document: Document, home: Path) -> list[Finding]:
     """Set inferred types in the document and return what inference complains of.
 

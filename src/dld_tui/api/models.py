@@ -38,6 +38,7 @@ from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.files.source import read_text
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
@@ -122,7 +123,7 @@ class Document(core.Document):
         """Infer types and shapes that the model does not declare; return whether there are any."""
         from dld_tui.api.inference import infer
 
-        return infer(self, self.path or Path.cwd() / "new.onnx")
+        return infer(self, self._own_file)
 
     def array(self, name: str) -> np.ndarray[Any, Any]:
         """Return the values of an initializer of the main graph, or of a Constant node's output.
@@ -147,7 +148,8 @@ class Document(core.Document):
         from dld_tui.core.document.rewrite.query import parse_query
 
         wanted = parse_query(query)
-        self._learn_types(wanted.needs_types)
+        if wanted.needs_types:
+            self._infer_missing()
         return list(wanted.nodes(self))
 
     def match(self, pattern: str) -> list[Hit]:
@@ -160,7 +162,8 @@ class Document(core.Document):
         from dld_tui.core.document.rewrite.pattern import parse_pattern
 
         wanted = parse_pattern(pattern)
-        self._learn_types(wanted.needs_types)
+        if wanted.needs_types:
+            self._infer_missing()
         return list(Matcher(wanted).hits(self))
 
     def rewrite(self, *rules: str, preview: bool = False) -> RewriteResult:
@@ -177,7 +180,8 @@ class Document(core.Document):
         from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
 
         wanted = rules_of(rules)
-        self._learn_types(any(rule.needs_types for rule in wanted))
+        if any(rule.needs_types for rule in wanted):
+            self._infer_missing()
         text = text_of_rules(wanted)
         done = preview_of(self, text)
         if done.counts and not preview:
@@ -237,7 +241,7 @@ class Document(core.Document):
         path = Path(script) if is_file else None
         if path is not None and not path.is_file():
             raise InputError("there is no such file", where=str(path))
-        text = str(script) if path is None else path.read_text(encoding="utf-8")
+        text = str(script) if path is None else read_text(path)
         entries = parse_script(text, where=None if path is None else str(path))
         folder = Path.cwd() if path is None else path.absolute().parent
         return replay(self, locate_files(entries, folder))
@@ -262,12 +266,15 @@ class Document(core.Document):
         untyped = [f"the type of {quoted(name)} is unknown" for name in declare_late(self)]
         return [*save(self, target, force=force), *untyped]
 
-    def _learn_types(self, needed: bool) -> None:
-        if needed and any(
-            name and scope.value_type(name) is None
-            for scope in self.scopes() for node in scope.nodes for name in node.outputs
-        ):  # fmt: skip
-            self.infer_types()
+    def _infer_missing(self) -> None:
+        from dld_tui.api.inference import infer_missing
+
+        infer_missing(self, self._own_file)
+
+    @property
+    def _own_file(self) -> Path:
+        """Its file, or one that it might have: data files are looked for beside it."""
+        return self.path or Path.cwd() / "new.onnx"
 
 
 class Edits:

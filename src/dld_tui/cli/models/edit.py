@@ -15,6 +15,7 @@ from dld_tui.cli.options import OUTPUT
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.files.source import read_text
 from dld_tui.core.fmt import count
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -86,7 +87,7 @@ def command(
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
     if output is not None and not preview:
         require_free([output], force)
-    text, folder = _text(script), script.absolute().parent
+    text, folder = read_text(script), script.absolute().parent
     entries = locate_files(parse_script(text, where=str(script)), folder)
     document = Document.open(model)
     if new_data_limit is not None:
@@ -174,12 +175,3 @@ def _named_base(text: str, folder: Path) -> Path | None:
     except InputError as error:
         narrate(str(error))
         return None
-
-
-def _text(script: Path) -> str:
-    try:
-        return script.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(script)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8: {error.reason}", where=str(script)) from None

@@ -23,8 +23,9 @@ from dld_tui.core.document.rewrite.pattern import parse_pattern
 from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
 from dld_tui.core.document.rewrite.views import NodeView
-from dld_tui.core.errors import ExitStatus, InputError, UsageError
+from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.files.source import read_text
 from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
@@ -76,6 +77,7 @@ def command(
     status 1 if nothing was replaced, if the result is not valid or ONNX Runtime refuses it unlike
     the model, or with --verify if the outputs differ.
     """
+    from dld_tui.api.inference import infer_missing
     from dld_tui.api.soundness import write_edited
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
@@ -92,7 +94,8 @@ def command(
     require_free(() if preview else (output, script), force)
     text = text_of_rules(wanted)
     with closing(Document.open(model)) as document:
-        learn_types(document, model, any(rule.needs_types for rule in wanted))
+        if any(rule.needs_types for rule in wanted):
+            infer_missing(document, model, narrate)
         done = preview_of(document, text)
         total = sum(done.counts.values())
         problem = ""
@@ -172,25 +175,7 @@ def text_of_argument(text: str) -> str:
         return text
     path = Path(text[1:])
     require_allowed(path)
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8: {error.reason}", where=str(path)) from None
-
-
-def learn_types(document: Document, path: Path, needed: bool) -> None:
-    """Infer types if a condition needs types that the model does not declare."""
-    from dld_tui.api.inference import infer
-
-    if needed and any(
-        name and scope.value_type(name) is None
-        for scope in document.scopes()
-        for node in scope.nodes
-        for name in node.outputs
-    ):
-        infer(document, path, narrate)
+    return read_text(path)
 
 
 @click.command("find", cls=Command)
@@ -208,10 +193,13 @@ def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as
     QUERY is an operator and a condition, such as 'Conv where group > 1 and out.shape[1] % 8 != 0';
     * matches any operator, and @FILE reads the query from a file. Exit status 1 if no node matches.
     """
+    from dld_tui.api.inference import infer_missing
+
     wanted, shown = parse_query(text_of_argument(query)), parse_columns(columns)
     with closing(Document.open(model)) as document:
         types = wanted.needs_types or any(word in column.text for column in shown for word in TYPED)
-        learn_types(document, model, types)
+        if types:
+            infer_missing(document, model, narrate)
         nodes = list(wanted.nodes(document))
         readers = [(column.text, _reader(column)) for column in shown]
         _write_nodes(nodes, readers, only_count, as_json)
@@ -297,9 +285,12 @@ def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
     PATTERN is an expression of operators, such as 'Mul(x, Sigmoid(x))', or the text of an ONNX
     function; @FILE reads it from a file. Exit status 1 if there is no match.
     """
+    from dld_tui.api.inference import infer_missing
+
     wanted = parse_pattern(text_of_argument(pattern))
     with closing(Document.open(model)) as document:
-        learn_types(document, model, wanted.needs_types)
+        if wanted.needs_types:
+            infer_missing(document, model, narrate)
         search = Matcher(wanted)
         hits = list(search.hits(document))
         if search.given_up:

@@ -78,6 +78,11 @@ def figure_text(result: DatasetScores, value: float) -> str:
     return f"{text} {result.unit}".strip()
 
 
+def _change_text(result: DatasetScores, value: float) -> str:
+    """Return a difference: of percentages it is in points, which the sentence says."""
+    return figure_text(result, value).removesuffix(" %")
+
+
 def _interval_text(result: DatasetScores, given: Interval) -> str:
     low, high = (figure_text(result, end) for end in (given.low, given.high))
     return f"{low} to {high}"
@@ -89,7 +94,7 @@ def score_lines(result: DatasetScores) -> list[str]:
     loss = result.loss
     if loss is not None:
         points = " points" if result.unit == "%" else ""
-        size = figure_text(result, abs(loss.value)).removesuffix(" %") + points
+        size = _change_text(result, abs(loss.value)) + points
         ends = f"({_loss_ends(result, loss)}{points})"
         if loss.low > 0:
             said = f"worse by {size} {ends}"
@@ -98,13 +103,11 @@ def score_lines(result: DatasetScores) -> list[str]:
         elif not result.changed:
             said = "the same for every sample"
         else:
-            said = (
-                f"no certain difference: loss {figure_text(result, loss.value).removesuffix(' %')}"
-            )
-            said += f"{points} {ends}"
+            value = _change_text(result, loss.value)
+            said = f"no certain difference: loss {value}{points} {ends}"
         lines.append(f"{result.title}: {said}")
     if result.outcome is not None and result.most_loss is not None:
-        limit = figure_text(result, result.most_loss).removesuffix(" %")
+        limit = _change_text(result, result.most_loss)
         lines.append(f"{result.outcome}: a loss of {limit} is allowed")
     few = "; few, so the intervals are rough" if result.samples < FEW else ""
     lines.append(
@@ -117,7 +120,7 @@ def score_lines(result: DatasetScores) -> list[str]:
 
 def _loss_ends(result: DatasetScores, loss: Interval) -> str:
     ends = sorted((loss.low, loss.high)) if loss.high >= 0 else sorted((-loss.high, -loss.low))
-    return " to ".join(figure_text(result, end).removesuffix(" %") for end in ends)
+    return " to ".join(_change_text(result, end) for end in ends)
 
 
 def score_table(result: DatasetScores) -> Table[Score]:

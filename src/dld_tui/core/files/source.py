@@ -234,6 +234,20 @@ _OF_NAMES = {
 """What the operating system says of a name that cannot be, or is of something else."""
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InputError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8: {error.reason}", where=str(path)) from None
+
+
 def input_error(error: BaseException, texts: Iterable[str]) -> InputError | None:
     """Return the line for an error that a name or a text from outside causes; None for a bug.
 

@@ -32,7 +32,8 @@ from dld_tui.core.document.rewrite.pattern import (
     read_pattern,
     with_condition,
 )
-from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.errors import UsageError
+from dld_tui.core.files.source import read_text
 from dld_tui.core.settings.confinement import require_allowed
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import Column
@@ -338,12 +339,7 @@ def _numbered(rules: list[Rule], before: Sequence[Rule]) -> list[Rule]:
 
 def _of_file(path: Path) -> list[Rule]:
     require_allowed(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8: {error.reason}", where=str(path)) from None
+    text = read_text(path)
     try:
         return parse_rules(text)
     except UsageError as error:
