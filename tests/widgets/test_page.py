@@ -118,7 +118,7 @@ async def test_nothing_is_painted_while_it_cannot_be_shown_and_all_of_it_afterwa
     async with app.run_test() as pilot:
         page = TextPage("one")
         await open_pages(app, pilot, page)
-        assert painted
+        await until(pilot, lambda: painted)
         before = len(painted)
         with app.batch_update():
             page.query_one(KeyBar).display = False
