@@ -20,7 +20,7 @@ PLATFORMS = {
 SETS = ("cpu", "gpu", "keyring", "parquet", "excel", "pictures", "agents")
 KNOWN = {
     ("3.10", "onnxruntime-gpu"): "no such wheel for Python 3.10: NVIDIA publishes Jetson builds "
-    "of onnxruntime-gpu elsewhere (docs/install.md)",
+    "of onnxruntime-gpu elsewhere (docs/start/install.md)",
 }
 
 

@@ -2,7 +2,7 @@
 
 The wheels of the base package, and those that each extra adds to it, are downloaded into a scratch
 folder, and what they unpack to is counted in blocks of 4 KiB. Run it with `make costs`; the table
-is that of docs/install.md.
+is that of docs/start/install.md.
 """
 
 from __future__ import annotations

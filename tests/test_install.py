@@ -1,4 +1,4 @@
-"""What `make` installs, and what the table of docs/install.md counts."""
+"""What `make` installs, and what the table of docs/start/install.md counts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_wheel_for_newer_pythons_is_refused() -> None:
 
 
 def test_every_extra_is_in_the_table_of_the_documentation() -> None:
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()
     extras = set(project["project"]["optional-dependencies"]) - {"dev"}
     assert extras <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))

@@ -20,7 +20,7 @@ from tests.support import models
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
 
 
 def shell_lines(page: Path) -> list[str]:
@@ -71,7 +71,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
 
 def test_every_command_is_documented() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^## `dld (\w+)", page, re.MULTILINE))
     assert documented == {row.name for row in COMMANDS if not row.hidden}
 
@@ -97,7 +97,7 @@ def options_of(command: click.Command, context: click.Context) -> set[str]:
 
 
 def test_options_of_the_command_reference_exist() -> None:
-    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", page))
     assert len(named) > 150
     assert named - options_of(dld, click.Context(dld)) - {"--help"} - TRTEXEC == set()
@@ -127,7 +127,7 @@ def test_anchors_exist() -> None:
 def test_paths_that_developers_read_of_exist() -> None:
     """Pages name modules below ``src/dld_tui``, tests, benchmarks and scripts."""
     paths, files = set(), set()
-    for page in (ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         paths |= set(re.findall(r"`([a-z_]+/[a-z_/]+\.py)\b", text))
         if page.name in ("CONTRIBUTING.md", "architecture.md"):

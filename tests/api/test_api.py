@@ -30,7 +30,7 @@ MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[1,4] x) => (float[1,
   [conv] t = Relu(x)
   [act] y = Relu(t)
 }"""
-PAGE = Path(__file__).parents[2] / "docs" / "library.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/library.md"
 BY_HAND = {"profile", "score", "search_precision", "doctor"}
 """Functions that are not called like the words of their command."""
 

@@ -1,4 +1,4 @@
-"""``dld rewrite``: files, preview, scripts; and the rewrites that docs/rewrites.md lists."""
+"""``dld rewrite``: files, preview, scripts; and the list of docs/reference/rewrites.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import models
 from tests.support.cli import Dld
 from tests.support.tiers import first
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "rewrites.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/rewrites.md"
 LINES = re.findall(r"`(dld rewrite model\.onnx .*)`", PAGE.read_text(encoding="utf-8"))
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>\ng '
 NORM = (

@@ -79,7 +79,7 @@ def test_actions_are_found_by_scope() -> None:
     assert by_id()["list.mark"].action_string == "mark"
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/keys.md"
 
 
 def documented() -> str:

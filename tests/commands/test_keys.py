@@ -91,7 +91,7 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
 
 def test_a_letter_means_one_thing_everywhere() -> None:
     """The table of letters says what each means; a command with another meaning needs another."""
-    page = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"
+    page = Path(__file__).resolve().parents[2] / "docs/reference/keys.md"
     rows = re.findall(r"^\| `([A-Za-z])` \| ([^|]+) \| ([^|]+) \|$", page.read_text("utf-8"), re.M)
     written = {letter: set(titles.split(", ")) for letter, _, titles in rows}
     used: dict[str, set[str]] = {}

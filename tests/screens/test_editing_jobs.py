@@ -1,4 +1,4 @@
-"""Editing jobs of docs/coming-from.md, typed in a pseudo-terminal, as commands and as scripts.
+"""Editing jobs of docs/start/coming-from.md, typed in a terminal, as commands and as scripts.
 
 The scripts are the shortest that are known; the page says how many lines they have.
 """
@@ -25,7 +25,7 @@ from tests.support import documented_keys
 from tests.support.runtime import session_of
 from tests.support.typist import Programs
 
-PAGE = Path(__file__).parents[2] / "docs/coming-from.md"
+PAGE = Path(__file__).parents[2] / "docs/start/coming-from.md"
 _HEAD = '<ir_version: 10, opset_import: ["" : 18]>\n'
 
 

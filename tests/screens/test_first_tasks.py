@@ -1,4 +1,4 @@
-"""The first tasks of docs/first-tasks.md, typed as the page says, in a pseudo-terminal."""
+"""The first tasks of docs/start/first-tasks.md, typed as the page says, in a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import decoders, documented_keys, engine_files
 from tests.support.report_files import make_report
 from tests.support.typist import Programs
 
-PAGE = Path(__file__).parents[2] / "docs/first-tasks.md"
+PAGE = Path(__file__).parents[2] / "docs/start/first-tasks.md"
 
 
 class Task(NamedTuple):

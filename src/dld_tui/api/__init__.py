@@ -1,8 +1,8 @@
 """The library for scripts, notebooks and tests.
 
 Only the names here are stable across versions; the rest of the package may change.
-docs/library.md has examples. A model is a :class:`Document`; each command that runs a job is one
-function with the settings of the command as arguments (``help(convert_fp16)``); results are
+docs/reference/library.md has examples. A model is a :class:`Document`; each command that runs a job
+is one function with the settings of the command as arguments (``help(convert_fp16)``); results are
 dataclasses, which :func:`records` makes into flat rows for pandas.
 
 Errors are :class:`DldError`, with ``message``, ``where`` and ``hint``.

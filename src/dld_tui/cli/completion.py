@@ -65,7 +65,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 @click.command("completion", cls=Command)
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print a completion script; docs/command-line.md says where to put it."""
+    """Print a completion script; docs/reference/commands.md says where to put it."""
     from dld_tui.cli.group import dld
 
     add_completion_class(TcshComplete)

@@ -491,7 +491,9 @@ def test_layer_normalization_is_not_taken_for_another(tmp_path: Path) -> None:
 def test_every_rule_is_tried_and_documented() -> None:
     elsewhere = {"decoder:config"}  # of folders
     assert {rule for rule, *_ in BROKEN} | set(FUSIONS) | elsewhere == set(DECODER_RULES)
-    docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
+    docs = (
+        Path(__file__).parents[3].joinpath("docs/reference/checks.md").read_text(encoding="utf-8")
+    )
     assert set(re.findall(r"^### `(decoder:[a-z-]+)`", docs, re.MULTILINE)) == set(DECODER_RULES)
 
 

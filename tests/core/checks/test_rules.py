@@ -272,7 +272,9 @@ def test_every_rule_is_tried_and_documented() -> None:
     }
     elsewhere |= {rule for rule in RULES if rule.startswith("onnxruntime:")}
     assert set(RULES) == tried | elsewhere
-    docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
+    docs = (
+        Path(__file__).parents[3].joinpath("docs/reference/checks.md").read_text(encoding="utf-8")
+    )
     assert set(re.findall(r"^### `((?!speed:|decoder:)[a-z:-]+)`", docs, re.MULTILINE)) == set(
         RULES
     )

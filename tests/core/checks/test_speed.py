@@ -170,7 +170,7 @@ def test_it_is_not_found_where_it_is_not(tmp_path: Path, rule: str, text: str) -
 
 def test_every_rule_has_a_case_and_is_documented() -> None:
     assert set(CASES) == set(SPEED_RULES)
-    text = (Path(__file__).parents[3] / "docs" / "checks.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs/reference/checks.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"### `(speed:[\w-]+)`\n\n\*(\w+)\*", text))
     assert told == SPEED_RULES
 

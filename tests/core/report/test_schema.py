@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dld_tui.core.report import schema
 
-DOCUMENTATION = Path(__file__).parents[3] / "docs" / "report-format.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs/reference/report-format.md"
 
 
 def test_column_names_are_those_of_the_tables() -> None:

@@ -77,7 +77,7 @@ def test_a_convolution_on_a_cpu_is_not_to_be_quantized_while_it_runs(tmp_path: P
 
 
 def test_what_was_measured_is_what_the_documentation_says() -> None:
-    text = (Path(__file__).parents[3] / "docs/tuning.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs/guides/tune.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (\d+) \| ([\d.]+) to ([\d.]+) \|", text, re.MULTILINE)
     told = {name: Gains(int(count), float(low), float(high)) for name, count, low, high in rows}
     assert told == MEASURED

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")
 """Operators that dynamic quantization takes by default where there are convolutions, which ONNX
-Runtime computes more slowly in integers on every processor (docs/tuning.md)."""
+Runtime computes more slowly in integers on every processor (docs/guides/tune.md)."""
 _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""

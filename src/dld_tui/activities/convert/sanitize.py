@@ -1,10 +1,10 @@
 """Simplify a model to as few nodes as the installed simplifiers reach.
 
-onnxsim, onnxslim, Polygraphy and our own rules (see docs/rewrites.md) get the model in turn, each
-in a separate process and on the best result of those before, as long as that makes it smaller. A
-result counts if ONNX Runtime computes the same with it, and only if it adds no operator
-set and does not grow the file beyond the limit. Without a result, the model stays unchanged,
-which is not an error.
+onnxsim, onnxslim, Polygraphy and our own rules (see docs/reference/rewrites.md) get the model in
+turn, each in a separate process and on the best result of those before, as long as that makes it
+smaller. A result counts if ONNX Runtime computes the same with it, and only if it adds no operator
+set and does not grow the file beyond the limit. Without a result, the model stays unchanged, which
+is not an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Static checks of a document: all scopes, no payload is read, nothing is run.
 
 A new rule is a line in :mod:`.findings`, a few lines in the file for what it is about
-(``rules.py``, ``operands.py``, ``kernel_rules.py`` …), and a paragraph in docs/checks.md.
+(``rules.py``, ``operands.py``, ``kernel_rules.py`` …), and a paragraph in docs/reference/checks.md.
 """
 
 from __future__ import annotations

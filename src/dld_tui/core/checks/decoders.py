@@ -1,7 +1,7 @@
 """Checks of decoders: heads, caches, int4 weights, masks, and missing fusions.
 
-The ids of these rules begin with ``decoder:``; docs/checks.md explains each. Sizes that are not
-known fit everything. Fusions are looked for in models with a cache alone.
+The ids of these rules begin with ``decoder:``; docs/reference/checks.md explains each.
+Sizes that are not known fit everything. Fusions are looked for in models with a cache alone.
 """
 
 from __future__ import annotations

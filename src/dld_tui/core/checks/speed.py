@@ -4,7 +4,8 @@ What it fuses is described in NVIDIA's TensorRT Developer Guide, "Working with Q
 layers are quantized when all their inputs come from DequantizeLinear.
 
 These are not faults, so they are looked for on request only. The ids of their rules begin with
-``speed:``; docs/checks.md explains each. Types and shapes should have been inferred before.
+``speed:``; docs/reference/checks.md explains each. Types and shapes should have been inferred
+before.
 """
 
 from __future__ import annotations

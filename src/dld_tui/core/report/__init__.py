@@ -6,5 +6,5 @@
 - :mod:`.formats`: files of other profilers into a report, and out of one.
 - :mod:`.triage`, :mod:`.export`: text for people, CSV and JSON for programs.
 
-The file is SQLite 3; docs/report-format.md documents its tables.
+The file is SQLite 3; docs/reference/report-format.md documents its tables.
 """

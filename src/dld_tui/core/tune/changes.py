@@ -200,7 +200,7 @@ MEASURED: Mapping[str, Gains] = {
     "gelu-onnxruntime": Gains(6, 1.01, 1.12),
     "layer-norm": Gains(4, 1.00, 1.02),
 }
-"""Measured speedups by change, or by rule of ``dld rewrite``: the table in docs/tuning.md."""
+"""Measured speedups by change, or by rule of ``dld rewrite``: the table in docs/guides/tune.md."""
 FP16_HELD_UP = Gains(3, 0.81, 1.15)
 """Those of fp16 where a GPU waits for launches, since casts are launched, too: ConvNeXt, ResNet-50
 and ViT on an H200 that waited for 58 to 74 % of a pass."""

@@ -18,7 +18,7 @@ from dld_tui.core.tensorrt.plan.mapping import LayerNodes, NodeRef
 from tests.support.plans import layer, plan, tensor
 from tests.support.work import steps_in
 
-DOCS = Path(__file__).parents[4] / "docs" / "engine-lint.md"
+DOCS = Path(__file__).parents[4] / "docs/reference/engine-lint.md"
 FAST = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tensor16x8x16"
 SLOW = "ampere_int8x4_icudnn_int8x4_128x32_relu_interior_c32_nn_v1"
 

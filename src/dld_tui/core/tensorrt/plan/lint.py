@@ -6,7 +6,7 @@ for the channels, and a layer's share of the time is part of its finding.
 
 Rules are about one layer, several layers together (attention among them), or whole
 inferences: launches, copies, clocks; these need the timing of the engine.
-docs/engine-lint.md lists them with their sources.
+docs/reference/engine-lint.md lists them with their sources.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PlanFinding:
     layer: int | None
     """`EngineLayer.index`; None when it is about the whole engine."""
     rule: str
-    """The rule's id, as in docs/engine-lint.md."""
+    """The rule's id, as in docs/reference/engine-lint.md."""
     level: str
     """One of `LEVELS`."""
     hazard: str
