@@ -103,27 +103,6 @@ def test_options_of_the_command_reference_exist() -> None:
     assert named - options_of(dld, click.Context(dld)) - {"--help"} - TRTEXEC == set()
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if not link.startswith("http"):
-                assert (page.parent / link).exists(), f"{page.name}: {link}"
-
-
-def slug(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
-def test_anchors_exist() -> None:
-    for page in PAGES:
-        for link, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
-            if not link.startswith("http"):
-                text = (page.parent / link if link else page).read_text("utf-8")
-                headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-                assert anchor in map(slug, headings), f"{page.name}: {link}#{anchor}"
-
-
 def test_paths_that_developers_read_of_exist() -> None:
     """Pages name modules below ``src/dld_tui``, tests, benchmarks and scripts."""
     paths, files = set(), set()
