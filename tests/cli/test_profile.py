@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.cli.jobs import demo
@@ -154,6 +156,22 @@ def test_demo_prints_the_report_and_can_be_repeated(dld: Dld) -> None:
 
 
 @needs_onnxruntime
+def test_demo_writes_its_models_and_replaces_none_unasked(dld: Dld, tmp_path: Path) -> None:
+    paths = [tmp_path / f"demo_{name}.onnx" for name in ("classifier", "transformer")]
+    paths[1].write_text("mine")
+    refused = dld("demo", "-o", str(tmp_path))
+    assert (refused.status, paths[0].exists(), paths[1].read_text()) == (2, False, "mine")
+    outcome = dld("demo", "-o", str(tmp_path), "--force")
+    assert outcome.out == "".join(f"written to {path}\n" for path in paths)
+    paths[0].unlink()
+    paths[1].unlink()
+    made = json.loads(dld("demo", "-o", str(tmp_path), "--json").out)
+    assert made == {"models": list(map(str, paths))}
+    for path in paths:
+        onnx.checker.check_model(path)
+    assert dld("demo", "-o", str(tmp_path / "none")).status == 5
+
+
 def test_demo_opens_the_report_in_a_terminal(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[list[Path]] = []
     monkeypatch.setattr(demo, "has_terminal", lambda: True)
