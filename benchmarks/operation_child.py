@@ -39,8 +39,8 @@ from dld_tui.activities import worker
 from dld_tui.activities.worker import EventWriter
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.cli.main import run as run_dld
-from dld_tui.core.child import CrashError, LimitError, Limits, compute, die_with
 from dld_tui.core.events import Event, event_from_line, event_to_line
+from dld_tui.core.process.child import CrashError, LimitError, Limits, compute, die_with
 from dld_tui.targets.base import Job
 from dld_tui.targets.process import LocalTarget
 from tests.support import fork_server

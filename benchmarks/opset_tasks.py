@@ -218,7 +218,7 @@ def by_us(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
 
 def by_onnx(model: onnx.ModelProto, to: int) -> onnx.ModelProto:
     """Convert by onnx's converter."""
-    from dld_tui.core.child import Limits, compute
+    from dld_tui.core.process.child import Limits, compute
 
     def convert() -> bytes:
         return bytes(version_converter.convert_version(model, to).SerializeToString())
@@ -230,8 +230,8 @@ def outcome_of(
     case: Case, to: int, convert: Callable[[onnx.ModelProto, int], onnx.ModelProto]
 ) -> tuple[str, str]:
     """Return what became of a conversion, and why."""
-    from dld_tui.core.child import CrashError, LimitError, RefusedError
     from dld_tui.core.errors import DldError
+    from dld_tui.core.process.child import CrashError, LimitError, RefusedError
 
     try:
         result = convert(case.model, to)

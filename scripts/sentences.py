@@ -38,7 +38,7 @@ READERS = {
     "backends.tensorrt.library": "the dynamic linker",
     "backends.tensorrt.log": "the log of TensorRT",
     "backends.tensorrt.network": "names of TensorRT's layers",
-    "core.child": "what a process says at its end",
+    "core.process.child": "what a process says at its end",
     "core.document.locations": "onnx's inference and checker",
     "core.files.log_text": "logs of containers",
     "core.files.recognise": "file formats",
@@ -70,7 +70,7 @@ WORDS = {
 """Operators of query languages that have two words."""
 COMMANDS = {
     "cli.setup.doctor": re.compile("-m venv"),
-    "core.machine.installation": re.compile("pip"),
+    "core.process.installation": re.compile("pip"),
 }
 """Commands for a shell, which are made to fit another environment."""
 

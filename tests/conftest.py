@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dld_tui.core.files import permission
-from dld_tui.core.machine import collector
+from dld_tui.core.process import collector
 from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.

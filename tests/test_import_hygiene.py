@@ -111,7 +111,7 @@ def test_the_start_page_needs_no_tls_and_others_get_it() -> None:
 def test_the_start_page_loads_no_library_for_models() -> None:
     modules = loaded(OPEN)
     assert not packages(modules) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
-    assert not {"dld_tui.core.child", "dld_tui.core.machine.installation"} & modules
+    assert not {"dld_tui.core.process.child", "dld_tui.core.process.installation"} & modules
     assert len(ours(modules)) <= MOST_FOR_START
 
 

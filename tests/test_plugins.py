@@ -15,10 +15,10 @@ from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError, UnavailableError
 from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.process.paths import config_path
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.config import added_value
 from dld_tui.core.settings.config import load as load_config
-from dld_tui.core.settings.paths import config_path
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget

@@ -27,9 +27,9 @@ from dld_tui.commands import Command, by_id
 from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError, InputError, UnavailableError
 from dld_tui.core.files.source import input_error
-from dld_tui.core.machine import collector, terminal
+from dld_tui.core.process import collector, paths, terminal
 from dld_tui.core.settings import config as settings
-from dld_tui.core.settings import paths, secrets
+from dld_tui.core.settings import secrets
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State

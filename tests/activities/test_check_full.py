@@ -18,7 +18,7 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.machine.installation import install_command
+from dld_tui.core.process.installation import install_command
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
 

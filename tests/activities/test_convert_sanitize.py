@@ -21,7 +21,7 @@ from dld_tui.core.conversion.accuracy_criteria import SAME
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.machine.installation import install_command
+from dld_tui.core.process.installation import install_command
 from dld_tui.core.types import JSON
 from tests.support import models
 

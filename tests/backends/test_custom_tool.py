@@ -11,9 +11,9 @@ import pytest
 
 from dld_tui.backends import processes
 from dld_tui.backends.processes import ProgramEnd, find_program, run_program
-from dld_tui.core import child
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.process import child
 from tests.support.jobs import wait_until
 
 

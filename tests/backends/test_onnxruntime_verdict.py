@@ -13,9 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.check_full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
-from dld_tui.core.child import CrashError
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
+from dld_tui.core.process.child import CrashError
 from tests.support import models
 from tests.support.bombs import write_bomb
 

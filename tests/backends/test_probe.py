@@ -18,7 +18,7 @@ from dld_tui.backends.machine.probe import (
     library_check,
 )
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
-from dld_tui.core.machine.installation import packages_of
+from dld_tui.core.process.installation import packages_of
 from tests.support.jetson_boards import BOARDS, answers, place, put
 
 INSTALL = f"pip install {packages_of('cpu')}"

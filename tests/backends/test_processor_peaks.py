@@ -11,7 +11,7 @@ from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks, measure_
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.machine.environment import CpuWatch
 from dld_tui.core.machine.peaks import Peaks, kept_peaks
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import serialise
-from dld_tui.core.document.scripting.journal import journal_dir
+from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.payloads import weights

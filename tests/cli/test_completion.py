@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli.completion import SHELLS
+from dld_tui.core.process.paths import config_dir
 from dld_tui.core.settings import custom_tools as tools
 from dld_tui.core.settings import saved_targets as connections
 from dld_tui.core.settings.custom_tools import Tool
-from dld_tui.core.settings.paths import config_dir
 from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld, process
 

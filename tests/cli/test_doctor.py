@@ -7,7 +7,7 @@ import pytest
 from dld_tui.activities.machine.doctor import Result
 from dld_tui.cli.setup import doctor
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
-from dld_tui.core.machine.installation import in_environment
+from dld_tui.core.process.installation import in_environment
 from tests.support.cli import Dld
 
 

@@ -25,7 +25,7 @@ from dld_tui.core.errors import (
     UnavailableError,
     UsageError,
 )
-from dld_tui.core.settings.paths import short, state_dir
+from dld_tui.core.process.paths import short, state_dir
 from tests.support import models
 from tests.support.cli import Dld, listen_to_interrupts, process
 

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.cli import output
 from dld_tui.cli.output import write_json, write_table
-from dld_tui.core.machine import terminal
+from dld_tui.core.process import terminal
 from dld_tui.core.tables.rendering import fitted_lines
 from dld_tui.core.tables.table import Column, Table, Unit
 

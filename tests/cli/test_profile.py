@@ -16,7 +16,7 @@ import onnx
 import pytest
 
 from dld_tui.cli.jobs import demo
-from dld_tui.core.settings.paths import cache_dir
+from dld_tui.core.process.paths import cache_dir
 from tests.support import models
 from tests.support.cli import Dld, listen_to_interrupts
 

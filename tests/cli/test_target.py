@@ -11,8 +11,8 @@ import pytest
 
 from dld_tui.cli.setup import prompts as cli_asking
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.process.confinement import confined_to
 from dld_tui.core.settings import saved_targets, secrets
-from dld_tui.core.settings.confinement import confined_to
 from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld
 from tests.support.sshd import Sshd, free_port, make_key

@@ -10,7 +10,8 @@ import pytest
 
 from dld_tui.cli.setup.tool import add_tool as add
 from dld_tui.core.params import settings_of
-from dld_tui.core.settings import custom_tools, paths
+from dld_tui.core.process import paths
+from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import Tool, ToolForm, form_values
 from tests.support.cli import Dld, listen_to_interrupts
 

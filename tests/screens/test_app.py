@@ -13,9 +13,9 @@ from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.errors import ExitStatus, InputError
-from dld_tui.core.machine import terminal
+from dld_tui.core.process import terminal
+from dld_tui.core.process.paths import short
 from dld_tui.core.settings.config import Config
-from dld_tui.core.settings.paths import short
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home.welcome import WelcomeScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog

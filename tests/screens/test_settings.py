@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from dld_tui.app import DldApp
-from dld_tui.core.settings import config, paths
+from dld_tui.core.process import paths
+from dld_tui.core.settings import config
 from dld_tui.screens.settings import SettingsScreen
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support.tui import screen_text

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document.scripting.journal import crash_journals, journal_dir, standing_edits
-from dld_tui.core.machine import terminal
+from dld_tui.core.document.scripting.journal import crash_journals, standing_edits
+from dld_tui.core.process import terminal
+from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 
 _LIST = """
-from dld_tui.core.machine import terminal
+from dld_tui.core.process import terminal
 from dld_tui.widgets.shell.driver import DiffDriver
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.tui import HostApp, Numbered

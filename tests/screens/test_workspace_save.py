@@ -15,12 +15,9 @@ from textual.widgets import Input
 from dld_tui.app import DldApp
 from dld_tui.core.document import Document
 from dld_tui.core.document.new_model import NewModel
-from dld_tui.core.document.scripting.journal import (
-    crash_journals,
-    discarded_journals,
-    journal_dir,
-)
+from dld_tui.core.document.scripting.journal import crash_journals, discarded_journals
 from dld_tui.core.document.serialise import save
+from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models

@@ -116,7 +116,7 @@ def _run(paths: Sequence[str], control: int) -> None:
     from textual._context import active_app
 
     from dld_tui.app import DldApp, show
-    from dld_tui.core.machine import terminal
+    from dld_tui.core.process import terminal
     from dld_tui.widgets.shell.driver import DiffDriver
 
     class Watched(DldApp):

@@ -20,7 +20,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Failed
 from dld_tui.core.machine.health import GOOD, MISSING
 from dld_tui.core.params import to_json
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import loop

@@ -19,8 +19,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.machine.installation import install_command
 from dld_tui.core.params import param
+from dld_tui.core.process.installation import install_command
 
 if TYPE_CHECKING:
     from dld_tui.backends.processes import ToolEnd

@@ -295,7 +295,7 @@ class _Searching:
     def events(self) -> Iterator[Event]:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
         from dld_tui.core.accuracy.tactics import WORDS, Build, Plan, isolate
-        from dld_tui.core.settings.paths import ensure
+        from dld_tui.core.process.paths import ensure
         from dld_tui.core.trials import Journal, Limits, Trials
 
         request = self._request

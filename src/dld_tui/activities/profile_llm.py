@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def _default_report(request: Request) -> Path:
     from dld_tui.core.llm.folder import model_in
-    from dld_tui.core.settings.paths import report_path
+    from dld_tui.core.process.paths import report_path
 
     return report_path(None, model_in(request.model))
 
@@ -221,8 +221,8 @@ class _Run:
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
         from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
+        from dld_tui.core.process.paths import report_path
         from dld_tui.core.report.store import ReportWriter
-        from dld_tui.core.settings.paths import report_path
 
         request = self._request
         identity = encode((yield from identify(self._model, self._document)))

@@ -165,8 +165,8 @@ def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Gue
     from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.profiling import Plan
+    from dld_tui.core.process.paths import report_path
     from dld_tui.core.report.latency import StopCondition
-    from dld_tui.core.settings.paths import report_path
 
     settings = {k: v for k, v in to_json(request).items() if k not in _NO_SETTINGS}
     if request.prebuilt is not None:

@@ -187,11 +187,11 @@ def _plain(view: Path, document: Document) -> _Plain:
     from onnx import ModelProto
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.child import CrashError, LimitError, RefusedError
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.locations import Labels, node_at
     from dld_tui.core.document.types.inference import infer, inline_small_data, store_types
     from dld_tui.core.operators.inlining import inline_local_functions
+    from dld_tui.core.process.child import CrashError, LimitError, RefusedError
 
     outer = Labels.of_file(view)
     model = ModelProto.FromString(view.read_bytes())

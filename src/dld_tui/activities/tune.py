@@ -38,7 +38,7 @@ from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import from_json, like, output_path, param, to_json
-from dld_tui.core.settings.paths import unused
+from dld_tui.core.process.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, DEFAULT_LIMIT, Change, Setup, combinations
 from dld_tui.core.tune.result import (

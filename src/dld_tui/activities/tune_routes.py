@@ -262,7 +262,7 @@ class _Searching:
         self._kept: dict[str, str] = {}
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.core.settings.paths import ensure
+        from dld_tui.core.process.paths import ensure
 
         asked = self._request
         if asked.again:
@@ -439,7 +439,7 @@ def _shapes(document: Document, request: Request) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
     """Return where the trials of this very search are noted."""
-    from dld_tui.core.settings.paths import cache_dir
+    from dld_tui.core.process.paths import cache_dir
     from dld_tui.core.trials import search_facts, search_name
 
     matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}

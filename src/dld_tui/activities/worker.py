@@ -7,7 +7,7 @@ that a library that prints cannot break the protocol. The last event is the only
 
 A polite cancel takes effect between two events, where the activity's generator is closed. SIGTERM
 also raises inside the activity. Neither reaches a native call that does not return; whoever
-started the worker then sends SIGKILL, or its guard does (:mod:`dld_tui.core.child`).
+started the worker then sends SIGKILL, or its guard does (:mod:`dld_tui.core.process.child`).
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def run_request(
 
 def _without_memory(error: BaseException, name: str) -> Failed | None:
     """Return how a job failed that got no more memory; None if it failed otherwise."""
-    from dld_tui.core.child import has_memory_limit, says_no_memory
+    from dld_tui.core.process.child import has_memory_limit, says_no_memory
 
     if not says_no_memory(f"{type(error).__name__}: {error}"):
         return None

@@ -1,7 +1,7 @@
 """Third-party code and programs in separate processes, which isolates crashes and has time limits.
 
 A user's program, and what it starts, ends with the worker that runs it, even if the worker is
-killed (:mod:`dld_tui.core.child`). Its standard input is empty.
+killed (:mod:`dld_tui.core.process.child`). Its standard input is empty.
 """
 
 from __future__ import annotations
@@ -24,11 +24,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from dld_tui.core.child import LEAVE_S, Child, ProcessEnd, die_with, has_news, says_no_memory
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.process.child import (
+    LEAVE_S,
+    Child,
+    ProcessEnd,
+    die_with,
+    has_news,
+    says_no_memory,
+)
 from dld_tui.core.text import clip, visible
 
 _LOOK_S = 0.1
@@ -39,7 +46,7 @@ _BOOTSTRAP = (
     "import sys; sys.path[:] = sys.argv.pop().split('\\n'); {first}from {module} import {main};"
     " {main}()"
 )
-_LIMITED = "from dld_tui.core.child import limit_memory; limit_memory({memory}); "
+_LIMITED = "from dld_tui.core.process.child import limit_memory; limit_memory({memory}); "
 
 
 @dataclass(frozen=True)

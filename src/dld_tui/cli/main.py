@@ -150,7 +150,7 @@ def _kept(details: str | None) -> str:
     if not details:
         return ""
     from dld_tui.core.files.writer import write_text
-    from dld_tui.core.settings.paths import ensure, short, state_dir
+    from dld_tui.core.process.paths import ensure, short, state_dir
 
     try:
         path = ensure(state_dir()) / "last-error.txt"

@@ -14,7 +14,7 @@ import click
 
 from dld_tui.cli.options import OUTPUT
 from dld_tui.core.codec import encode
-from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.process.terminal import is_terminal
 
 
 def has_terminal() -> bool:
@@ -31,7 +31,7 @@ def import_asyncio_without_tls() -> None:
 def open_paths(paths: Sequence[Path]) -> int | None:
     """Open the user interface, or print the files without a terminal."""
     if has_terminal():
-        from dld_tui.core.machine.collector import pause
+        from dld_tui.core.process.collector import pause
 
         pause()
         import_asyncio_without_tls()

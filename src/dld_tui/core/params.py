@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.settings.confinement import is_confined
+from dld_tui.core.process.confinement import is_confined
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 

@@ -40,7 +40,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Metric, Progress, events_of
 from dld_tui.core.machine.environment import package_version
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.settings.paths import cache_dir, ensure
+from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

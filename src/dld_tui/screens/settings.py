@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import Param, Setting, from_json, settings_of
+from dld_tui.core.process.paths import config_path, short
 from dld_tui.core.settings import config, custom_tools
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings.config import Config
@@ -22,7 +23,6 @@ from dld_tui.core.settings.custom_tools import (
     tool_of,
     tool_table,
 )
-from dld_tui.core.settings.paths import config_path, short
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.base_pages import AboutRow, FormPage, ListPage, labelled

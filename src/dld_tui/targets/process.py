@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from dld_tui.core.child import Child
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import (
@@ -34,6 +33,7 @@ from dld_tui.core.events import (
 from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.process.child import Child
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job, LineCutter, describe_end, log_text
 

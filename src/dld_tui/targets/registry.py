@@ -13,8 +13,8 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import Setting, settings_of
+from dld_tui.core.process.paths import unused
 from dld_tui.core.settings import saved_targets
-from dld_tui.core.settings.paths import unused
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Target
 from dld_tui.targets.process import LocalTarget

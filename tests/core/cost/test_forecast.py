@@ -12,9 +12,9 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.child import Limits
 from dld_tui.core.cost.forecast import FASTEST, TYPICAL, Forecast
 from dld_tui.core.document.document import Document
+from dld_tui.core.process.child import Limits
 from tests.support.bombs import write_bomb
 
 _LIMITS = Limits(6.0, 2 << 30)

@@ -14,11 +14,11 @@ from onnx.onnx_cpp2py_export import shape_inference as onnx_native
 
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.checks.findings import NOT_INFERRED, ToolFinding, complaints_of
-from dld_tui.core.child import Limits, RefusedError
 from dld_tui.core.conversion.copies import inline_calls
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.types import inference
 from dld_tui.core.operators import native
+from dld_tui.core.process.child import Limits, RefusedError
 
 HEAD = '<ir_version: 9, opset_import: ["": 17, "f": 1]>\n'
 SMALL = Limits(1, 128 << 20)

@@ -19,7 +19,7 @@ from dld_tui.core.machine.peaks import (
     kept_peaks,
     measured_peaks,
 )
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 
 SETUP = Setup("Some CPU", 0, "1.31")
 MEASURED = Peaks(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.process.paths import report_path
 from dld_tui.core.report.latency import latency_summary, parse_percentiles
-from dld_tui.core.settings.paths import report_path
 
 
 def test_percentiles_are_numbers_up_to_100() -> None:

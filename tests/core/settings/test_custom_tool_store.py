@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.settings import config, custom_tools, paths
+from dld_tui.core.process import paths
+from dld_tui.core.settings import config, custom_tools
 from dld_tui.core.settings.custom_tools import Tool
 
 BY_HAND = """\

@@ -26,9 +26,9 @@ from dld_tui.core.errors import (
     UnavailableError,
 )
 from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.machine.installation import install_command, install_hint
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.params import param
+from dld_tui.core.process.installation import install_command, install_hint
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from typing import Any
 from dld_tui.backends.onnxruntime.runtime import RAISE_LIMITS
 from dld_tui.backends.processes import run_tool
 from dld_tui.core import fmt
-from dld_tui.core.child import free_memory
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import copy_of, open_model, restore_dropped
 from dld_tui.core.document.document import Document
@@ -27,8 +26,9 @@ from dld_tui.core.errors import ActivityError, TimeLimitError, UnavailableError,
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.process.child import free_memory
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -62,10 +62,10 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
-from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.operators import registry
 from dld_tui.core.operators.categories import REARRANGING
-from dld_tui.core.settings.confinement import require_allowed
+from dld_tui.core.process.confinement import require_allowed
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import clip, visible
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"

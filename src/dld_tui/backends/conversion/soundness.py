@@ -45,7 +45,6 @@ from dld_tui.core.checks.findings import (
     joined,
     name_of,
 )
-from dld_tui.core.child import says_no_memory
 from dld_tui.core.conversion.result import ConversionResult, write_result
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
@@ -60,6 +59,7 @@ from dld_tui.core.document.types.inference import (
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.operators.registry import DEFAULT_OPSET, OLDEST_OPSET, known_domains
+from dld_tui.core.process.child import says_no_memory
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from dld_tui.backends.machine import nvml
 from dld_tui.backends.machine.jetson import ABSENT, NO_RIGHTS, ask_tool
-from dld_tui.core.child import Child
 from dld_tui.core.errors import DldError, UnavailableError
+from dld_tui.core.process.child import Child
 
 _ANSWER_S = 40.0
 _RELEASE_S = 20.0

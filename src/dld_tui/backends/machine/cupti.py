@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.machine.installation import install_hint
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.types import JSON
 

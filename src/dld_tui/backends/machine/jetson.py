@@ -16,9 +16,9 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from dld_tui.core.child import ask
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine import jetson
+from dld_tui.core.process.child import ask
 from dld_tui.core.types import Facts
 
 _LOAD_FILES = (

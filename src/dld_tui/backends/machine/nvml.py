@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.machine.installation import install_hint
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.types import Facts
 
 _MIB = 1 << 20

@@ -32,13 +32,13 @@ from dld_tui.backends.machine.jetson import (
 from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
 from dld_tui.backends.tensorrt.library import probe_in_process
 from dld_tui.core import fmt
-from dld_tui.core.child import ask, signal_name
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
-from dld_tui.core.machine.installation import packages_of
-from dld_tui.core.settings.paths import cache_dir
+from dld_tui.core.process.child import ask, signal_name
+from dld_tui.core.process.installation import packages_of
+from dld_tui.core.process.paths import cache_dir
 from dld_tui.core.tensorrt.facts import MODULES
 
 _TIMEOUT_S = 60

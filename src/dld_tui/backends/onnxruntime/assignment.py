@@ -17,9 +17,9 @@ from dld_tui.backends.onnxruntime.runtime import find_fault
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.start_up import node_placements
 from dld_tui.backends.onnxruntime.verdict import external_bytes
-from dld_tui.core.child import CrashError, LimitError, Limits, RefusedError, compute
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.process.child import CrashError, LimitError, Limits, RefusedError, compute
 
 _BUILDERS = ("Tensorrt", "NvTensorRTRTX")
 """Providers that build engines, as fast as they can for this."""

@@ -21,7 +21,10 @@ from weakref import WeakKeyDictionary
 from dld_tui.backends.onnxruntime.runtime import FATAL, RAISE_LIMITS, load
 from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core import fmt
-from dld_tui.core.child import (
+from dld_tui.core.dataclass import dataclass
+from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.process.child import (
     CrashError,
     LimitError,
     Limits,
@@ -31,9 +34,6 @@ from dld_tui.core.child import (
     limit_memory,
     says_no_memory,
 )
-from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
-from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

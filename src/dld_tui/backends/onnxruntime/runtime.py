@@ -21,7 +21,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.child import has_memory_limit, says_no_memory
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
@@ -32,8 +31,9 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, Check
-from dld_tui.core.machine.installation import install_hint
 from dld_tui.core.machine.jetson import lacks_gpu_wheels
+from dld_tui.core.process.child import has_memory_limit, says_no_memory
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import visible
 
 _INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/start/install.md says"

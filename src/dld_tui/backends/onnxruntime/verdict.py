@@ -44,14 +44,6 @@ from dld_tui.core.checks.findings import (
     RuntimeAnswer,
     ToolFinding,
 )
-from dld_tui.core.child import (
-    CrashError,
-    LimitError,
-    Limits,
-    RefusedError,
-    compute,
-    says_no_memory,
-)
 from dld_tui.core.cost.forecast import TYPICAL, Excess, Forecast
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
@@ -73,6 +65,14 @@ from dld_tui.core.files.external import dense_tensors, is_external, payload_leng
 from dld_tui.core.files.model_set import binary_file, discard_view, external_view
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.native import MOST_NODES, call_size, expansion, trial_limits
+from dld_tui.core.process.child import (
+    CrashError,
+    LimitError,
+    Limits,
+    RefusedError,
+    compute,
+    says_no_memory,
+)
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

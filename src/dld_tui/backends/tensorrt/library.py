@@ -31,7 +31,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
-from dld_tui.core.machine.installation import install_command
+from dld_tui.core.process.installation import install_command
 from dld_tui.core.tensorrt.facts import (
     AUTO,
     MODULES,

@@ -17,7 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.settings.paths import cache_dir, ensure
+from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import (

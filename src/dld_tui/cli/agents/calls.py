@@ -16,10 +16,10 @@ import anyio.to_thread
 
 from dld_tui.cli.jobs.progress import AS_EVENTS, progress_text
 from dld_tui.core import fmt
-from dld_tui.core.child import Child
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.events import Progress, event_from_line
+from dld_tui.core.process.child import Child
 from dld_tui.core.text import clip, visible
 from dld_tui.targets.process import worker_command
 

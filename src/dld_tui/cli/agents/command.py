@@ -10,7 +10,7 @@ import click
 from dld_tui.cli.command import Command
 from dld_tui.cli.options import Measure
 from dld_tui.core.errors import UnavailableError, UsageError
-from dld_tui.core.machine.installation import install_hint
+from dld_tui.core.process.installation import install_hint
 
 _LIMIT_S = 600.0
 

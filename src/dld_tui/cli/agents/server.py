@@ -27,7 +27,7 @@ from dld_tui.cli.agents.tools import KIND, OVERWRITE, PICTURE, SETTINGS, TOOLS, 
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, ExitStatus, TimeLimitError, UnavailableError, UsageError
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.settings.confinement import confined_to
+from dld_tui.core.process.confinement import confined_to
 from dld_tui.core.text import clip, visible
 
 _AT_ONCE, _WAITING = 2, 8

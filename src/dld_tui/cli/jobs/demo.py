@@ -15,7 +15,7 @@ from dld_tui.cli.tui import has_terminal, open_paths
 from dld_tui.core.document.samples import CLASSIFIER_NAME, TRANSFORMER_NAME, write_demo_models
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files import permission
-from dld_tui.core.settings.paths import cache_dir, ensure
+from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.text import visible
 
 _SECONDS = 1.0

@@ -20,9 +20,9 @@ from dld_tui.cli.output import narrate
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Event, Log, Progress, RateMeter, event_to_line
-from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import settings_of
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import clip, visible
 
 AS_EVENTS = "DLD_PROGRESS_EVENTS"

@@ -21,7 +21,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
-from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import visible
 
 _COLOURS = {

@@ -17,7 +17,7 @@ from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded_content
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
-from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
 from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan

@@ -9,7 +9,7 @@ import click
 
 from dld_tui.cli.command import Command
 from dld_tui.cli.output import write, write_json, write_table
-from dld_tui.core.machine.terminal import is_terminal
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.types import JSON
 
 _WIDTH = 78

@@ -26,7 +26,7 @@ from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
-from dld_tui.core.settings.confinement import require_allowed
+from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

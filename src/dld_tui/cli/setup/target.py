@@ -18,9 +18,9 @@ from dld_tui.core.codec import encode
 from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
+from dld_tui.core.process.confinement import is_confined
+from dld_tui.core.process.paths import short
 from dld_tui.core.settings import saved_targets, secrets
-from dld_tui.core.settings.confinement import is_confined
-from dld_tui.core.settings.paths import short
 from dld_tui.core.settings.saved_targets import (
     Connection,
     ConnectionForm,

@@ -19,6 +19,7 @@ from dld_tui.core.events import Event, Log
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json, written_files
+from dld_tui.core.process.paths import config_path, short, unused
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import (
     Tool,
@@ -29,7 +30,6 @@ from dld_tui.core.settings.custom_tools import (
     tool_table,
     unavailable_tools,
 )
-from dld_tui.core.settings.paths import config_path, short, unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget

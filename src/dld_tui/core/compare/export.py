@@ -21,11 +21,11 @@ from dld_tui.core.compare.rows import (
     signed,
     sort_rows,
 )
+from dld_tui.core.process.paths import near
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.report.statistics import LatencySource, percentile_of, summarise
-from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.tables.table import (
     FLAG,

@@ -44,12 +44,12 @@ from xml.etree import ElementTree
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.child import Child
 from dld_tui.core.compare import node_changes
 from dld_tui.core.compare.matching import resolution_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageError
 from dld_tui.core.params import is_same_file
+from dld_tui.core.process.child import Child
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Estimate, IntervalUnit, Table

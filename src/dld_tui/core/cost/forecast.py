@@ -24,11 +24,11 @@ from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.child import Limits
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.inputs.shapes import Shape
+    from dld_tui.core.process.child import Limits
 
 _LEAST_BITS = 1
 """Of an element whose type is not known."""

@@ -30,7 +30,7 @@ from dld_tui.core.document.types.value_types import (
     value_type_of,
 )
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.following import Following, dims_of_type

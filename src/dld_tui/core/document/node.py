@@ -19,7 +19,7 @@ from dld_tui.core.files.columns import (
     read_all,
 )
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
-from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

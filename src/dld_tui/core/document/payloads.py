@@ -28,7 +28,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import PAYLOAD_FIELDS, SENTINEL_LENGTH, Blob
 from dld_tui.core.files.source import Source, reason
-from dld_tui.core.settings.paths import ensure, state_dir
+from dld_tui.core.process.paths import ensure, state_dir
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 

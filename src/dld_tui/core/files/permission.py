@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dld_tui.core.errors import SaveError, UsageError
-from dld_tui.core.settings.confinement import require_allowed
-from dld_tui.core.settings.paths import unused
+from dld_tui.core.process.confinement import require_allowed
+from dld_tui.core.process.paths import unused
 
 _ELSEWHERE = "Save to another folder"
 _agreed: set[str] = set()

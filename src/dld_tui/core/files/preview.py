@@ -22,9 +22,9 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
 if TYPE_CHECKING:
-    from dld_tui.core.child import Child
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import GraphTensor, ModelSummary
+    from dld_tui.core.process.child import Child
     from dld_tui.core.report.report import Report
 
 _MOST_TENSORS = 3
@@ -389,7 +389,7 @@ class Previewer:
 
 
 def _started() -> Child:
-    from dld_tui.core.child import Child
+    from dld_tui.core.process.child import Child
 
     paths = [str(Path(__file__).parents[3]), *filter(os.path.isabs, sys.path)]
     process = Child(

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from dld_tui.core.settings.paths import cache_dir
+from dld_tui.core.process.paths import cache_dir
 
 _NAME = r"(\.?dld-[a-z]+-[0-9a-f]{7})-([0-9a-f]{8})"
 VIEW = "view"

@@ -24,7 +24,7 @@ from dld_tui.core.files.blobs import Blob, ByteCount, require_space, stored_leng
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.files.temporary import hold_open, release, staging_path, sweep
 from dld_tui.core.files.wire import pieces_length
-from dld_tui.core.settings.confinement import require_allowed
+from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -51,7 +51,7 @@ class StagedFile:
 
     Raises:
         SaveError: It cannot be written there.
-        UsageError: It may not be written there; see :mod:`dld_tui.core.settings.confinement`.
+        UsageError: It may not be written there; see :mod:`dld_tui.core.process.confinement`.
         FileChangedError: The target is `like` and was changed by another program.
     """
 

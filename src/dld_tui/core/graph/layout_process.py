@@ -16,11 +16,11 @@ from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
 
-from dld_tui.core.child import Child
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_exchange import arranged_of, graph_bytes
+from dld_tui.core.process.child import Child
 from dld_tui.core.types import CancelCheck
 
 _MOST_S = 60.0

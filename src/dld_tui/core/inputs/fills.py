@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.child import free_memory
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_self_mask, is_state, words_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, numpy_dtype
+from dld_tui.core.process.child import free_memory
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core import fmt
-from dld_tui.core.child import says_no_memory
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
@@ -57,6 +56,7 @@ from dld_tui.core.inputs.roles import (
     words_of,
 )
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, check_given, is_fixed
+from dld_tui.core.process.child import says_no_memory
 from dld_tui.core.report.measured_facts import INPUTS as INPUTS
 from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.shapes.value import Value

@@ -16,10 +16,10 @@ from typing import Any
 
 from dld_tui import __version__
 from dld_tui.core import fmt
-from dld_tui.core.child import ask
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.machine.installation import in_environment, install_command
-from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
+from dld_tui.core.process.child import ask
+from dld_tui.core.process.installation import in_environment, install_command
+from dld_tui.core.process.paths import cache_dir, config_dir, state_dir
 from dld_tui.core.settings.plugins import GROUPS, plugins
 from dld_tui.core.tables.table import Column, Table, Unit
 from dld_tui.core.text import visible

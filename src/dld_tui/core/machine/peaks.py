@@ -15,7 +15,7 @@ from dataclasses import replace
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 from dld_tui.core.types import TextEnum
 
 BUSY = " while other programs ran"

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from dld_tui.core.child import ask
+from dld_tui.core.process.child import ask
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 

@@ -1,8 +1,9 @@
 """Functions of the onnx package that are native code, within limits of time and memory.
 
 A model of 258 bytes can keep them busy for ever, one of 2 kB take all memory, and some end the
-process. So each call runs in a fork (:func:`dld_tui.core.child.compute`). The limits depend on the
-size of the model, also those of what else only tries out a model: loading and running it once.
+process. So each call runs in a fork (:func:`dld_tui.core.process.child.compute`). The limits
+depend on the size of the model, also those of what else only tries out a model: loading and running
+it once.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from dld_tui.core.child import Limits, RefusedError, compute, free_memory
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, text_of
+from dld_tui.core.process.child import Limits, RefusedError, compute, free_memory
 from dld_tui.core.settings.config import load
 from dld_tui.core.text import visible
 from dld_tui.core.types import plain_domain

@@ -25,7 +25,7 @@ from dld_tui.core.params import (
     settings_of,
     to_json,
 )
-from dld_tui.core.settings.paths import config_path
+from dld_tui.core.process.paths import config_path
 from dld_tui.core.settings.plugins import has_plugins, plugins
 from dld_tui.core.settings.toml_files import parse_document, read_document, write_document
 from dld_tui.core.types import JSON

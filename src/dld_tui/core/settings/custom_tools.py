@@ -20,7 +20,8 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import param
-from dld_tui.core.settings import paths, toml_files
+from dld_tui.core.process import paths
+from dld_tui.core.settings import toml_files
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.types import JSON

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.settings.confinement import is_confined
+from dld_tui.core.process.confinement import is_confined
 
 PREFIX = "dld_tui."
 GROUPS = ("activities", "checks", "readers", "charts", "tools", "rules", "settings", "metrics")

@@ -28,7 +28,8 @@ from dld_tui.core.params import (
     text_of,
     to_json,
 )
-from dld_tui.core.settings import paths, toml_files
+from dld_tui.core.process import paths
+from dld_tui.core.settings import toml_files
 from dld_tui.core.tables.table import Column, Table
 
 AUTH = ("auto", "password", "key", "agent")

@@ -93,7 +93,7 @@ def _keyring() -> Any:  # its types are not there where it is not
     try:
         import keyring
     except ImportError:
-        from dld_tui.core.machine.installation import install_command
+        from dld_tui.core.process.installation import install_command
 
         hint = f"{install_command('keyring')}, or remember secrets in memory"
         raise UnavailableError("the package keyring is not installed", hint=hint) from None

@@ -22,7 +22,7 @@ from typing import Any
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import SaveError
 from dld_tui.core.params import Setting
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 from dld_tui.core.types import JSON
 
 

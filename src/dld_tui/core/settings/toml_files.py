@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import DldError, InputError, SaveError
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 
 if typing.TYPE_CHECKING:
     from tomlkit import TOMLDocument

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.machine.installation import install_command
+from dld_tui.core.process.installation import install_command
 from dld_tui.core.report.html_page import attributes, text
 from dld_tui.core.report.schema import as_text
 from dld_tui.core.tables.table import Column, Table

@@ -14,7 +14,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
-from dld_tui.core.settings.paths import report_path, unused
+from dld_tui.core.process.paths import report_path, unused
 from dld_tui.core.tensorrt.trtexec_arguments import (
     device_text,
     mebibytes,

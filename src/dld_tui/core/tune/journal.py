@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import discard, hold_folder
-from dld_tui.core.settings.paths import ensure
+from dld_tui.core.process.paths import ensure
 from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
@@ -56,7 +56,7 @@ class Journal:
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
         from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
-        from dld_tui.core.settings.paths import cache_dir
+        from dld_tui.core.process.paths import cache_dir
         from dld_tui.core.trials import search_facts, search_name
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}

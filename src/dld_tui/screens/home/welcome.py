@@ -25,7 +25,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
 from dld_tui.core.files.preview import Preview, age_text, ago
-from dld_tui.core.settings.paths import cache_dir, ensure, short
+from dld_tui.core.process.paths import cache_dir, ensure, short
 from dld_tui.core.settings.state import RecentFile
 from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
 from dld_tui.core.text import cell_width, clip, fit

@@ -19,10 +19,10 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.machine.collector import collector_paused, freeze
+from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import model_of, reports_of
-from dld_tui.core.settings.paths import distinct_names
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.nearby import REPORTS, ask_nearby

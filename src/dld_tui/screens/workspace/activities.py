@@ -20,8 +20,8 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.params import to_json
-from dld_tui.core.settings import paths
-from dld_tui.core.settings.paths import unused
+from dld_tui.core.process import paths
+from dld_tui.core.process.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller, Option

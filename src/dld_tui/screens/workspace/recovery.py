@@ -15,11 +15,11 @@ from dld_tui.core.document.scripting.journal import (
     discard_journal,
     discarded_journals,
     forget_journal,
-    journal_dir,
     standing_edits,
 )
 from dld_tui.core.errors import DldError
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
+from dld_tui.core.process.paths import journal_dir
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.checks import Checks

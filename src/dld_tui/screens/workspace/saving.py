@@ -12,7 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.params import is_same_file
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.checks import Checks

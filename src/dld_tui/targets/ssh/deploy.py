@@ -15,12 +15,12 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
-from dld_tui.core.child import Child
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
+from dld_tui.core.process.child import Child
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

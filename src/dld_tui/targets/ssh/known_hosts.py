@@ -22,7 +22,7 @@ import asyncssh
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import SaveError
-from dld_tui.core.settings.paths import ensure, short
+from dld_tui.core.process.paths import ensure, short
 from dld_tui.core.settings.saved_targets import DEFAULT_PORT
 from dld_tui.core.settings.secrets import Asker
 from dld_tui.core.text import visible

@@ -24,7 +24,7 @@ from asyncssh.public_key import get_default_public_key_algs
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
-from dld_tui.core.settings.paths import short
+from dld_tui.core.process.paths import short
 from dld_tui.core.settings.saved_targets import DEFAULT_PORT, Connection
 from dld_tui.core.settings.secrets import (
     SECRETS,

@@ -20,8 +20,8 @@ from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Lo
 from dld_tui.core.files.preview import ago
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.process import paths
 from dld_tui.core.report.schema import moved_paths, relocate
-from dld_tui.core.settings import paths
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

@@ -25,9 +25,9 @@ from typing import Any
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
-from dld_tui.core.child import Child
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.process.child import Child
 from dld_tui.core.settings.saved_targets import (
     DEFAULT_PORT,
     Connection,

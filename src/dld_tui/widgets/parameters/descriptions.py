@@ -18,7 +18,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.settings.paths import short
+from dld_tui.core.process.paths import short
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.styled import Piece, operator_style, wrap
 from dld_tui.widgets.shell import glyphs

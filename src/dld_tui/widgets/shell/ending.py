@@ -21,8 +21,8 @@ from typing import Any, cast
 from textual.app import App
 
 from dld_tui.core.errors import ActivityError, CancelledError, DldError
-from dld_tui.core.machine import terminal
-from dld_tui.core.settings.paths import short
+from dld_tui.core.process import terminal
+from dld_tui.core.process.paths import short
 from dld_tui.core.text import visible
 from dld_tui.widgets.shell.page import Host
 from dld_tui.widgets.tasks import begin_thread

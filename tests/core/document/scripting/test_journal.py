@@ -19,13 +19,13 @@ from dld_tui.core.document.scripting.journal import (
     crash_journals,
     discard_journal,
     discarded_journals,
-    journal_dir,
     standing_edits,
     sweep_journals,
 )
 from dld_tui.core.document.scripting.scripts import parse_script, replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import InputError
+from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 from tests.support.sessions import bytes_of
 

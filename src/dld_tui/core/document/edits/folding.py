@@ -14,7 +14,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
-from dld_tui.core.child import ask
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.imports import ensure_ir
 from dld_tui.core.document.edits.nodes import delete_from
@@ -42,6 +41,7 @@ from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.files.source import Source
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.process.child import ask
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.tensors.generate import require_room
 from dld_tui.core.text import quoted

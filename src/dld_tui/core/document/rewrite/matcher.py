@@ -43,8 +43,8 @@ from dld_tui.core.document.transactions import (
 from dld_tui.core.document.traversal import captures, inputs_and_outputs, places, scope_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.operators.attribute_words import attribute_word
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.text import shortened
 
 MOST_STEPS = 10_000

@@ -34,7 +34,7 @@ from dld_tui.core.document.rewrite.pattern import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.source import read_text
-from dld_tui.core.settings.confinement import require_allowed
+from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import Column
 from dld_tui.core.text import clip, visible

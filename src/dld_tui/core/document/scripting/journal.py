@@ -29,8 +29,7 @@ from dld_tui.core.document.payloads import sweep
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import DldError
-from dld_tui.core.settings.paths import NEW_JOURNALS, ensure
-from dld_tui.core.settings.paths import journal_dir as journal_dir
+from dld_tui.core.process.paths import NEW_JOURNALS, ensure, journal_dir
 
 if TYPE_CHECKING:
     from dld_tui.core.document.new_model import NewModel

@@ -26,7 +26,7 @@ from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source, input_error, texts_in
 from dld_tui.core.files.writer import write_pieces, write_text
-from dld_tui.core.settings.confinement import require_allowed
+from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

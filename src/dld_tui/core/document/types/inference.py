@@ -19,7 +19,6 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from dld_tui.core.child import CrashError, LimitError, Limits, RefusedError
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import (
     Labels,
@@ -59,6 +58,7 @@ from dld_tui.core.operators.native import (
     infer_shapes,
     limits_for,
 )
+from dld_tui.core.process.child import CrashError, LimitError, Limits, RefusedError
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
 if TYPE_CHECKING:

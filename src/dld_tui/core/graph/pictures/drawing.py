@@ -30,7 +30,7 @@ from dld_tui.core.graph.pictures.scene import (
     text_pixels,
 )
 from dld_tui.core.graph.rails import rail_cells
-from dld_tui.core.machine.installation import install_command
+from dld_tui.core.process.installation import install_command
 from dld_tui.core.text import cell_width, clip, fit, visible
 
 # --- A graph as plain text: boxes and lines, or a row a node with rails ---------------------------

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.rewrite import command_of
-from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.machine.kernel_names import on_tensor_cores
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from dld_tui.core.child import ask
+from dld_tui.core.process.child import ask
 from dld_tui.targets.ssh.remote import objects
 from dld_tui.targets.ssh.remote.replies import fail, last_answer, new_mark
 

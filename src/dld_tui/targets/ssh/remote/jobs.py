@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.child import Child
+from dld_tui.core.process.child import Child
 from dld_tui.targets.ssh.remote import objects, supervisor
 from dld_tui.targets.ssh.remote.replies import fail
 

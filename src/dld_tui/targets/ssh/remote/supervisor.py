@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.child import Child
+from dld_tui.core.process.child import Child
 from dld_tui.targets.base import LineCutter
 from dld_tui.targets.ssh.remote.objects import flush
 

@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
-from dld_tui.core.machine import collector
-from dld_tui.core.machine.collector import collect, freeze
+from dld_tui.core.process import collector
+from dld_tui.core.process.collector import collect, freeze
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.machine import terminal
+from dld_tui.core.process import terminal
 
 _GUARDED = """
 import os, sys
-from dld_tui.core.machine import terminal
+from dld_tui.core.process import terminal
 with terminal.guarded():
     os.write(1, b"library on 1\\n")
     os.write(2, b"library on 2\\n")

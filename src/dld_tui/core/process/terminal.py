@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 
 _MOST = 2_000_000
 """Bytes of the log after which it starts again."""

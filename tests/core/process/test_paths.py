@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.settings import paths
+from dld_tui.core.process import paths
 
 
 def test_folders_follow_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

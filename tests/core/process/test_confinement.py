@@ -16,8 +16,8 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import move, write_text
 from dld_tui.core.params import validate
+from dld_tui.core.process.confinement import confined_to, is_confined, require_allowed
 from dld_tui.core.settings import plugins
-from dld_tui.core.settings.confinement import confined_to, is_confined, require_allowed
 from dld_tui.core.types import JSON
 
 

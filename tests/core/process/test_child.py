@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from onnx import parser
 
-from dld_tui.core import child
-from dld_tui.core.child import (
+from dld_tui.core.process import child
+from dld_tui.core.process.child import (
     Child,
     CrashError,
     LimitError,
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
 # Each starts a child and prints a line when that spins; `python` and `folder` are given.
 KINDS = {
     "a child from a thread that ends": """
-        from dld_tui.core.child import Child
+        from dld_tui.core.process.child import Child
         def start():
             global it
             it = Child([python, f"{folder}/spin.py"], stdout=subprocess.PIPE)
@@ -81,7 +81,7 @@ KINDS = {
         it.stdout.readline()
     """,
     "with what it has started": """
-        from dld_tui.core.child import Child
+        from dld_tui.core.process.child import Child
         code = f"import subprocess, sys; subprocess.run([sys.executable, '{folder}/spin.py'])"
         it = Child([python, "-c", code], stdout=subprocess.PIPE)
         it.stdout.readline()
@@ -116,7 +116,7 @@ KINDS = {
         go(lambda: time_command(f"{python} {folder}/spin.py"))
     """,
     "something asked": """
-        from dld_tui.core.child import ask
+        from dld_tui.core.process.child import ask
         go(lambda: ask([python, f"{folder}/spin.py"], 60))
     """,
     "the previewer": """
@@ -134,7 +134,7 @@ KINDS = {
     """,
     "a fork that computes": """
         import ctypes
-        from dld_tui.core.child import Limits, compute
+        from dld_tui.core.process.child import Limits, compute
         go(lambda: compute(lambda: ctypes.PyDLL(None).sleep(1000) and b"", Limits(900, 1 << 30)), 1)
     """,
 }
@@ -183,7 +183,7 @@ def test_a_killed_guard_is_replaced() -> None:
 
 def test_what_must_outlive_does(tmp_path: Path) -> None:
     code = (
-        "import sys; from dld_tui.core.child import Child;"
+        "import sys; from dld_tui.core.process.child import Child;"
         " print(Child(['sleep', '900'], stdout=-3, stderr=-3, outlives=True).pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -213,7 +213,7 @@ def test_what_is_left_of_a_group_is_killed() -> None:
 
 def test_the_limit_of_memory() -> None:
     code = (
-        "from dld_tui.core.child import limit_memory; limit_memory({} << 20);"
+        "from dld_tui.core.process.child import limit_memory; limit_memory({} << 20);"
         " b = bytearray(300 << 20)"
     )
     limited = Child([sys.executable, "-c", code.format(200)], stderr=subprocess.PIPE)
