@@ -1,10 +1,18 @@
-"""The class of all commands."""
+"""The class of all commands, and how one is made of a request."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.core.params import param, validate
+
+R = TypeVar("R")
 
 
 class Command(click.Command):
@@ -27,3 +35,46 @@ class Command(click.Command):
             if count > 1 and all(sides):
                 raise click.UsageError(" and ".join(sides) + " exclude each other", ctx)
         return super().parse_args(ctx, args)
+
+
+def command_for(
+    name: str, request: type[R]
+) -> Callable[[Callable[[R], int | None]], click.Command]:
+    """Make a command of a function that takes a request: its fields are arguments and options.
+
+    The request is checked by its declaration and by its method ``require``, if it has one.
+
+    Args:
+        name: The name of the command.
+        request: A dataclass whose fields are made with :func:`~dld_tui.core.params.param`.
+    """
+
+    def made(function: Callable[[R], int | None]) -> click.Command:
+        @functools.wraps(function)
+        def run(**values: Any) -> int | None:
+            asked = request_from(request, values)
+            validate(asked)
+            getattr(asked, "require", lambda: None)()
+            return function(asked)
+
+        return click.command(name, cls=Command, params=parameters_of(request))(run)
+
+    return made
+
+
+def json_flag() -> Any:
+    """Declare the field of a request that asks for JSON."""
+    return param(False, label="JSON", help="Print one JSON document.", spellings=("--json",))
+
+
+def force_flag(help: str = "Overwrite an existing file.") -> Any:
+    """Declare the field of a request that lets files be written over."""
+    return param(False, label="Overwrite", help=help, spellings=("--force",))
+
+
+def also_written(option: str, what: str, metavar: str = "FILE") -> Any:
+    """Declare the field of a request that names a file to write as well."""
+    return param(
+        None, label=what, help=f"Also write {what}.", spellings=(option,), metavar=metavar,
+        kind="output",
+    )  # fmt: skip

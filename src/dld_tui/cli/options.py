@@ -28,7 +28,8 @@ def parameters_of(request: type[Any]) -> list[click.Parameter]:
 
     Every spelling of a setting is accepted, ours is the one that errors name. A tuple is an option
     that may be given again. A value that is not given is left to the request's own default. Flags
-    that set a value come last and are not listed by ``--help`` on their own.
+    that set a value come last and are not listed by ``--help`` on their own, nor is the side of a
+    switch that changes nothing.
     """
     settings = [setting for setting in settings_of(request) if not setting.param.internal]
     arguments = [_argument(setting) for setting in settings if setting.param.positional]
@@ -44,7 +45,7 @@ def request_from(request: type[Any], values: dict[str, Any]) -> Any:
     for setting in settings_of(request):
         value = values.pop(setting.name, None)
         if value is not None and value != ():
-            is_model = setting.name == "model" and isinstance(value, Path)
+            is_model = setting.name == "model" and setting.param.kind == "file"
             fields[setting.name] = model_in(value) if is_model else value
         for flag, meaning in setting.param.flags:
             if values.get(_flag_name(flag)):
@@ -71,14 +72,17 @@ def _option(setting: Setting) -> click.Parameter:
     if setting.type is bool and not spellings[0].startswith("--no-"):
         spellings[0] = f"{spellings[0]}/--no-{spellings[0].removeprefix('--')}"
     # Even None would be a value to click, and a required option be there.
-    default: dict[str, Any] = {} if setting.required else {"default": None}
+    about_click: dict[str, Any] = {} if setting.required else {"default": None}
+    if setting.type is bool:
+        about_click["is_flag"] = True
+    elif about.bare is not None:
+        about_click |= {"is_flag": False, "flag_value": about.bare}
     return _Option(
         [setting.name, *spellings],
         setting=setting,
         type=click_type(setting),
         required=setting.required,
-        is_flag=True if setting.type is bool else None,
-        **default,
+        **about_click,
         multiple=typing.get_origin(setting.type) is tuple,
         metavar=about.metavar or None,
         help=_help(setting),
@@ -112,6 +116,8 @@ class _Option(click.Option):
         """Return the two columns of the help."""
         shown = copy.copy(self)
         shown.opts = [opt for opt in self.opts if opt not in _others(self.opts)]
+        if self.setting.default is False:
+            shown.secondary_opts = []
         return super(_Option, shown).get_help_record(ctx)
 
 
@@ -205,7 +211,7 @@ def _help(setting: Setting) -> str:
     notes = [setting.param.unit] if setting.param.unit else []
     default = setting.default
     if setting.type is bool:
-        default = "on" if default else "off"
+        default = "on" if default else ""
     if default is not dataclasses.MISSING and default not in (None, (), ""):
         notes.append(f"default: {default}")
     others = [*_others(setting.param.spellings), *(flag for flag, _ in setting.param.flags)]

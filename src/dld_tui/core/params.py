@@ -60,6 +60,8 @@ class Param:
     flags: tuple[tuple[str, JSON], ...] = ()
     """Flags without a value, and what each sets, such as ``("--noTF32", False)``. One flag may be
     declared by several settings: it then sets them all."""
+    bare: str | None = None
+    """The value of the option when it is given without one; by default one is needed."""
     words: tuple[tuple[str, str], ...] = ()
     """Other spellings of choices, such as ``("ampere+", "ampere_plus")``."""
     page: str = FIRST_PAGE
