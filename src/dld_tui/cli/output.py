@@ -7,25 +7,16 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from dld_tui.cli.options import OUTPUT
 from dld_tui.core.codec import encode
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def also_writes(option: str, what: str, metavar: str = "FILE") -> Callable[[_Command], _Command]:
-    """Return a click option that names a file to write as well."""
-    return click.option(option, metavar=metavar, type=OUTPUT, help=f"Also write {what}.")
 
 
 def write(text: str = "") -> None:

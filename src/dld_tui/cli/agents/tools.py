@@ -311,7 +311,7 @@ _SCRIPT = (
     "the main graph; node is a name, or >OUTPUT where it has none; value is the name of a tensor."
 )
 _FIX = _without("fix", "full", "polygraphy")
-_PRINTED = _without("top", "all", "notes")
+_PRINTED = _without("top", "all_layers", "notes")
 TOOLS = (
     Tool("inspect", ("inspect",), _without("device")),
     Tool("check", ("check",), _without("fix")),

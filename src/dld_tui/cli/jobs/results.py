@@ -156,7 +156,7 @@ def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
 
 def show_onnxruntime(result: OrtResult, as_json: bool, **printed: Any) -> None:
     """Print the report, percentiles that were asked for, and the path of the saved model."""
-    print_report(result.report, as_json=as_json, printed=Printed(**printed))
+    print_report(result.report, as_json=as_json, printed=request_from(Printed, printed))
     latency = percentile_line(result.summary)
     if latency and not as_json:
         write(f"Latency: {latency}")
@@ -181,7 +181,7 @@ def show_llm(result: LlmResult, as_json: bool) -> None:
 
 def show_tensorrt(result: TensorRTResult, as_json: bool, **printed: Any) -> None:
     """Print the report and the paths of saved files."""
-    print_report(result.report, as_json=as_json, printed=Printed(**printed))
+    print_report(result.report, as_json=as_json, printed=request_from(Printed, printed))
     if as_json:
         return
     lines = (percentile_line(result.summary), phases_line(result.phases_ms))

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import click
 
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import command_for, json_flag
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.tui import has_terminal, open_diff
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.compare.diff.text import Part, lines, summary
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
+from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import visible
 
@@ -39,50 +41,54 @@ _NO_FILE = "/dev/null"
 """Path that git passes for a missing file."""
 
 
-@click.command("diff", cls=Command)
-@click.argument("models", nargs=-1, required=True, metavar="OLD NEW")
-@click.option("--no-weights", is_flag=True, help="Ignore the values of initializers.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--tui", is_flag=True, help="Show both models side by side in the user interface.")
-@click.option("--git", is_flag=True, help="Accept the arguments of a git diff driver.")
-@click.option("--textconv", is_flag=True, help="Print one model as text, for git textconv.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colour the output; auto: if it is a terminal.",
-)
-def command(
-    models: tuple[str, ...],
-    no_weights: bool,
-    as_json: bool,
-    tui: bool,
-    git: bool,
-    textconv: bool,
-    color: str,
-) -> int:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld diff``."""
+
+    models: tuple[str, ...] = param(
+        label="Models", help="The models to compare.", positional=True, metavar="OLD NEW"
+    )
+    no_weights: bool = param(False, label="No weights", help="Ignore the values of initializers.")
+    as_json: bool = json_flag()
+    tui: bool = param(
+        False, label="Tui",
+        help="Show both models side by side in the user interface.",
+    )  # fmt: skip
+    git: bool = param(False, label="Git", help="Accept the arguments of a git diff driver.")
+    textconv: bool = param(
+        False, label="Textconv",
+        help="Print one model as text, for git textconv.",
+    )  # fmt: skip
+    color: str = param(
+        "auto", label="Color", choices=("auto", "always", "never"),
+        help="Colour the output; auto: if it is a terminal.",
+    )  # fmt: skip
+
+
+@command_for("diff", Request)
+def command(asked: Request) -> int:
     """Compare two models: nodes, attributes, types, weights.
 
     Matches nodes by name, then by structure. Exit status 1 if the models differ.
     """
-    if sum((as_json, tui, git, textconv)) > 1:
+    if sum((asked.as_json, asked.tui, asked.git, asked.textconv)) > 1:
         raise UsageError("choose one of --json, --tui, --git and --textconv")
-    if textconv:
-        _only(models, 1, "--textconv takes one model")
-        return _print_text(Path(models[0]), weights=not no_weights)
-    if git:
-        return _for_git(models, weights=not no_weights, color=color)
-    _only(models, 2, "give two models: dld diff OLD NEW")
-    old, new = Path(models[0]), Path(models[1])
-    if tui and has_terminal():
-        return open_diff(old, new, weights=not no_weights)
-    with _compared(old, new, weights=not no_weights) as diff:
+    if asked.textconv:
+        _only(asked.models, 1, "--textconv takes one model")
+        return _print_text(Path(asked.models[0]), weights=not asked.no_weights)
+    if asked.git:
+        return _for_git(asked.models, weights=not asked.no_weights, color=asked.color)
+    _only(asked.models, 2, "give two models: dld diff OLD NEW")
+    old, new = Path(asked.models[0]), Path(asked.models[1])
+    if asked.tui and has_terminal():
+        return open_diff(old, new, weights=not asked.no_weights)
+    with _compared(old, new, weights=not asked.no_weights) as diff:
         for note in diff.notes:
             narrate(f"{new}: warning: {note}")
-        if as_json:
+        if asked.as_json:
             write_json(diff.to_json())
         else:
-            print_diff(diff, color)
+            print_diff(diff, asked.color)
             if diff.same:
                 narrate(summary(diff))
         return _status(diff)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
@@ -17,6 +19,7 @@ from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded_content
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
+from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
 from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
@@ -39,99 +42,104 @@ _TOO_MANY = 20_000
 """Number of nodes from which on the picture is folded without measuring it."""
 
 
-def _background(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    from dld_tui.core.graph.pictures.style import read_background
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld draw``."""
 
-    try:
-        return None if value is None else read_background(value)
-    except UsageError as error:
-        raise click.BadParameter(error.message) from None
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    output: Path = param(
+        label="Output", spellings=("--output", "-o"), metavar="FILE", kind="output",
+        help="Write the picture here. The suffix .svg, .html, .png, .jpg or .txt selects the "
+        "format; - is standard output.",
+    )  # fmt: skip
+    kind: str | None = param(
+        None, label="Kind", spellings=("--format",), choices=(*_FORMATS,),
+        help="Format, regardless of the suffix.",
+    )  # fmt: skip
+    view: str = param(
+        "canvas", label="View", choices=("canvas", "overview", "rail"),
+        help="Draw boxes; or, as text, one row per node with rails, or the folded overview.",
+    )  # fmt: skip
+    scope: tuple[str, ...] = param(
+        (), label="Scope", metavar="STEP",
+        help="Draw this subgraph; repeat for nested ones.",
+    )  # fmt: skip
+    node: str | None = param(
+        None, label="Node", metavar="NAME",
+        help="Draw the neighbourhood of a node, by its name or an output.",
+    )  # fmt: skip
+    hops: int = param(
+        2, label="Hops", help="Size of the neighbourhood.", metavar="N", minimum=1, maximum=20
+    )
+    folded: bool | None = param(
+        None, label="Folded",
+        help="Draw repeated blocks and name scopes as single boxes. By default only if the picture"
+        " would be too large for viewers.",
+    )  # fmt: skip
+    constants: bool = param(False, label="Constants", help="Also draw constant subexpressions.")
+    colour: str = param(
+        "type", label="Colour", choices=("type", "precision"),
+        help="Meaning of the colours of an engine's layers.",
+    )  # fmt: skip
+    report: Path | None = param(
+        None, label="Report", metavar="REPORT",
+        help="Show the times of a profile report; in HTML also as colours.",
+    )  # fmt: skip
+    types: bool = param(True, label="Types", help="Infer missing types and shapes.")
+    scheme: str = param(SCHEMES[0], label="Scheme", help="Colours.", choices=tuple(SCHEMES))
+    background: str | None = param(
+        None, label="Background", metavar="COLOUR",
+        help="Background colour, #rrggbb or none.",
+    )  # fmt: skip
+    grid: bool = param(False, label="Grid", help="Draw a background grid.")
+    scale: float | None = param(
+        None, label="Scale", minimum=0.02, maximum=10,
+        help="Scale the picture.",
+    )  # fmt: skip
+    ascii: bool = param(False, label="Ascii", help="Draw text in ASCII.")
+    force: bool = force_flag()
+    as_json: bool = json_flag()
+
+    def require(self) -> None:
+        """Check the background.
+
+        Raises:
+            UsageError: It is no colour.
+        """
+        _ = self.look
+
+    @property
+    def look(self) -> style.Look:
+        """Scheme, background and grid.
+
+        Raises:
+            UsageError: The background is no colour.
+        """
+        background = None if self.background is None else style.read_background(self.background)
+        return style.Look(style.SCHEMES[self.scheme], background, self.grid)
 
 
-@click.command("draw", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FILE",
-    help=(
-        "Write the picture here. The suffix .svg, .html, .png, .jpg or .txt selects the format; "
-        "- is standard output."
-    ),
-)
-@click.option(
-    "--format", "kind", type=click.Choice([*_FORMATS]), help=("Format, regardless of the suffix.")
-)
-@click.option(
-    "--view",
-    type=click.Choice(["canvas", "overview", "rail"]),
-    default="canvas",
-    show_default=True,
-    help="Draw boxes; or, as text, one row per node with rails, or the folded overview.",
-)
-@click.option(
-    "--scope", multiple=True, metavar="STEP", help=("Draw this subgraph; repeat for nested ones.")
-)
-@click.option(
-    "--node", metavar="NAME", help="Draw the neighbourhood of a node, by its name or an output."
-)
-@click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
-@click.option(
-    "--folded/--no-folded",
-    default=None,
-    help=(
-        "Draw repeated blocks and name scopes as single boxes. By default only if the picture "
-        "would be too large for viewers."
-    ),
-)
-@click.option("--constants", is_flag=True, help="Also draw constant subexpressions.")
-@click.option(
-    "--colour",
-    type=click.Choice(["type", "precision"]),
-    default="type",
-    show_default=True,
-    help="Meaning of the colours of an engine's layers.",
-)
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path),
-    metavar="REPORT",
-    help="Show the times of a profile report; in HTML also as colours.",
-)
-@click.option("--types/--no-types", default=True, help="Infer missing types and shapes.")
-@click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEMES[0], show_default=True)
-@click.option(
-    "--background",
-    callback=_background,
-    metavar="COLOUR",
-    help="Background colour, #rrggbb or none.",
-)
-@click.option("--grid", is_flag=True, help="Draw a background grid.")
-@click.option("--scale", type=click.FloatRange(0.02, 10), help="Scale the picture.")
-@click.option("--ascii", "in_ascii", is_flag=True, help="Draw text in ASCII.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, output: str, **asked: Any) -> None:
+@command_for("draw", Request)
+def command(asked: Request) -> None:
     """Draw the graph of a model or an engine as SVG, HTML, PNG, JPEG or text."""
     from dld_tui.core.files.writer import write_bytes
 
-    kind = _kind(output, asked)
-    to_pipe = output == "-"
+    kind = _kind(asked)
+    to_pipe = _is_pipe(asked.output)
     if not to_pipe:
-        require_free([Path(output)], asked["force"])
-    elif asked["as_json"]:
+        require_free([asked.output], asked.force)
+    elif asked.as_json:
         raise UsageError("--json and the picture cannot both go to standard output")
-    picture, nodes = _picture(model, kind, asked)
+    picture, nodes = _picture(kind, asked)
     if to_pipe:
         click.echo(picture.data, nl=False)
         return
-    for remark in write_bytes(output, picture.data):
-        narrate(f"{output}: {remark}")
-    if asked["as_json"]:
+    for remark in write_bytes(asked.output, picture.data):
+        narrate(f"{asked.output}: {remark}")
+    if asked.as_json:
         write_json(
             {
-                "path": output,
+                "path": str(asked.output),
                 "format": picture.kind,
                 "nodes": nodes,
                 "boxes": picture.boxes,
@@ -147,80 +155,80 @@ def command(model: Path, output: str, **asked: Any) -> None:
         write(f"{picture.boxes:,} boxes, {picture.width:,} x {picture.height:,} {unit}")
 
 
-def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
+def _picture(kind: str, asked: Request) -> tuple[Picture, int]:
     """Return the picture and its number of nodes or layers."""
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import body_at
     from dld_tui.core.tensorrt.plan.subject import is_plan
 
+    model = asked.model
     if model.suffix != ".onnx" and not model.is_dir() and is_plan(model):
-        return draw_plan(model, kind, asked)
-    if asked["colour"] != "type":
+        return _draw_plan(kind, asked)
+    if asked.colour != "type":
         raise UsageError("--colour only works for engines")
     document = Document.open(model)
     try:
-        scope = body_at(document, asked["scope"])
-        return _draw(document, scope, model, kind, asked), len(scope.nodes)
+        scope = body_at(document, asked.scope)
+        return _draw(document, scope, kind, asked), len(scope.nodes)
     finally:
         document.close()
 
 
-def _kind(output: str, asked: dict[str, Any]) -> str:
+def _is_pipe(output: Path) -> bool:
+    return str(output) == "-"
+
+
+def _kind(asked: Request) -> str:
     """Return the format; reject conflicting options."""
     from dld_tui.core.graph.pictures.drawing import kind_of
 
-    if asked["kind"] is not None:
-        kind = _FORMATS[asked["kind"]]
+    if asked.kind is not None:
+        kind = _FORMATS[asked.kind]
     else:
-        kind = "text" if output == "-" else kind_of(Path(output))
-    if kind in ("png", "jpeg") and output == "-" and is_terminal(sys.stdout):
+        kind = "text" if _is_pipe(asked.output) else kind_of(asked.output)
+    if kind in ("png", "jpeg") and _is_pipe(asked.output) and is_terminal(sys.stdout):
         raise UsageError("a terminal cannot show these bytes", hint="Give a file")
-    if asked["view"] != "canvas" and asked["node"] is not None:
+    if asked.view != "canvas" and asked.node is not None:
         raise UsageError("--node draws boxes only", hint="Omit --view")
-    if asked["view"] == "rail" and (kind != "text" or asked["folded"]):
+    if asked.view == "rail" and (kind != "text" or asked.folded):
         raise UsageError("rails need text output and all nodes", hint="Use --format txt")
-    if asked["report"] is not None and (asked["node"] is not None or asked["folded"]):
+    if asked.report is not None and (asked.node is not None or asked.folded):
         raise UsageError("--report draws every node", hint="Omit --node and --folded")
-    if asked["node"] is not None and asked["folded"]:
+    if asked.node is not None and asked.folded:
         raise UsageError("--node and --folded exclude each other", hint="Use one of them")
     return kind
 
 
-def _draw(
-    document: Document, scope: Scope, model: Path, kind: str, asked: dict[str, Any]
-) -> Picture:
+def _draw(document: Document, scope: Scope, kind: str, asked: Request) -> Picture:
     from dld_tui.core.graph.build import graph_of
-    from dld_tui.core.graph.pictures import style
     from dld_tui.core.graph.pictures.content import types_of
     from dld_tui.core.graph.pictures.drawing import picture_of
 
-    if asked["types"] and _lacks_types(scope):
+    if asked.types and _lacks_types(scope):
         from dld_tui.api.inference import infer
 
-        infer(document, model, narrate)
+        infer(document, asked.model, narrate)
     if len(scope.nodes) > _SLOW:
-        narrate(f"{model}: arranging {len(scope.nodes):,} nodes")
-    drawn = graph_of(scope, constants=asked["constants"])
-    title = " › ".join([model.name, *scope.path])
-    if kind == "text" and asked["view"] != "canvas":
+        narrate(f"{asked.model}: arranging {len(scope.nodes):,} nodes")
+    drawn = graph_of(scope, constants=asked.constants)
+    title = " › ".join([asked.model.name, *scope.path])
+    if kind == "text" and asked.view != "canvas":
         return _rows(drawn, asked)
-    look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
 
-    def picture(asked: dict[str, Any]) -> Picture:
+    def picture(asked: Request) -> Picture:
         content = _content(drawn, title, asked)
         content.types, content.aliases = types_of(scope), aliases_in(scope)
-        if asked["report"] is not None:
-            _add_times(content, drawn, document, asked["report"])
-        return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+        if asked.report is not None:
+            _add_times(content, drawn, document, asked.report)
+        return picture_of(content, kind, asked.look, scale=asked.scale, in_ascii=asked.ascii)
 
-    return _viewable(picture, model, kind, asked, len(scope.nodes))
+    return _viewable(picture, kind, asked, len(scope.nodes))
 
 
 def _viewable(
-    picture: Callable[[dict[str, Any]], Picture],
-    model: Path,
+    picture: Callable[[Request], Picture],
     kind: str,
-    asked: dict[str, Any],
+    asked: Request,
     nodes: int,
 ) -> Picture:
     """Return a picture within the limits of viewers, folded unless requested otherwise.
@@ -231,8 +239,8 @@ def _viewable(
         asked: The options.
         nodes: How many nodes there are.
     """
-    whole = asked["view"] == "canvas" and asked["node"] is None and asked["report"] is None
-    if asked["folded"] is None and whole and kind != "text":
+    whole = asked.view == "canvas" and asked.node is None and asked.report is None
+    if asked.folded is None and whole and kind != "text":
         if nodes <= _TOO_MANY:
             try:
                 drawn = picture(asked)
@@ -244,11 +252,11 @@ def _viewable(
                 why = _oversized(drawn)
         else:
             why = f"{nodes:,} nodes are more than a picture can show"
-        narrate(f"{model}: {why}: repeated blocks are folded (--no-folded draws everything)")
-        asked = {**asked, "folded": True}
+        narrate(f"{asked.model}: {why}: repeated blocks are folded (--no-folded draws everything)")
+        asked = replace(asked, folded=True)
     drawn = picture(asked)
     if drawn.is_oversized:
-        narrate(f"{model}: {_oversized(drawn)}")
+        narrate(f"{asked.model}: {_oversized(drawn)}")
     return drawn
 
 
@@ -262,15 +270,15 @@ def _lacks_types(scope: Scope) -> bool:
     return sum(scope.value_type(name) is None for name in names) * 4 > len(names)
 
 
-def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
+def _content(drawn: ScopeGraph, title: str, asked: Request) -> Content:
     from dld_tui.core.document.parts.extraction import nodes_at
     from dld_tui.core.graph.folding import Overview
     from dld_tui.core.graph.pictures import content
 
-    if asked["node"] is not None:
-        (node,) = nodes_at(drawn.scope, [asked["node"]])
-        return content.node_content(drawn, node, asked["hops"], title)
-    if asked["folded"] or asked["view"] == "overview":
+    if asked.node is not None:
+        (node,) = nodes_at(drawn.scope, [asked.node])
+        return content.node_content(drawn, node, asked.hops, title)
+    if asked.folded or asked.view == "overview":
         return content.folded_content(Overview(drawn.graph), title)
     return content.whole_content(drawn, title)
 
@@ -302,17 +310,15 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
         content.tips.setdefault(vertex, []).append(f"{fmt.milliseconds(time)} ms, {share} %")
 
 
-def _rows(drawn: ScopeGraph, asked: dict[str, Any]) -> Picture:
+def _rows(drawn: ScopeGraph, asked: Request) -> Picture:
     from dld_tui.core.graph.folding import Overview
     from dld_tui.core.graph.pictures.content import types_of
     from dld_tui.core.graph.pictures.drawing import rows_text, text_picture
 
     overview = Overview(drawn.graph)
-    if asked["view"] == "rail":
+    if asked.view == "rail":
         overview.open_all()
-    return text_picture(
-        rows_text(overview, types_of(drawn.scope)), asked["in_ascii"], len(overview.rows)
-    )
+    return text_picture(rows_text(overview, types_of(drawn.scope)), asked.ascii, len(overview.rows))
 
 
 _OF_MODELS = {
@@ -320,38 +326,36 @@ _OF_MODELS = {
 }  # fmt: skip
 
 
-def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
+def _draw_plan(kind: str, asked: Request) -> tuple[Picture, int]:
     """Return the picture of an engine and its number of layers.
 
     Args:
-        path: Its layer information, with the other files beside it.
         kind: The format.
-        asked: The options of ``dld draw``.
+        asked: The options of ``dld draw``; the layer information has the other files beside it.
 
     Raises:
         InputError: The file cannot be read, or lists no layers.
         UsageError: An option is for models only.
     """
     for name, option in _OF_MODELS.items():
-        if asked[name]:
-            raise UsageError(f"{option} only works for models", where=str(path))
-    plan = open_plan(path)
+        if getattr(asked, name):
+            raise UsageError(f"{option} only works for models", where=str(asked.model))
+    plan = open_plan(asked.model)
     if not plan.layers:
-        raise InputError("there are no layers to draw", where=str(path))
+        raise InputError("there are no layers to draw", where=str(asked.model))
     drawn = drawn_plan(plan, node_paths(map_plan(plan)))
     count = len(plan.layers)
-    view = asked["view"]
+    view = asked.view
     if kind == "text" and view != "canvas":
         overview = Overview(drawn.graph)
         if view == "rail":
             overview.open_all()
         lines = rows_text(overview, lambda name: "")
-        return text_picture(lines, asked["in_ascii"], len(overview.rows)), count
-    if asked["folded"] or view == "overview":
+        return text_picture(lines, asked.ascii, len(overview.rows)), count
+    if asked.folded or view == "overview":
         content = folded_content(Overview(drawn.graph), plan.title)
         content.noun = "layer"
     else:
-        content = plan_content(plan, asked["colour"], drawn)
-    look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
-    made = picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+        content = plan_content(plan, asked.colour, drawn)
+    made = picture_of(content, kind, asked.look, scale=asked.scale, in_ascii=asked.ascii)
     return made, count

@@ -8,66 +8,56 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from dld_tui.cli.command import Command
-from dld_tui.cli.options import OUTPUT
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
+from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.serialise import DataMode
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
 from dld_tui.core.fmt import count
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.serialise import DataMode
 
 
-@click.command("edit", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
-@click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option(
-    "--new-data-limit",
-    metavar="GIB",
-    type=click.FloatRange(min=0, max=1 << 20),
-    help="Maximum size of tensors that edits create from zeros or random values. Default: 4 GiB.",
-)
-@click.option(
-    "--base",
-    metavar="MODEL",
-    type=click.Path(path_type=Path),
-    help=(
-        "The model on which the script was recorded, to map names that differ in this model. "
-        "Default: the file that the script names, if unchanged."
-    ),
-)
-@click.option(
-    "--data",
-    type=click.Choice(["copy", "link", "reflink"]),
-    default="copy",
-    help=(
-        "How to bring data files to another folder: copy (default), hard link, or reflink where "
-        "the file system supports it."
-    ),
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    model: Path,
-    script: Path,
-    output: Path | None,
-    preview: bool,
-    force: bool,
-    new_data_limit: float | None,
-    base: Path | None,
-    data: DataMode,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld edit``."""
+
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    script: Path = param(
+        label="Script", help="The edit script.", positional=True, metavar="SCRIPT.jsonl"
+    )
+    output: Path | None = param(
+        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
+        help="Write the model here.",
+    )  # fmt: skip
+    preview: bool = param(False, label="Preview", help="Print the changes; write nothing.")
+    force: bool = force_flag()
+    new_data_limit: float | None = param(
+        None, label="New data limit", metavar="GIB", minimum=0, maximum=1 << 20,
+        help="Maximum size of tensors that edits make from zeros or random values; 4 GiB.",
+    )  # fmt: skip
+    base: Path | None = param(
+        None, label="Base", metavar="MODEL",
+        help="The model on which the script was recorded, to map names that differ in this model. "
+        "Default: the file that the script names, if unchanged.",
+    )  # fmt: skip
+    data: DataMode = param(
+        "copy", label="Data", choices=("copy", "link", "reflink"),
+        help="How to bring data files to another folder: copy (default), hard link, or reflink "
+        "where the file system supports it.",
+    )  # fmt: skip
+    as_json: bool = json_flag()
+
+
+@command_for("edit", Request)
+def command(asked: Request) -> int:
     """Replay an edit script, in the format of the user interface's journal.
 
     Lines that do not apply to the model are reported and skipped; the exit status is then 1, as it
@@ -83,46 +73,51 @@ def command(
     from dld_tui.core.document.serialise import save
     from dld_tui.core.document.types.inference import declare_late
 
-    if output is None and not preview:
+    if asked.output is None and not asked.preview:
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
-    if output is not None and not preview:
-        require_free([output], force)
-    text, folder = read_text(script), script.absolute().parent
-    entries = locate_files(parse_script(text, where=str(script)), folder)
-    document = Document.open(model)
-    if new_data_limit is not None:
-        document.new_data_limit = int(new_data_limit * (1 << 30))
-    document.ask_types = partial(infer, document, model, narrate)
+    written = None if asked.preview else asked.output
+    require_free([written], asked.force)
+    text, folder = read_text(asked.script), asked.script.absolute().parent
+    entries = locate_files(parse_script(text, where=str(asked.script)), folder)
+    document = Document.open(asked.model)
+    if asked.new_data_limit is not None:
+        document.new_data_limit = int(asked.new_data_limit * (1 << 30))
+    document.ask_types = partial(infer, document, asked.model, narrate)
     changes: dict[str, JSON] = {}
     problem = ""
     with ExitStack() as stack:
         stack.callback(document.close)
-        written = None if preview else output
         before = (
-            model if written is None else stack.enter_context(original(document, model, written))
+            asked.model
+            if written is None
+            else stack.enter_context(original(document, asked.model, written))
         )
-        with _relocation(document, model, base or _named_base(text, folder)) as relocation:
+        with _relocation(
+            document, asked.model, asked.base or _named_base(text, folder)
+        ) as relocation:
             result = replay(document, entries, relocation)
         untyped = declare_late(document)
         if written is None:
-            diff = diff_documents(stack.enter_context(closing(Document.open(model))), document)
+            diff = diff_documents(
+                stack.enter_context(closing(Document.open(asked.model))), document
+            )
             changes["changes"] = diff.to_json()
-            if not as_json:
+            if not asked.as_json:
                 print_diff(diff)
         else:
-            for remark in save(document, written, data=data):
+            for remark in save(document, written, data=asked.data):
                 narrate(f"{written}: {remark}")
             problem = unsound(before, written, narrate) if result.applied else ""
     for name in untyped:
-        narrate(f"{model}: the type of {visible(name)!r} is unknown")
+        narrate(f"{asked.model}: the type of {visible(name)!r} is unknown")
     for number, moved in result.relocated:
         narrate(
-            f"{script}: line {number}: {moved.kind} {moved.name!r} is {moved.place!r} here,"
+            f"{asked.script}: line {number}: {moved.kind} {moved.name!r} is {moved.place!r} here,"
             " found by structure"
         )
     for number, reason in result.refused:
-        narrate(f"{script}: line {number} skipped: {reason}")
-    if as_json:
+        narrate(f"{asked.script}: line {number} skipped: {reason}")
+    if asked.as_json:
         refused: list[JSON] = [
             {"line": number, "reason": reason} for number, reason in result.refused
         ]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from dld_tui.cli.command import Command
-from dld_tui.cli.options import OUTPUT
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
-from dld_tui.core.params import split_pair
+from dld_tui.core.params import param, split_pair
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -23,41 +21,71 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-@click.command("extract", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", required=True, metavar="OUT", type=OUTPUT, help="Write the model here."
-)
-@click.option(
-    "--nodes", multiple=True, metavar="A,B", help="Extract these nodes, by name or by output."
-)
-@click.option(
-    "--inputs",
-    multiple=True,
-    metavar="T[=NAME],...",
-    help="Start at these tensors, under a new name where there is one.",
-)
-@click.option(
-    "--outputs", multiple=True, metavar="T[=NAME],...",
-    help="End at these tensors, under a new name where there is one.",
-)  # fmt: skip
-@click.option(
-    "--subgraph", metavar="NODE:ATTRIBUTE", help=("Extract the subgraph in an attribute of a node.")
-)
-@click.option("--function", metavar="DOMAIN:NAME", help="Extract a local function.")
-@click.option(
-    "--context", metavar="NODE", is_flag=False, flag_value="",
-    help="Extract the compiled engine of an EPContext node; NODE selects one of several.",
-)  # fmt: skip
-@click.option(
-    "--scope",
-    multiple=True,
-    metavar="STEP",
-    help="Look in this subgraph; repeat for nested ones.",
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any) -> int:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld extract``."""
+
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    output: Path = param(
+        label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
+        help="Write the model here.",
+    )  # fmt: skip
+    nodes: tuple[str, ...] = param(
+        (), label="Nodes", metavar="A,B",
+        help="Extract these nodes, by name or by output.",
+    )  # fmt: skip
+    inputs: tuple[str, ...] = param(
+        (), label="Inputs", metavar="T[=NAME],...",
+        help="Start at these tensors, under a new name where there is one.",
+    )  # fmt: skip
+    outputs: tuple[str, ...] = param(
+        (), label="Outputs", metavar="T[=NAME],...",
+        help="End at these tensors, under a new name where there is one.",
+    )  # fmt: skip
+    subgraph: str | None = param(
+        None, label="Subgraph", metavar="NODE:ATTRIBUTE",
+        help="Extract the subgraph in an attribute of a node.",
+    )  # fmt: skip
+    function: str | None = param(
+        None, label="Function", metavar="DOMAIN:NAME",
+        help="Extract a local function.",
+    )  # fmt: skip
+    context: str | None = param(
+        None, label="Context", metavar="NODE", bare="",
+        help="Extract the compiled engine of an EPContext node; NODE selects one of several.",
+    )  # fmt: skip
+    scope: tuple[str, ...] = param(
+        (), label="Scope", metavar="STEP",
+        help="Look in this subgraph; repeat for nested ones.",
+    )  # fmt: skip
+    force: bool = force_flag()
+    as_json: bool = json_flag()
+
+    def require(self) -> None:
+        """Check that one way to say what to extract is used.
+
+        Raises:
+            UsageError: There is none, or more than one.
+        """
+        ways = [
+            bool(self.nodes),
+            bool(self.inputs or self.outputs),
+            bool(self.subgraph),
+            bool(self.function),
+            self.context is not None,
+        ]
+        if sum(ways) != 1:
+            raise UsageError(
+                "say what to extract"
+                if not any(ways)
+                else "--nodes, --inputs with --outputs, --subgraph, --function and --context are"
+                " ways to say it",
+                hint="Use one of --nodes, --inputs/--outputs, --subgraph, --function, --context",
+            )
+
+
+@command_for("extract", Request)
+def command(asked: Request) -> int:
     """Extract part of a model to a separate model.
 
     Cut links become inputs and outputs. The result contains the initializers, opset imports and
@@ -71,33 +99,32 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.serialise import save
 
-    _require_one(asked)
-    require_free([output], force)
-    document = Document.open(model)
+    require_free([asked.output], asked.force)
+    document = Document.open(asked.model)
     try:
-        if asked["context"] is not None:
-            _extract_context(document, asked["context"], output, as_json)
+        if asked.context is not None:
+            _extract_context(document, asked.context, asked.output, asked.as_json)
             return ExitStatus.DONE
         extraction = _extract(document, asked)
-        if extraction.untyped and infer(document, model, narrate):
+        if extraction.untyped and infer(document, asked.model, narrate):
             extraction.document.close()
             extraction = _extract(document, asked)
         try:
-            if extraction.untyped and infer(extraction.document, model, narrate):
+            if extraction.untyped and infer(extraction.document, asked.model, narrate):
                 declare_inferred(extraction)
             for side in ("inputs", "outputs"):
-                for name, new in _split(document, asked[side], Scope.resolve).items():
+                for name, new in _split(document, getattr(asked, side), Scope.resolve).items():
                     if new != name:
                         extraction.document.apply("rename_value", scope=[], value=name, name=new)
-            with original(document, model, output) as before:
-                remarks = [*extraction.remarks, *save(extraction.document, output)]
-                problem = unsound(before, output, narrate)
+            with original(document, asked.model, asked.output) as before:
+                remarks = [*extraction.remarks, *save(extraction.document, asked.output)]
+                problem = unsound(before, asked.output, narrate)
             remarks += (
                 f"the type of {visible(name)!r} is not known" for name in extraction.untyped
             )
             for remark in remarks:
-                narrate(f"{output}: {remark}")
-            _print(extraction, output, remarks, problem, as_json)
+                narrate(f"{asked.output}: {remark}")
+            _print(extraction, asked.output, remarks, problem, asked.as_json)
             return ExitStatus.FOUND if problem else ExitStatus.DONE
         finally:
             extraction.document.close()
@@ -105,36 +132,18 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
         document.close()
 
 
-def _require_one(asked: dict[str, Any]) -> None:
-    ways = [
-        bool(asked["nodes"]),
-        bool(asked["inputs"] or asked["outputs"]),
-        bool(asked["subgraph"]),
-        bool(asked["function"]),
-        asked["context"] is not None,
-    ]
-    if sum(ways) != 1:
-        raise UsageError(
-            "say what to extract"
-            if not any(ways)
-            else "--nodes, --inputs with --outputs, --subgraph, --function and --context are ways"
-            " to say it",
-            hint="Use one of --nodes, --inputs/--outputs, --subgraph, --function, --context",
-        )
-
-
-def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
+def _extract(document: Document, asked: Request) -> Extraction:
     from dld_tui.core.document.parts.extraction import extract_part
     from dld_tui.core.document.scope import Scope
 
     return extract_part(
         document,
-        scope=asked["scope"],
-        nodes=list(_split(document, asked["nodes"], Scope.find)),
-        inputs=list(_split(document, asked["inputs"], Scope.resolve)),
-        outputs=list(_split(document, asked["outputs"], Scope.resolve)),
-        subgraph=asked["subgraph"] or "",
-        function=asked["function"] or "",
+        scope=asked.scope,
+        nodes=list(_split(document, asked.nodes, Scope.find)),
+        inputs=list(_split(document, asked.inputs, Scope.resolve)),
+        outputs=list(_split(document, asked.outputs, Scope.resolve)),
+        subgraph=asked.subgraph or "",
+        function=asked.function or "",
     )
 
 

@@ -8,13 +8,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from dld_tui.cli.command import Command
-from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
+from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
 from dld_tui.core.codec import encode
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -22,7 +21,7 @@ from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import FolderContents, contents_of
-from dld_tui.core.params import whole_numbers
+from dld_tui.core.params import param, whole_numbers
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.tensorrt.engine_cache import cached_engine
 from dld_tui.core.text import visible
@@ -35,70 +34,72 @@ _MOST_FINDINGS = 20
 """Maximum number of findings to print."""
 
 
-@click.command("inspect", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--nodes", is_flag=True, help="List all nodes, including subgraphs and functions.")
-@click.option("--cost", is_flag=True, help="List MACs, FLOPs and bytes of each node.")
-@click.option(
-    "--memory",
-    is_flag=True,
-    help="Predict the memory of a run: weights, activations, live tensors.",
-)
-@click.option(
-    "--shape", "shapes", multiple=True, metavar="NAME:DIMS",
-    help="Input shape for --cost and --memory, such as x:1x3x224x224.",
-)  # fmt: skip
-@click.option(
-    "--budget",
-    is_flag=True,
-    help="Predict memory by context length and the minimum time per token of a decoder.",
-)
-@click.option("--batch", default="1", metavar="N,…", help="Batch size for --budget.")
-@click.option(
-    "--context", default="", metavar="N,…",
-    help="Context length for --budget; by default 2048 or the maximum of the model.",
-)  # fmt: skip
-@click.option(
-    "--device", "devices", multiple=True, metavar="NAME",
-    help="Device for --budget, such as H200 or NAME=TFLOPS,GB/s,GB; by default this machine.",
-)  # fmt: skip
-@also_writes("--csv", "the table as CSV")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    model: Path,
-    nodes: bool,
-    cost: bool,
-    memory: bool,
-    budget: bool,
-    batch: str,
-    context: str,
-    devices: tuple[str, ...],
-    shapes: tuple[str, ...],
-    csv: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld inspect``."""
+
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    nodes: bool = param(
+        False, label="Nodes",
+        help="List all nodes, including subgraphs and functions.",
+    )  # fmt: skip
+    cost: bool = param(False, label="Cost", help="List MACs, FLOPs and bytes of each node.")
+    memory: bool = param(
+        False, label="Memory",
+        help="Predict the memory of a run: weights, activations, live tensors.",
+    )  # fmt: skip
+    shape: tuple[str, ...] = param(
+        (), label="Shape", metavar="NAME:DIMS",
+        help="Input shape for --cost and --memory, such as x:1x3x224x224.",
+    )  # fmt: skip
+    budget: bool = param(
+        False, label="Budget",
+        help="Predict memory by context length and the minimum time per token of a decoder.",
+    )  # fmt: skip
+    batch: str = param("1", label="Batch", help="Batch size for --budget.", metavar="N,…")
+    context: str = param(
+        "", label="Context", metavar="N,…",
+        help="Context length for --budget; by default 2048 or the maximum of the model.",
+    )  # fmt: skip
+    device: tuple[str, ...] = param(
+        (), label="Device", metavar="NAME",
+        help="Device for --budget, such as H200 or NAME=TFLOPS,GB/s,GB; by default this machine.",
+    )  # fmt: skip
+    csv: Path | None = also_written("--csv", "the table as CSV")
+    force: bool = force_flag()
+    as_json: bool = json_flag()
+
+    def require(self) -> None:
+        """Check that options go together.
+
+        Raises:
+            UsageError: One needs another, or two exclude each other.
+        """
+        if (self.csv is not None or self.shape) and not (self.cost or self.memory):
+            option = "--csv" if self.csv else "--shape"
+            raise UsageError(f"{option} needs --cost or --memory", hint="Add --cost or --memory")
+        if self.cost and self.memory:
+            raise UsageError("--cost and --memory exclude each other", hint="Use one")
+        if (self.context or self.device or self.batch != "1") and not self.budget:
+            hint = "Add --budget"
+            raise UsageError("--batch, --context and --device need --budget", hint=hint)
+
+
+@command_for("inspect", Request)
+def command(asked: Request) -> None:
     """Summarise a model: operators, inputs, outputs, weights. Does not read weight data."""
-    if (csv is not None or shapes) and not (cost or memory):
-        hint = "Add --cost or --memory"
-        raise UsageError(f"{'--csv' if csv else '--shape'} needs --cost or --memory", hint=hint)
-    if cost and memory:
-        raise UsageError("--cost and --memory exclude each other", hint="Use one")
-    if (context or devices or batch != "1") and not budget:
-        raise UsageError("--batch, --context and --device need --budget", hint="Add --budget")
-    if budget:
+    if asked.budget:
         from dld_tui.cli.models.cost import write_budget
 
         sizes = [whole_numbers(text, flag) for text, flag in
-                 ((batch, "--batch"), (context, "--context"))]  # fmt: skip
-        write_budget(model, sizes[0], sizes[1], devices, as_json=as_json)
+                 ((asked.batch, "--batch"), (asked.context, "--context"))]  # fmt: skip
+        write_budget(asked.model, sizes[0], sizes[1], asked.device, as_json=asked.as_json)
         return
-    require_free([csv], force)
-    if cost or memory:
-        _write_counted(model, memory, shapes, csv, as_json)
+    require_free([asked.csv], asked.force)
+    if asked.cost or asked.memory:
+        _write_counted(asked.model, asked.memory, asked.shape, asked.csv, asked.as_json)
         return
-    inspect_model(model, nodes=nodes, as_json=as_json)
+    inspect_model(asked.model, nodes=asked.nodes, as_json=asked.as_json)
 
 
 def _write_counted(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 
-import click
-
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import command_for, json_flag
 from dld_tui.cli.output import write, write_json, write_table
+from dld_tui.core.dataclass import dataclass
+from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.types import JSON
 
@@ -16,26 +16,36 @@ _WIDTH = 78
 """Text width without a terminal."""
 
 
-@click.command("operators", cls=Command)
-@click.argument("name", required=False)
-@click.option(
-    "--domain", metavar="DOMAIN", help=("Only operators of this domain, such as com.microsoft.")
-)
-@click.option("--opset", type=click.IntRange(min=1), help="Opset version; by default the newest.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(name: str | None, domain: str | None, opset: int | None, as_json: bool) -> None:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld operators``."""
+
+    name: str | None = param(None, label="Name", help="The operator.", positional=True)
+    domain: str | None = param(
+        None, label="Domain", metavar="DOMAIN",
+        help="Only operators of this domain, such as com.microsoft.",
+    )  # fmt: skip
+    opset: int | None = param(
+        None, label="Opset", minimum=1,
+        help="Opset version; by default the newest.",
+    )  # fmt: skip
+    as_json: bool = json_flag()
+
+
+@command_for("operators", Request)
+def command(asked: Request) -> None:
     """List all operators, or print the documentation of one."""
     from dld_tui.core.operators import listing
 
-    if name is None:
-        operators = listing.all_operators(domain, opset)
-        if as_json:
+    if asked.name is None:
+        operators = listing.all_operators(asked.domain, asked.opset)
+        if asked.as_json:
             write_json({"operators": [listing.ListedOperator.of(item) for item in operators]})
         else:
             write_table(listing.operator_table(operators))
         return
-    schemas = listing.find(name, domain, opset)
-    if as_json:
+    schemas = listing.find(asked.name, asked.domain, asked.opset)
+    if asked.as_json:
         documents: list[JSON] = [listing.document(schema) for schema in schemas]
         write_json({"operators": documents})
         return

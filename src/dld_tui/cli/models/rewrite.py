@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.command import Command
-from dld_tui.cli.options import OUTPUT
-from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
+from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
@@ -26,6 +25,7 @@ from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
+from dld_tui.core.params import param
 from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
@@ -50,27 +50,37 @@ def _list_rules(as_json: bool) -> int:
     return ExitStatus.DONE
 
 
-@click.command("rewrite", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path), required=False, metavar="MODEL")
-@click.argument("rules", nargs=-1, metavar="RULES...")
-@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
-@click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
-@click.option("--verify", is_flag=True, help="Run both models and compare their outputs.")
-@also_writes("--script", "the edit as an edit script")
-@click.option("--list", "only_list", is_flag=True, help="List the built-in rules.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    model: Path | None,
-    rules: tuple[str, ...],
-    output: Path | None,
-    preview: bool,
-    verify: bool,
-    script: Path | None,
-    only_list: bool,
-    force: bool,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class RewriteRequest:
+    """The arguments and options of ``dld rewrite``."""
+
+    model: Path | None = param(
+        None, label="Model", help="The ONNX model.", positional=True, metavar="MODEL"
+    )
+    rules: tuple[str, ...] = param(
+        (),
+        label="Rules",
+        help="Names of rules, files of rules, or rules.",
+        positional=True,
+        metavar="RULES...",
+    )
+    output: Path | None = param(
+        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
+        help="Write the model here.",
+    )  # fmt: skip
+    preview: bool = param(False, label="Preview", help="Print the changes; write nothing.")
+    verify: bool = param(False, label="Verify", help="Run both models and compare their outputs.")
+    script: Path | None = also_written("--script", "the edit as an edit script")
+    only_list: bool = param(
+        False, label="Only list", spellings=("--list",),
+        help="List the built-in rules.",
+    )  # fmt: skip
+    force: bool = force_flag()
+    as_json: bool = json_flag()
+
+
+@command_for("rewrite", RewriteRequest)
+def command(asked: RewriteRequest) -> int:
     """Apply rewrite rules until none matches, including subgraphs and functions.
 
     RULES are names of built-in rules, files of rules, or a rule such as 'Identity(x) => x'. Exit
@@ -82,32 +92,35 @@ def command(
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
 
-    if only_list:
-        return _list_rules(as_json)
-    if model is None or not rules:
-        raise click.UsageError(f"Missing argument '{'MODEL' if model is None else 'RULES...'}'.")
-    wanted = rules_of(rules)
-    if output is None and not preview:
+    if asked.only_list:
+        return _list_rules(asked.as_json)
+    if asked.model is None or not asked.rules:
+        missing = "MODEL" if asked.model is None else "RULES..."
+        raise click.UsageError(f"Missing argument '{missing}'.")
+    wanted = rules_of(asked.rules)
+    if asked.output is None and not asked.preview:
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
-    if preview and (verify or script is not None):
+    if asked.preview and (asked.verify or asked.script is not None):
         raise UsageError("--preview writes nothing: omit --verify and --script")
-    require_free(() if preview else (output, script), force)
+    output = None if asked.preview else asked.output
+    require_free((output, asked.script), asked.force)
     text = text_of_rules(wanted)
-    with closing(Document.open(model)) as document:
+    with closing(Document.open(asked.model)) as document:
         if any(rule.needs_types for rule in wanted):
-            infer_missing(document, model, narrate)
+            infer_missing(document, asked.model, narrate)
         done = preview_of(document, text)
         total = sum(done.counts.values())
         problem = ""
-        if not preview and output is not None:
+        if output is not None:
             problem = write_edited(
-                document, model, output, "rewrite", {"rules": text}, script, narrate
+                document, asked.model, output, "rewrite", {"rules": text}, asked.script, narrate
             )
-    verdict = _verified(model, output) if verify and output is not None and not problem else None
-    if as_json:
-        write_json(_json(done, output if not preview else None, verdict, problem))
+    is_compared = asked.verify and output is not None and not problem
+    verdict = _verified(asked.model, output) if is_compared and output is not None else None
+    if asked.as_json:
+        write_json(_json(done, output, verdict, problem))
     else:
-        _write(done, preview)
+        _write(done, asked.preview)
         if verdict is not None:
             write(
                 "The outputs are equal."
@@ -115,9 +128,9 @@ def command(
                 else "The outputs differ: see dld accuracy"
             )
     for reason, number in list(done.refused.items())[:_MOST_REASONS]:
-        narrate(f"{model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
+        narrate(f"{asked.model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
     if len(done.refused) > _MOST_REASONS:
-        narrate(f"{model}: and {fmt.plural(len(done.refused) - _MOST_REASONS, 'place')} more")
+        narrate(f"{asked.model}: and {fmt.plural(len(done.refused) - _MOST_REASONS, 'place')} more")
     is_fine = total and not problem and (verdict is None or verdict.is_good)
     return ExitStatus.DONE if is_fine else ExitStatus.FOUND
 
@@ -157,13 +170,6 @@ def _write(done: RewriteResult, preview: bool) -> None:
         write("nothing to replace")
 
 
-_MODEL = click.argument("model", type=click.Path(path_type=Path))
-_COUNT = click.option(
-    "--count", "only_count", is_flag=True, help=("Print only the number of matches.")
-)
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
-
 def text_of_argument(text: str) -> str:
     """Return a given text, or that of the file in ``@FILE``.
 
@@ -178,16 +184,22 @@ def text_of_argument(text: str) -> str:
     return read_text(path)
 
 
-@click.command("find", cls=Command)
-@_MODEL
-@click.argument("query")
-@click.option(
-    "--columns", multiple=True, metavar="EXPRESSION,…",
-    help="Show these fields of each node, such as 'out.shape, group'.",
-)  # fmt: skip
-@_COUNT
-@_JSON
-def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class FindRequest:
+    """The arguments and options of ``dld find``."""
+
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    query: str = param(label="Query", help="What to find.", positional=True)
+    columns: tuple[str, ...] = param(
+        (), label="Columns", metavar="EXPRESSION,…",
+        help="Show these fields of each node, such as 'out.shape, group'.",
+    )  # fmt: skip
+    count: bool = param(False, label="Count", help="Print only the number of matches.")
+    as_json: bool = json_flag()
+
+
+@command_for("find", FindRequest)
+def find(asked: FindRequest) -> int:
     """Find nodes by a condition, including subgraphs and functions.
 
     QUERY is an operator and a condition, such as 'Conv where group > 1 and out.shape[1] % 8 != 0';
@@ -195,14 +207,14 @@ def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as
     """
     from dld_tui.api.inference import infer_missing
 
-    wanted, shown = parse_query(text_of_argument(query)), parse_columns(columns)
-    with closing(Document.open(model)) as document:
+    wanted, shown = parse_query(text_of_argument(asked.query)), parse_columns(asked.columns)
+    with closing(Document.open(asked.model)) as document:
         types = wanted.needs_types or any(word in column.text for column in shown for word in TYPED)
         if types:
-            infer_missing(document, model, narrate)
+            infer_missing(document, asked.model, narrate)
         nodes = list(wanted.nodes(document))
         readers = [(column.text, _reader(column)) for column in shown]
-        _write_nodes(nodes, readers, only_count, as_json)
+        _write_nodes(nodes, readers, asked.count, asked.as_json)
     return ExitStatus.DONE if nodes else ExitStatus.FOUND
 
 
@@ -274,12 +286,18 @@ class _FoundNode:
         return cls([*node.scope.path], node.ref, node.op_type, node.domain, [*node.outputs])
 
 
-@click.command("match", cls=Command)
-@_MODEL
-@click.argument("pattern")
-@_COUNT
-@_JSON
-def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class MatchRequest:
+    """The arguments and options of ``dld match``."""
+
+    model: Path = param(label="Model", help="The ONNX model.", positional=True)
+    pattern: str = param(label="Pattern", help="What to find.", positional=True)
+    count: bool = param(False, label="Count", help="Print only the number of matches.")
+    as_json: bool = json_flag()
+
+
+@command_for("match", MatchRequest)
+def match(asked: MatchRequest) -> int:
     """Find a pattern of connected operators, including subgraphs and functions.
 
     PATTERN is an expression of operators, such as 'Mul(x, Sigmoid(x))', or the text of an ONNX
@@ -287,18 +305,18 @@ def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
     """
     from dld_tui.api.inference import infer_missing
 
-    wanted = parse_pattern(text_of_argument(pattern))
-    with closing(Document.open(model)) as document:
+    wanted = parse_pattern(text_of_argument(asked.pattern))
+    with closing(Document.open(asked.model)) as document:
         if wanted.needs_types:
-            infer_missing(document, model, narrate)
+            infer_missing(document, asked.model, narrate)
         search = Matcher(wanted)
         hits = list(search.hits(document))
         if search.given_up:
             places = fmt.plural(len(search.given_up), "node")
-            narrate(f"{model}: too many combinations around {places}: not all were tried")
-        if as_json:
-            write_json({"count": len(hits), **({} if only_count else {"hits": _hits_json(hits)})})
-        elif only_count:
+            narrate(f"{asked.model}: too many combinations around {places}: not all were tried")
+        if asked.as_json:
+            write_json({"count": len(hits), **({} if asked.count else {"hits": _hits_json(hits)})})
+        elif asked.count:
             write(str(len(hits)))
         else:
             _write_hits(hits)

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import (
-    also_writes,
     narrate,
     write,
     write_json,
@@ -35,9 +32,11 @@ from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.cost.sharing import sharing_note
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -46,78 +45,70 @@ if TYPE_CHECKING:
 _TOP = 25
 
 
-@click.command("compare", cls=Command)
-@click.argument(
-    "reports", nargs=-1, required=True, metavar="REPORT REPORT...", type=click.Path(path_type=Path)
-)
-@click.option(
-    "--by",
-    type=click.Choice(VIEWS),
-    default="layer",
-    help=(
-        "Key of a row. layer joins layers with the same ONNX nodes; mismatch lists layers whose "
-        "precision or tactic differs."
-    ),
-)
-@click.option(
-    "--base", metavar="N", type=click.IntRange(min=1), default=1,
-    help="Number of the baseline report; the first is 1.",
-)  # fmt: skip
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="delta",
-    help="Sort key; largest magnitude first.",
-)
-@click.option(
-    "--top", metavar="N", type=click.IntRange(min=0),
-    help=f"Number of rows; 0 for all. By default {_TOP} in text.",
-)  # fmt: skip
-@also_writes("--csv", "the rows as CSV")
-@also_writes("--html", "one self-contained HTML page")
-@click.option(
-    "--model", metavar="MODEL.onnx", type=click.Path(path_type=Path),
-    help="The model that the engines were built from, to map layers to ONNX nodes.",
-)  # fmt: skip
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    reports: tuple[Path, ...],
-    by: str,
-    base: int,
-    sort: str,
-    top: int | None,
-    csv: Path | None,
-    html: Path | None,
-    model: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld compare``."""
+
+    reports: tuple[Path, ...] = param(
+        label="Reports", positional=True, metavar="REPORT REPORT...",
+        help="The reports or plans to compare.",
+    )  # fmt: skip
+    by: str = param(
+        "layer", label="By", choices=tuple(VIEWS),
+        help="Key of a row. layer joins layers with the same ONNX nodes; mismatch lists layers "
+        "whose precision or tactic differs.",
+    )  # fmt: skip
+    base: int = param(
+        1, label="Base", metavar="N", minimum=1,
+        help="Number of the baseline report; the first is 1.",
+    )  # fmt: skip
+    sort: str = param(
+        "delta", label="Sort", choices=tuple(SORTS),
+        help="Sort key; largest magnitude first.",
+    )  # fmt: skip
+    top: int | None = param(
+        None, label="Top", metavar="N", minimum=0,
+        help=f"Number of rows; 0 for all. By default {_TOP} in text.",
+    )  # fmt: skip
+    csv: Path | None = also_written("--csv", "the rows as CSV")
+    html: Path | None = also_written("--html", "one self-contained HTML page")
+    model: Path | None = param(
+        None, label="Model", metavar="MODEL.onnx",
+        help="The model that the engines were built from, to map layers to ONNX nodes.",
+    )  # fmt: skip
+    force: bool = force_flag("Overwrite existing files.")
+    as_json: bool = json_flag()
+
+
+@command_for("compare", Request)
+def command(asked: Request) -> None:
     """Compare profile reports or engines: which layers changed, and by more than noise.
 
     REPORT is a .dldprof file, a profile of another tool, or the layer information of a TensorRT
     engine with the files beside it.
     """
-    if len(reports) < 2:
+    if len(asked.reports) < 2:
         raise UsageError("two or more reports are needed: dld compare REPORT REPORT...")
-    if base > len(reports):
-        raise UsageError(f"--base {base}: there are {len(reports)} reports")
-    require_free((csv, html), force)
+    if asked.base > len(asked.reports):
+        raise UsageError(f"--base {asked.base}: there are {len(asked.reports)} reports")
+    require_free((asked.csv, asked.html), asked.force)
     with ProgressReporter() as reporter:
-        document = None if model is None else _open(model)
-        subjects = [open_subject(path, reporter.bytes_read, document=document) for path in reports]
-    comparison = Comparison(subjects, base - 1)
-    rows = sort_rows(comparison.rows(by), sort, comparison.base)
-    if csv is not None:
-        write_text(csv, comparison_csv(comparison, rows[: top or None], by))
-        narrate(f"wrote {csv}")
-    if html is not None:
-        write_text(html, comparison_page(comparison))
-        narrate(f"wrote {html}")
-    if as_json:
-        write_json(comparison_json(comparison, by, rows[: top or None]))
+        document = None if asked.model is None else _open(asked.model)
+        subjects = [
+            open_subject(path, reporter.bytes_read, document=document) for path in asked.reports
+        ]
+    comparison = Comparison(subjects, asked.base - 1)
+    rows = sort_rows(comparison.rows(asked.by), asked.sort, comparison.base)
+    if asked.csv is not None:
+        write_text(asked.csv, comparison_csv(comparison, rows[: asked.top or None], asked.by))
+        narrate(f"wrote {asked.csv}")
+    if asked.html is not None:
+        write_text(asked.html, comparison_page(comparison))
+        narrate(f"wrote {asked.html}")
+    if asked.as_json:
+        write_json(comparison_json(comparison, asked.by, rows[: asked.top or None]))
     else:
-        _print(comparison, by, rows, _TOP if top is None else top or len(rows))
+        _print(comparison, asked.by, rows, _TOP if asked.top is None else asked.top or len(rows))
 
 
 def _open(path: Path) -> Document:

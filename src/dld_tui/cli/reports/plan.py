@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.command import Command
-from dld_tui.cli.options import OUTPUT
+from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
 from dld_tui.cli.output import (
-    also_writes,
     narrate,
     terminal_cells,
     write,
@@ -20,10 +18,12 @@ from dld_tui.cli.output import (
     write_wrapped,
 )
 from dld_tui.core import fmt
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.params import param
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
@@ -50,118 +50,119 @@ if TYPE_CHECKING:
 _PATH = click.Path(path_type=Path)
 
 
-@click.command("plan", cls=Command)
-@click.argument("plan", metavar="FILE", type=_PATH)
-@click.option("--profile", metavar="P", type=_PATH, help="Layer times (--exportProfile).")
-@click.option("--timing", metavar="T", type=_PATH, help="Inference times (--exportTimes).")
-@click.option(
-    "--metadata", metavar="M", type=_PATH, multiple=True,
-    help="TREx metadata; repeatable.",
-)  # fmt: skip
-@click.option(
-    "--model", metavar="MODEL", type=_PATH, help=("Map layers to the nodes of this model.")
-)
-@click.option("--alone", is_flag=True, help="Do not read other files beside FILE.")
-@click.option(
-    "--profile-index", metavar="N", type=click.IntRange(min=0),
-    help="Optimization profile to show.",
-)  # fmt: skip
-@click.option(
-    "--view", metavar="VIEW", type=click.Choice(["summary", *VIEWS]),
-    help=f"What to show: summary, {', '.join(VIEWS)}.",
-)  # fmt: skip
-@click.option(
-    "--by", metavar="KEY", type=click.Choice(GROUPINGS),
-    help=f"Group the layers by {', '.join(GROUPINGS)}.",
-)  # fmt: skip
-@click.option(
-    "--filter",
-    "text",
-    metavar="TEXT",
-    help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1; all match.",
-)
-@click.option("--sort", metavar="KEY", help="Sort by this column of the CSV.")
-@also_writes("--csv", "the table as CSV", "CSV")
-@also_writes("--html", "one self-contained HTML page", "PAGE")
-@also_writes("--xlsx", "all tables as a workbook", "BOOK")
-@click.option(
-    "--onnx", "drawn", metavar="FILE", type=OUTPUT,
-    help="Also write the layers as an ONNX file, for other viewers.",
-)  # fmt: skip
-@click.option(
-    "--write-trex", "trex", metavar="DIR/NAME", type=OUTPUT, help="Also write the TREx files."
-)
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    plan: Path,
-    profile: Path | None,
-    timing: Path | None,
-    metadata: tuple[Path, ...],
-    model: Path | None,
-    alone: bool,
-    profile_index: int | None,
-    view: str | None,
-    by: str | None,
-    text: str | None,
-    sort: str | None,
-    csv: Path | None,
-    html: Path | None,
-    xlsx: Path | None,
-    drawn: Path | None,
-    trex: Path | None,
-    force: bool,
-    as_json: bool,
-) -> None:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld plan``."""
+
+    plan: Path = param(label="Plan", help="The engine plan.", positional=True, metavar="FILE")
+    profile: Path | None = param(
+        None, label="Profile", metavar="P",
+        help="Layer times (--exportProfile).",
+    )  # fmt: skip
+    timing: Path | None = param(
+        None, label="Timing", metavar="T",
+        help="Inference times (--exportTimes).",
+    )  # fmt: skip
+    metadata: tuple[Path, ...] = param(
+        (), label="Metadata", metavar="M",
+        help="TREx metadata; repeatable.",
+    )  # fmt: skip
+    model: Path | None = param(
+        None, label="Model", metavar="MODEL",
+        help="Map layers to the nodes of this model.",
+    )  # fmt: skip
+    alone: bool = param(False, label="Alone", help="Do not read other files beside FILE.")
+    profile_index: int | None = param(
+        None, label="Profile index", metavar="N", minimum=0,
+        help="Optimization profile to show.",
+    )  # fmt: skip
+    view: str | None = param(
+        None, label="View", metavar="VIEW", choices=("summary", *VIEWS),
+        help=f"What to show: summary, {', '.join(VIEWS)}.",
+    )  # fmt: skip
+    by: str | None = param(
+        None, label="By", metavar="KEY", choices=tuple(GROUPINGS),
+        help=f"Group the layers by {', '.join(GROUPINGS)}.",
+    )  # fmt: skip
+    filter: str = param(
+        "", label="Filter", metavar="TEXT",
+        help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1; all "
+        "match.",
+    )  # fmt: skip
+    sort: str | None = param(
+        None, label="Sort", metavar="KEY",
+        help="Sort by this column of the CSV.",
+    )  # fmt: skip
+    csv: Path | None = also_written("--csv", "the table as CSV", "CSV")
+    html: Path | None = also_written("--html", "one self-contained HTML page", "PAGE")
+    xlsx: Path | None = also_written("--xlsx", "all tables as a workbook", "BOOK")
+    onnx: Path | None = param(
+        None, label="Onnx", metavar="FILE", kind="output",
+        help="Also write the layers as an ONNX file, for other viewers.",
+    )  # fmt: skip
+    write_trex: Path | None = param(
+        None, label="Write trex", metavar="DIR/NAME", kind="output",
+        help="Also write the TREx files.",
+    )  # fmt: skip
+    force: bool = force_flag("Overwrite existing files.")
+    as_json: bool = json_flag()
+
+
+@command_for("plan", Request)
+def command(asked: Request) -> None:
     """Print the engine plan of a TensorRT engine: layers, times, memory, findings.
 
     FILE is layer information (--exportLayerInfo, .trt.json, .graph.json), a TREx archive (.tea), a
     trtexec log, or an engine with one of these beside it. Layer times, inference times and metadata
     of the same name are read too. Needs no GPU and no TensorRT.
     """
-    if view == "summary" and (by or sort or csv):
+    if asked.view == "summary" and (asked.by or asked.sort or asked.csv):
         raise UsageError("--by, --sort and --csv need a table: omit --view summary")
-    if view and by and view != "summary":
+    if asked.view and asked.by and asked.view != "summary":
         raise UsageError("--view and --by exclude each other")
-    require_free((csv, html, xlsx, drawn), force)
-    require_free(trex_paths(trex).values() if trex else (), force, makes_folder=True)
+    require_free((asked.csv, asked.html, asked.xlsx, asked.onnx), asked.force)
+    require_free(
+        trex_paths(asked.write_trex).values() if asked.write_trex else (),
+        asked.force,
+        makes_folder=True,
+    )
     opened = open_plan(
-        plan, profile=profile, timing=timing, metadata=metadata, beside=not alone,
-        profile_index=profile_index,
+        asked.plan, profile=asked.profile, timing=asked.timing, metadata=asked.metadata,
+        beside=not asked.alone, profile_index=asked.profile_index,
     )  # fmt: skip
-    document = _document(model)
-    table = _table(opened, view, by, text or "", sort, csv is not None)
+    document = _document(asked.model)
+    table = _table(opened, asked.view, asked.by, asked.filter, asked.sort, asked.csv is not None)
     # A table needs neither nodes nor findings, and making them takes longer than the table.
-    needed = table is None or as_json or any((html, xlsx, drawn))
+    needed = table is None or asked.as_json or any((asked.html, asked.xlsx, asked.onnx))
     mapping = map_plan(opened, document) if needed else {}
     findings = lint(opened, mapping) if needed else []
-    if csv is not None and table is not None:
-        _say(csv, write_text(csv, csv_of(table)))
-    if html is not None:
+    if asked.csv is not None and table is not None:
+        _say(asked.csv, write_text(asked.csv, csv_of(table)))
+    if asked.html is not None:
         from dld_tui.core.tensorrt.plan.html import write_page
 
-        _say(html, write_page(opened, findings, mapping, html))
-    if xlsx is not None:
+        _say(asked.html, write_page(opened, findings, mapping, asked.html))
+    if asked.xlsx is not None:
         from dld_tui.core.tables.rendering import workbook_bytes
         from dld_tui.core.tensorrt.plan.export import plan_sheets
 
         book = workbook_bytes(plan_sheets(opened, findings))
-        _say(xlsx, write_bytes(xlsx, book))
-    if drawn is not None:
+        _say(asked.xlsx, write_bytes(asked.xlsx, book))
+    if asked.onnx is not None:
         from dld_tui.core.tensorrt.plan.export import write_plan_model
 
-        _say(drawn, write_plan_model(opened, mapping, drawn))
-    if trex is not None:
-        for path in write_trex(opened, trex):
+        _say(asked.onnx, write_plan_model(opened, mapping, asked.onnx))
+    if asked.write_trex is not None:
+        for path in write_trex(opened, asked.write_trex):
             narrate(f"wrote {path}")
-    if as_json:
+    if asked.as_json:
         write_json(plan_json(opened, findings, mapping, table))
     elif table is not None:
         write_plan_table(table)
     else:
         write_summary(opened, mapping_notes(mapping) if document else [])
         write_findings(opened, findings, mapping)
-        write_tables_of_summary(opened, text or "", mapping)
+        write_tables_of_summary(opened, asked.filter, mapping)
 
 
 def print_plan(path: Path) -> None:

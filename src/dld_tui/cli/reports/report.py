@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import also_writes, narrate, write, write_json, write_table
+from dld_tui.cli.options import parameters_of
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Progress
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.params import param
 from dld_tui.core.report.export import (
     groups_csv,
     layers_csv,
@@ -40,60 +41,51 @@ from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 class Printed:
     """What of a report is printed below its first lines."""
 
-    top: int = 20
-    all_layers: bool = False
-    notes: bool = False
+    top: int = param(20, label="Layers", help="Number of layers to print.", metavar="N", minimum=0)
+    all_layers: bool = param(
+        False, label="All layers", help="Print all layers.", spellings=("--all",)
+    )
+    notes: bool = param(
+        False, label="Notes", help="Print everything that was measured, and all advice."
+    )
 
 
 def printing_options() -> list[click.Parameter]:
     """Return the options of `Printed`."""
-    return [
-        click.Option(
-            ["--top"], type=click.IntRange(min=0), default=20, show_default=True, metavar="N",
-            help="Number of layers to print.",
-        ),
-        click.Option(["--all", "all_layers"], is_flag=True, help="Print all layers."),
-        click.Option(
-            ["--notes"], is_flag=True, help="Print everything that was measured, and all advice."
-        ),
-    ]  # fmt: skip
+    return parameters_of(Printed)
 
 
-@click.command("report", cls=Command)
-@click.argument("report", type=click.Path(path_type=Path))
-@click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this key.")
-@also_writes("--csv", "the table as CSV")
-@also_writes("--html", "one self-contained HTML page")
-@also_writes("--trace", "all passes as a Chrome trace, for Perfetto")
-@also_writes("--parquet", "the layers as Parquet (needs pyarrow)")
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    report: Path,
-    by: str | None,
-    csv: Path | None,
-    html: Path | None,
-    trace: Path | None,
-    parquet: Path | None,
-    force: bool,
-    as_json: bool,
-    **printed: Any,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Request(Printed):
+    """The arguments and options of ``dld report``."""
+
+    report: Path = param(label="Report", help="The report.", positional=True)
+    by: str | None = param(
+        None, label="By", choices=tuple(GROUPINGS),
+        help="Group the time by this key.",
+    )  # fmt: skip
+    csv: Path | None = also_written("--csv", "the table as CSV")
+    html: Path | None = also_written("--html", "one self-contained HTML page")
+    trace: Path | None = also_written("--trace", "all passes as a Chrome trace, for Perfetto")
+    parquet: Path | None = also_written("--parquet", "the layers as Parquet (needs pyarrow)")
+    force: bool = force_flag("Overwrite existing files.")
+    as_json: bool = json_flag()
+
+
+@command_for("report", Request)
+def command(asked: Request) -> None:
     """Print a profile report: the answer in ten lines, then the slowest layers.
 
     REPORT is a .dldprof file, a profile of ONNX Runtime, layer times or inference times of trtexec
     (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export of Nsight Systems.
     """
-    require_free((csv, html, trace, parquet), force)
-    with _opened(report) as opened:
-        if csv is not None:
-            text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
-            write_text(csv, text)
-        _export(opened, html, trace, parquet)
-        _print(opened, by, as_json, Printed(**printed))
-
-
-command.params += printing_options()
+    require_free((asked.csv, asked.html, asked.trace, asked.parquet), asked.force)
+    with _opened(asked.report) as opened:
+        if asked.csv is not None:
+            text = groups_csv(opened.groups(asked.by)) if asked.by else layers_csv(opened.layers)
+            write_text(asked.csv, text)
+        _export(opened, asked.html, asked.trace, asked.parquet)
+        _print(opened, asked.by, asked.as_json, asked)
 
 
 def _export(report: Report, html: Path | None, trace: Path | None, parquet: Path | None) -> None:

@@ -153,7 +153,7 @@ def read_background(text: str) -> str:
     """
     plain = text.strip()
     if plain != "none" and not _COLOUR.fullmatch(plain):
-        raise UsageError("use a colour such as '#ffffff', or none")
+        raise UsageError(f"{text!r} is no colour", hint="Use one such as '#ffffff', or none")
     return plain
 
 
