@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
 NOT_YET = {
     "CONTRIBUTING", "README", "accuracy", "agents", "architecture", "checks", "coming-from",
-    "commands", "compare-and-gate", "containers", "conversions", "custom-tools", "diff",
+    "commands", "containers", "conversions", "custom-tools", "diff",
     "edit-scripts", "engine-plans", "first-tasks", "inputs", "install", "library", "plugins",
     "providers", "report-format", "rewrites", "targets", "targets-running", "tensorrt", "tune",
 }  # fmt: skip

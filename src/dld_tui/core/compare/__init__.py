@@ -10,5 +10,5 @@
 - :mod:`.export`: tables, JSON, CSV and HTML.
 - :mod:`.diff`: the differences of two models.
 
-docs/guides/compare-and-gate.md describes the method, with its sources.
+docs/method/comparisons.md describes the method, with its sources.
 """
