@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from dld_tui.activities import gate as activity
 from dld_tui.cli.jobs.gate import command
 from dld_tui.core.errors import UsageError
+from dld_tui.core.process.confinement import confined_to
 from tests.support.models import write
 
 pytest.importorskip("onnxruntime")
@@ -74,9 +75,62 @@ def test_requirements_lie_beside_the_model(model: Path) -> None:
     beside.write_text(f'[requirements]\n"{model.name}" = ["size <= 1 B", "size <= 1 MB"]\n')
     status, found = gate(str(model))
     assert (status, [one["outcome"] for one in found["judged"]]) == (1, ["FAIL", "PASS"])
+    beside.write_text(f'[requirements."{model.name}"]\nrequire = ["snr > 90"]\n')
+    with pytest.raises(UsageError, match="against a model"):
+        gate(str(model))
+    beside.write_text(
+        f'[requirements."{model.name}"]\nrequire = ["snr > 90"]\nreference = "{model.name}"'
+    )
+    assert gate(str(model))[0] == 0
     beside.write_text('[requirements]\n"other.onnx" = ["size <= 1 B"]\n')
     with pytest.raises(UsageError, match="nothing is required"):
         gate(str(model))
+
+
+def test_counts_need_no_run(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check and gate give the same verdicts, and the model's summary has them afterwards."""
+    from dld_tui.cli.models.check import command as check
+    from dld_tui.cli.models.inspect import command as inspect
+
+    monkeypatch.setattr(activity, "_Runs", lambda request, run_job: None)
+    texts = ["nodes <= 1", "operators < 1", "parameters >= 8", "opset > 17", "opset >= 17"]
+    model.with_name("dld.toml").write_text(f'[requirements]\n"{model.name}" = {texts}\n')
+    done = CliRunner().invoke(
+        check, [str(model), "--requirements", "--json"], standalone_mode=False
+    )
+    status, found = done.return_value, json.loads(done.stdout)
+    outcomes = ["PASS", "FAIL", "PASS", "FAIL", "PASS"]
+    assert (status, [one["outcome"] for one in found["judged"]]) == (1, outcomes)
+    assert gate(str(model)) == (status, found)
+    shown = CliRunner().invoke(inspect, [str(model), "--json"], standalone_mode=False).stdout
+    assert [one["outcome"] for one in json.loads(shown)["requirements"]] == outcomes
+    written = CliRunner().invoke(inspect, [str(model)], standalone_mode=False).stdout
+    assert "required   nodes <= 1  PASS, 1 (" in written
+    monkeypatch.setenv(*next(iter(confined_to([model.parent / "elsewhere"]).items())))
+    assert gate(str(model)) == (status, found)  # an agent's verdict is not remembered
+    alone = CliRunner().invoke(check, [str(model), "--requirements", "--speed"])
+    assert alone.exit_code == 2
+
+
+def test_the_form_sends_what_is_required_here(model: Path, tmp_path: Path) -> None:
+    """A target gets the model, not the file beside it."""
+    from dld_tui.activities.registry import request_data
+
+    reference = tmp_path / "base.onnx"
+    model.with_name("dld.toml").write_text(
+        f'[requirements."{model.name}"]\nrequire = ["size <= 1 MB", "snr > 1"]\n'
+        f'reference = "{reference.name}"\n'
+    )
+    sent = request_data("gate", {"model": str(model)})
+    assert sent["requirements"] == ["size <= 1 MB", "snr > 1"]
+    assert sent["reference"] == str(reference)
+    asked = request_data("gate", {"model": str(model), "requirements": ["nodes < 9"]})
+    assert asked["requirements"] == ["nodes < 9"]
+    two = request_data("gate", {"model": str(model), "new": str(reference)})
+    assert (two["requirements"], two["reference"]) == ([], None)
+    model.with_name("dld.toml").unlink()
+    with pytest.raises(UsageError, match="nothing is required"):
+        request_data("gate", {"model": str(model)})
 
 
 @pytest.mark.parametrize(

@@ -228,3 +228,23 @@ def test_long_dimensions_have_short_names_that_the_page_of_the_model_explains() 
     shown = row(scope_rows(main), ("dimension", "batch_size"))
     assert (shown.label, shown.value) == ("B", "batch_size")
     assert row(scope_rows(main), ("Inputs", 0)).right == "f32[B,4]"
+
+
+def test_requirements_are_shown_with_what_was_found(document: Document) -> None:
+    from dld_tui.core.compare.gate import Outcome
+    from dld_tui.core.compare.requirement_files import keep_verdict
+    from dld_tui.core.compare.requirements import Judged, RequirementsResult
+
+    path = document.path
+    assert path is not None
+    assert "Requirements" not in [row.label for row in scope_rows(document.main)]
+    beside = path.with_name("dld.toml")
+    beside.write_text(f'[requirements]\n"{path.name}" = ["size <= 1 kB", "p95 <= 3 ms"]\n')
+    judged = Judged("size <= 1 kB", Outcome.FAIL, "size", 2000.0, shown="2.0 kB")
+    keep_verdict(path, RequirementsResult(str(path), (judged,)))
+    rows = {row.label: row for row in scope_rows(document.main)}
+    assert rows["size <= 1 kB"].value.startswith("FAIL, 2.0 kB (")
+    assert (rows["size <= 1 kB"].value_style, rows["p95 <= 3 ms"].value) == ("bad", "not checked")
+    assert any(row.value.endswith("checks them") for row in scope_rows(document.main))
+    beside.write_text("x = [")
+    assert any("not valid TOML" in row.value for row in scope_rows(document.main))

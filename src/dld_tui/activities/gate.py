@@ -8,6 +8,7 @@ or missed.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from dld_tui.core.compare.gate import (
     PairTime,
     gated,
 )
+from dld_tui.core.compare.requirement_files import FILE, KeptRequirements, kept_requirements
 from dld_tui.core.compare.requirements import (
     LOOKS,
     Figures,
@@ -50,8 +52,6 @@ from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import like, param, settings_of, to_json
 from dld_tui.core.types import JSON
 
-FILE = "dld.toml"
-"""Beside a model: its requirements, in the table ``requirements`` by the name of its file."""
 _LEAST_PASSES = 20
 """Of each run for requirements."""
 T = TypeVar("T")
@@ -75,9 +75,18 @@ class RunJob(Protocol):
 def _beside(values: Mapping[str, JSON]) -> str:
     """Return what is required of the model of a form by the file beside it."""
     try:
-        return "; ".join(requirements_of(Path(str(values.get("model") or "")).expanduser()))
-    except DldError:
-        return f"those in {FILE} beside it; there are none"
+        kept = kept_requirements(Path(str(values.get("model") or "")).expanduser())
+    except DldError as error:
+        return error.message
+    return "; ".join(kept.texts) or f"those in {FILE} beside it; there are none"
+
+
+def _kept_texts(request: Request) -> tuple[str, ...]:
+    return () if request.new is not None else request.required.texts
+
+
+def _kept_reference(request: Request) -> Path | None:
+    return None if request.new is not None else request.required.reference
 
 
 def _is_alone(values: Mapping[str, JSON]) -> bool:
@@ -107,22 +116,24 @@ class _Gate:
         label="Require",
         help=(
             "Without NEW: a requirement of the model, such as 'p95 <= 35 ms', 'fps >= 30', "
-            "'size <= 20 MB', 'peak memory <= 500 MB' or 'snr >= 30 dB'; repeatable. By default "
-            f"those in {FILE} beside it."
+            "'size <= 20 MB', 'nodes <= 900', 'peak memory <= 500 MB' or 'snr >= 30 dB'; "
+            f"repeatable. By default those in {FILE} beside it."
         ),
         spellings=("--require",),
         metavar="TEXT",
         empty=_beside,
+        read_here=_kept_texts,
         applies=_is_alone,
     )
     reference: Path | None = param(
         None,
         label="Reference",
-        help="The model that accuracy is required against.",
+        help=f"The model that accuracy is required against. By default that in {FILE}.",
         spellings=("--reference",),
         kind="file",
         metavar="MODEL",
         empty="none: accuracy is not required",
+        read_here=_kept_reference,
         applies=_is_alone,
     )
     tolerance_percent: float = param(
@@ -200,8 +211,27 @@ class Request(Profile, _Gate):
                 hint="Leave out NEW, or --require and --reference",
             )
         if self.new is None:
-            for text in self.requirements or requirements_of(self.model):
+            for text in self.required.texts:
                 parse_requirement(text)
+
+    @functools.cached_property
+    def required(self) -> KeptRequirements:
+        """What is required of the model, by the request or the file beside it.
+
+        Raises:
+            UsageError: Nothing is.
+            InputError: The file cannot be read.
+        """
+        asked = KeptRequirements(self.requirements, self.reference)
+        if asked.texts and asked.reference is not None:
+            return asked
+        kept = kept_requirements(self.model)
+        if not (asked.texts or kept.texts):
+            raise UsageError(
+                "there is nothing to compare the model with, and nothing is required of it",
+                hint=f"Give a second model, --require 'p95 <= 35 ms', or requirements in {FILE}",
+            )
+        return KeptRequirements(asked.texts or kept.texts, asked.reference or kept.reference)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -281,26 +311,6 @@ def compare_versions(
     )  # fmt: skip
 
 
-def requirements_of(model: Path) -> list[str]:
-    """Return the requirements in the file beside a model.
-
-    Raises:
-        UsageError: There are none.
-        InputError: The file cannot be read.
-    """
-    from dld_tui.core.settings.toml_files import parse_document
-
-    document = parse_document(model.absolute().parent / FILE)
-    known = None if document is None else document.get("requirements")
-    found = known.get(model.name, []) if isinstance(known, Mapping) else []
-    if not isinstance(found, Sequence) or isinstance(found, str) or not found:
-        raise UsageError(
-            "there is nothing to compare the model with, and nothing is required of it",
-            hint="Give a second model, --require 'p95 <= 35 ms', or requirements in " + FILE,
-        )
-    return [str(text) for text in found]
-
-
 def check_requirements(
     request: Request, run_job: RunJob
 ) -> Generator[Progress, None, RequirementsResult]:
@@ -314,21 +324,23 @@ def check_requirements(
         UsageError: A requirement is malformed, or needs a reference.
         DldError: The model cannot be run.
     """
-    texts = request.requirements or requirements_of(request.model)
-    wanted = [parse_requirement(text) for text in texts]
+    required = request.required
+    wanted = [parse_requirement(text) for text in required.texts]
     sources = {one.quantity.source for one in wanted}
-    if Source.ACCURACY in sources and request.reference is None:
-        raise UsageError("accuracy is required against a model", hint="Add --reference MODEL")
+    if Source.ACCURACY in sources and required.reference is None:
+        raise UsageError(
+            "accuracy is required against a model", hint=f"Add --reference MODEL, or it in {FILE}"
+        )
     known: dict[str, Figures] = {}
     runs = _Runs(request, run_job)
-    if Source.FILES in sources:
-        known["size"] = _size(request.model)
+    if Source.MODEL in sources:
+        known |= _figures_of_file(request.model)
     if Source.MEMORY in sources:
         yield Progress(0, None, stage="Measuring the memory")
         known["peak memory"] = runs.memory()
-    if request.reference is not None and Source.ACCURACY in sources:
+    if required.reference is not None and Source.ACCURACY in sources:
         yield Progress(0, None, stage="Comparing with the reference")
-        known |= runs.accuracy(request.reference)
+        known |= runs.accuracy(required.reference)
     timed = [one for one in wanted if one.quantity.source is Source.RUNS]
     if timed:
         known |= yield from _timed(runs, timed, LIMIT_S if request.limit is None else request.limit)
@@ -423,14 +435,21 @@ def _least(values: Sequence[float | None]) -> Figures:
     return Figures((min(known),))
 
 
-def _size(model: Path) -> Figures:
-    """Return the bytes of the model's file and of its data files."""
+def _figures_of_file(model: Path) -> dict[str, Figures]:
+    """Return what needs no run: the bytes of the model's file and data files, and counts."""
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
 
     with contextlib.closing(Document.open(model)) as document:
-        files = [document.external.resolve(name) for name in summarise(document).external_files]
+        summary = summarise(document)
+        counts = {
+            "parameters": summary.weight_parameters, "nodes": summary.nodes_total,
+            "operators": len(summary.op_types), "opset": summary.opsets.get("", 0),
+        }  # fmt: skip
+        known = {name: Figures((float(count),)) for name, count in counts.items()}
+        files = [document.external.resolve(name) for name in summary.external_files]
         try:
-            return Figures((float(sum(path.stat().st_size for path in (model, *files))),))
+            known["size"] = Figures((float(sum(path.stat().st_size for path in (model, *files))),))
         except OSError as error:
-            return Figures(problem=f"{error.filename}: {error.strerror}")
+            known["size"] = Figures(problem=f"{error.filename}: {error.strerror}")
+    return known

@@ -74,6 +74,9 @@ class Param:
     """Of an output that is named after the model when it is not given, e.g. ``.dldprof``."""
     default_path: Callable[[Any], Path | None] | None = None
     """Where an output goes that the request does not name; a function of the request."""
+    read_here: Callable[[Any], Any] | None = None
+    """What an empty value stands for where the user is, such as what a file beside the model says:
+    a function of the request, called before a job begins, which may run on another machine."""
     beside: tuple[str, ...] = ()
     """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``;
     ``{root}`` is its name without ``.json``, ``.trt`` and ``.graph``."""
@@ -380,11 +383,19 @@ def to_json(request: Any, replaces: Iterable[str] = ()) -> RequestData:
     Args:
         request: The request.
         replaces: See :class:`RequestData`.
+
+    Raises:
+        DldError: What an empty value stands for (:attr:`Param.read_here`) cannot be read.
     """
     settings = settings_of(type(request))
-    data = RequestData({s.name: _plain(getattr(request, s.name)) for s in settings})
+    data = RequestData({s.name: _plain(_value_here(request, s)) for s in settings})
     data.settings, data.request, data.replaces = settings, request, tuple(replaces)
     return data
+
+
+def _value_here(request: Any, setting: Setting) -> Any:
+    value, read = getattr(request, setting.name), setting.param.read_here
+    return read(request) if value in (None, ()) and read is not None else value
 
 
 def from_json(request: type[R], data: Mapping[str, JSON]) -> R:

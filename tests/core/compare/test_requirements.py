@@ -34,6 +34,8 @@ from dld_tui.core.errors import UsageError
         ("peak  memory <= 1.5 GiB", "peak memory", 1.5 * 2**30),
         ("snr >= 30 dB", "snr", 30.0),
         ("cosine > 0.999", "cosine", 0.999),
+        ("nodes <= 900", "nodes", 900.0),
+        ("Parameters <= 1.5 M", "parameters", 1.5e6),
     ],
 )
 def test_limits_are_read_with_their_units(text: str, figure: str, limit: float) -> None:

@@ -37,7 +37,9 @@ from dld_tui.core.compare.gate import (
     markdown,
     more_nodes,
 )
+from dld_tui.core.compare.requirement_files import keep_verdict
 from dld_tui.core.compare.requirements import (
+    RequirementsResult,
     requirements_junit,
     requirements_markdown,
     requirements_table,
@@ -51,10 +53,11 @@ from dld_tui.targets import registry
 
 T = TypeVar("T")
 _SETTINGS = {one.name: one for one in settings_of(Request) if one.name in RUN_SETTINGS}
-_STATUSES = {
+STATUSES = {
     Outcome.PASS: int(ExitStatus.DONE), Outcome.FAIL: int(ExitStatus.FOUND),
     Outcome.UNDECIDED: int(ExitStatus.FAILED),
 }  # fmt: skip
+"""The exit status of a verdict."""
 
 _HELP = f"""Fail if model NEW is slower than model BASE, measured in alternating runs.
 
@@ -104,15 +107,9 @@ def _callback(
     request.require()
     run_job: RunJob = partial(registry.result_of, target=target)
     if new is None:
-        met = _reported(check_requirements(request, run_job))
-        if as_json:
-            write_json({"outcome": met.outcome.value, **(encode(met) or {})})
-        else:
-            write(met.line)
-            write()
-            write_table(requirements_table(met))
+        met = judge_requirements(request, run_job, as_json=as_json)
         _write([(markdown_file, requirements_markdown), (junit_file, requirements_junit)], met)
-        return _STATUSES[met.outcome]
+        return STATUSES[met.outcome]
     if commands:
         counts = gated(
             base, new, command_pairs(base, new), request.runs, within_percent=request.within,
@@ -137,7 +134,24 @@ def _callback(
     else:
         _print(result)
     _write([(markdown_file, markdown), (junit_file, junit)], result)
-    return _STATUSES[result.outcome]
+    return STATUSES[result.outcome]
+
+
+def judge_requirements(request: Request, run_job: RunJob, *, as_json: bool) -> RequirementsResult:
+    """Judge what is required of a model, print the verdicts and remember them.
+
+    Raises:
+        DldError: A requirement is malformed, or the model cannot be run.
+    """
+    met = _reported(check_requirements(request, run_job))
+    keep_verdict(request.model, met)
+    if as_json:
+        write_json({"outcome": met.outcome.value, **(encode(met) or {})})
+    else:
+        write(met.line)
+        write()
+        write_table(requirements_table(met))
+    return met
 
 
 def _reported(steps: Generator[Progress, None, T]) -> T:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import click
@@ -78,6 +79,10 @@ _MOST_ROUNDS = 8
     metavar="S",
     help="Time limit of ONNX Runtime, of --full and of --polygraphy.  [default: 120]",
 )
+@click.option(
+    "--requirements", is_flag=True,
+    help="Instead, check what dld.toml beside the model requires, as dld gate does.",
+)  # fmt: skip
 @click.option("--fix", is_flag=True, help="Apply all safe fixes and write the model to OUT.")
 @click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
@@ -91,6 +96,7 @@ def command(
     full: bool,
     polygraphy: bool,
     time_limit: float | None,
+    requirements: bool,
     fix: bool,
     output: Path | None,
     force: bool,
@@ -103,8 +109,13 @@ def command(
     Asks the installed ONNX Runtime whether it loads the model, with zeros for large weights. Reads
     all weights only with --run and --polygraphy.
 
-    Exit status 1 if there are errors or warnings; with --fix, if some remain.
+    Exit status 1 if there are errors or warnings; with --fix, if some remain. With --requirements,
+    1 if the model does not meet one and 5 if one is undecided.
     """
+    if requirements:
+        if rules or level != "info" or speed or run or full or polygraphy or fix or time_limit:
+            raise click.UsageError("--requirements is checked alone")
+        return _check_requirements(model, as_json)
     if fix != (output is not None):
         raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
     require_free([output], force)
@@ -145,6 +156,17 @@ def command(
         return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
     finally:
         document.close()
+
+
+def _check_requirements(model: Path, as_json: bool) -> int:
+    from dld_tui.activities.gate import Request as Gate
+    from dld_tui.cli.jobs.gate import STATUSES, judge_requirements
+    from dld_tui.targets import registry as targets
+
+    request = Gate(model)
+    request.require()
+    run_job = partial(targets.result_of, target=None)
+    return STATUSES[judge_requirements(request, run_job, as_json=as_json).outcome]
 
 
 def _checked(document: Document, speed: bool) -> list[Finding]:

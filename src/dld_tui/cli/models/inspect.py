@@ -13,12 +13,13 @@ from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
 from dld_tui.core.codec import encode
+from dld_tui.core.compare.requirement_files import RequirementState, requirement_states
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import param, whole_numbers
@@ -137,8 +138,9 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
         _narrate_findings(path, findings)
         summary = summarise(document)
         contents = contents_of(path) if path.is_dir() else None
+        required = _required(document)
         if as_json:
-            _write_json(document, summary, findings, nodes, contents)
+            _write_json(document, summary, findings, nodes, contents, required)
         elif nodes:
             for scope in document.scopes():
                 for node in scope.nodes:
@@ -148,6 +150,8 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
                 _write_contents(contents)
             for line in (*summary_lines(summary), *_compiled(document, summary)):
                 write(line)
+            for number, one in enumerate(required):
+                write(_line("" if number else "required", f"{one.requirement}  {one.text}"))
             write()
             columns: tuple[Column[tuple[str, int]], ...] = (
                 Column("operator", "operator", itemgetter(0)),
@@ -156,6 +160,15 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
             write_table(Table(columns, [*summary.op_types.items()]))
     finally:
         document.close()
+
+
+def _required(document: Document) -> list[RequirementState]:
+    """Return what is required of a model; a file of requirements that cannot be read is told."""
+    try:
+        return requirement_states(document.path) if document.path is not None else []
+    except DldError as error:
+        narrate(f"{error.where}: {error.message}")
+        return []
 
 
 def _write_contents(contents: FolderContents) -> None:
@@ -194,8 +207,11 @@ def _write_json(
     findings: list[Finding],
     nodes: bool,
     contents: FolderContents | None,
+    required: Sequence[RequirementState],
 ) -> None:
     data = summary.to_json()
+    if required:
+        data["requirements"] = [one.to_json() for one in required]
     if contents is not None:
         data["folder"] = encode(contents)
     data["findings"] = [finding.to_json() for finding in findings]

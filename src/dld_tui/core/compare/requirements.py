@@ -2,7 +2,8 @@
 
 A latency is judged by several runs, each in a process of its own: between the ranks of
 :func:`~dld_tui.core.report.statistics.median_ranks` lies the figure of the median run. A limit
-within them is undecided. Sizes are known exactly.
+within them is undecided. Sizes and counts are known exactly, and those of the model's file need no
+run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xml.etree import ElementTree
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import Outcome, markdown_plain
+from dld_tui.core.compare.requirement_files import VERDICT_STYLES, shown_requirement
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.statistics import median, median_ranks
@@ -40,13 +42,15 @@ _BYTES = {
     "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30,
 }  # fmt: skip
 _RATES = {"": 1.0, "/s": 1.0, "fps": 1.0, "items/s": 1.0}
+_COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 
 
 class Source(TextEnum):
     """What has to be measured for a figure."""
 
     RUNS = "runs"
-    FILES = "files"
+    MODEL = "model"
+    """Its files and its nodes: nothing runs."""
     MEMORY = "memory"
     ACCURACY = "accuracy"
 
@@ -58,7 +62,7 @@ class Quantity:
     name: str
     source: Source
     units: Mapping[str, float]
-    """Factors to the base unit: milliseconds, bytes, items a second, dB."""
+    """Factors to the base unit: milliseconds, bytes, items a second, dB, a count."""
     text: Callable[[float], str]
 
 
@@ -76,7 +80,11 @@ QUANTITIES: dict[str, Quantity] = {
         for name in ("median", "mean", "min", "max", "percentile")
     },
     "fps": Quantity("fps", Source.RUNS, _RATES, _per_second),
-    "size": Quantity("size", Source.FILES, _BYTES, lambda value: fmt.size(round(value))),
+    "size": Quantity("size", Source.MODEL, _BYTES, lambda value: fmt.size(round(value))),
+    **{
+        name: Quantity(name, Source.MODEL, _COUNTS, lambda value: fmt.count(round(value)))
+        for name in ("parameters", "nodes", "operators", "opset")
+    },
     "peak memory": Quantity(
         "peak memory", Source.MEMORY, _BYTES, lambda value: fmt.size(round(value))
     ),
@@ -140,7 +148,7 @@ def parse_requirement(text: str) -> Requirement:
         limit = float(number) * factor
     except ValueError:
         raise UsageError(f"{visible(text)!r}: {number} is not a number") from None
-    return Requirement(visible(" ".join(text.split())), quantity, percent, relation, limit)
+    return Requirement(shown_requirement(text), quantity, percent, relation, limit)
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,7 @@ class Judged:
     outcome: Outcome
     figure: str
     value: float | None = None
-    """The median of the runs, in the base unit: ms, bytes, items a second, dB."""
+    """The median of the runs, in the base unit: ms, bytes, items a second, dB, a count."""
     low: float | None = None
     high: float | None = None
     runs: int = 0
@@ -247,14 +255,13 @@ OF_LIMIT = IntervalUnit(
     "interval", lambda one: f"{one.value:.0f} % ({one.low:.0f} to {one.high:.0f})",
     reference=100.0, mark=lambda value: f"{value:g} %",
 )  # fmt: skip
-_STYLES = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.UNDECIDED: "warn"}
 
 
 def requirements_bars(result: RequirementsResult) -> Table[Judged]:
     """Return a row a requirement, what was measured as a bar in percent of the limit."""
 
     def style(one: Judged) -> str:
-        return _STYLES[one.outcome]
+        return VERDICT_STYLES[one.outcome.value]
 
     outcome, required, shown, runs = COLUMNS
     columns = (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import SaveError
+from dld_tui.core.errors import DldError
 from dld_tui.core.params import Setting
 from dld_tui.core.process import paths
 from dld_tui.core.types import JSON
@@ -92,8 +92,8 @@ class State:
     def _write(self, name: str, data: Mapping[str, JSON]) -> None:
         from dld_tui.core.files.writer import write_text
 
-        # A full or read-only home must not disturb the user's work.
-        with contextlib.suppress(OSError, SaveError):
+        # A full or read-only home must not disturb the user's work; an agent may not write there.
+        with contextlib.suppress(OSError, DldError):
             paths.ensure(self.folder)
             text = json.dumps(data, indent=1)
             write_text(self.folder / f"{name}.json", text, overwrite=True, durable=False)

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.compare.gate import gate_bars, gate_table, listed_nodes, more_nodes
+from dld_tui.core.compare.requirement_files import keep_verdict
 from dld_tui.core.compare.requirements import requirements_bars, requirements_table
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
@@ -176,7 +177,9 @@ def of_gate(result: Gate, values: Mapping[str, JSON]) -> TableResult:
         return TableResult(title, summary, bars, written=written)
     assert result.required is not None
     met = result.required
-    title = f"gate of {Path(met.model).name}"
+    model = Path(str(values["model"]))  # by its place here: the job may have run elsewhere
+    keep_verdict(model, met)
+    title = f"gate of {model.name}"
     return TableResult(title, [met.line], requirements_bars(met), written=requirements_table(met))
 
 

@@ -452,11 +452,12 @@ class WorkspaceScreen(Page):
     # --- the terminal ---------------------------------------------------------------------------
 
     def on_screen_resume(self, event: Any) -> None:
-        """Check whether the file, or the comparisons of the model, have changed."""
+        """Check whether the file, or comparisons and verdicts of the model, have changed."""
         self.saving.look_at_disk()
         if self.model.is_open:
             self.accuracy.follow_errors()
             self.graphs.show_times()
+            self.parameters.show_verdicts()
 
     def terminal_focused(self) -> None:
         """Check whether the file has changed."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.requirement_files import VERDICT_STYLES, requirement_states
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import function_of
@@ -22,6 +23,7 @@ from dld_tui.core.process.paths import short
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.styled import Piece, operator_style, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Attribute, Node
@@ -131,6 +133,8 @@ class ParameterLines:
         return self.rows[index].text()
 
 
+REQUIRED = "required"
+"""The first part of the key of a row of requirements."""
 DOC_STRING = "doc_string"
 """The key of the rows of a doc string, and of their heading."""
 
@@ -678,6 +682,7 @@ class ScopeRows:
             *self._captured(),
             *(self._function() if self.scope.is_function else ()),
             *(self._model() if is_main else ()),
+            *(self._requirements() if is_main else ()),
             *self._initializers(),
             *self._texts(),
         ]
@@ -815,6 +820,28 @@ class ScopeRows:
                 scope=function,
                 indent=1,
             )
+
+    def _requirements(self) -> Iterator[ParameterRow]:
+        """Yield what the file beside the model requires of it, with the last known verdicts."""
+        path = self.scope.document.path
+        try:
+            states = requirement_states(path) if path is not None else []
+        except DldError as error:
+            yield section("Requirements")
+            yield ParameterRow((REQUIRED, ""), value=visible(error.message), value_style="bad")
+            return
+        if not states:
+            return
+        yield section("Requirements", len(states))
+        for one in states:
+            yield ParameterRow(
+                (REQUIRED, one.requirement), one.requirement, one.text,
+                value_style=VERDICT_STYLES.get(one.outcome, "dim") if not one.is_old else "dim",
+                keep="start", copied=one.requirement,
+            )  # fmt: skip
+        yield ParameterRow(
+            (REQUIRED, ""), value=hint("{model.gate} checks them"), value_style="dim"
+        )
 
     def _initializers(self) -> Iterator[ParameterRow]:
         records = self.scope.records.get("initializer", [])

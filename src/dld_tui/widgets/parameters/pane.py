@@ -29,6 +29,7 @@ from dld_tui.widgets.lists.styled import compiled
 from dld_tui.widgets.parameters.descriptions import (
     DEFAULTS,
     DOCUMENTATION,
+    REQUIRED,
     NodeRows,
     ParameterLines,
     ParameterRow,
@@ -272,6 +273,11 @@ class Parameters(Framed, Vertical):
         self._previews.clear()
         self._build(keep=True)
         self._say_title()
+
+    def show_verdicts(self) -> None:
+        """Read again what was found of the model's requirements, where they are shown."""
+        if any(isinstance(row.key, tuple) and row.key[0] == REQUIRED for row in self._rows):
+            self._build(keep=True)
 
     @property
     def place(self) -> ParametersPlace:

@@ -1,0 +1,70 @@
+"""What ``dld.toml`` beside a model requires, and the verdicts that are remembered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.compare.gate import Outcome
+from dld_tui.core.compare.requirement_files import (
+    KeptRequirements,
+    keep_verdict,
+    kept_requirements,
+    requirement_states,
+)
+from dld_tui.core.compare.requirements import Judged, RequirementsResult
+from dld_tui.core.errors import InputError
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"a model")
+    return path
+
+
+def require(model: Path, text: str) -> None:
+    model.with_name("dld.toml").write_text(text)
+
+
+def test_a_list_and_a_table_say_the_same(model: Path) -> None:
+    assert kept_requirements(model) == KeptRequirements()
+    require(model, '[requirements]\n"m.onnx" = ["size <= 1 kB"]\n"other.onnx" = ["fps > 1"]')
+    assert kept_requirements(model) == KeptRequirements(("size <= 1 kB",))
+    require(model, '[requirements."m.onnx"]\nrequire = ["snr > 1"]\nreference = "old/b.onnx"')
+    assert kept_requirements(model) == KeptRequirements(
+        ("snr > 1",), model.parent / "old" / "b.onnx"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["requirements = 3", '[requirements]\n"m.onnx" = "size <= 1 kB"',
+     '[requirements]\n"m.onnx" = ["size <= 1 kB", 3]', '[requirements."m.onnx"]\nrequired = []',
+     '[requirements."m.onnx"]\nrequire = []\nreference = 3', "x = ["],
+)  # fmt: skip
+def test_another_form_is_refused_with_the_file(model: Path, text: str) -> None:
+    require(model, text)
+    with pytest.raises(InputError) as error:
+        kept_requirements(model)
+    assert error.value.where == str(model.with_name("dld.toml"))
+
+
+def test_verdicts_are_remembered_until_the_model_changes(model: Path) -> None:
+    require(model, '[requirements]\n"m.onnx" = ["size  <= 1 kB", "fps >= 9", "nodes < 2"]')
+    assert [one.text for one in requirement_states(model)] == ["not checked"] * 3
+    judged = [Judged("size <= 1 kB", Outcome.PASS, "size", 7.0, shown="7 B"),
+              Judged("fps >= 9", Outcome.UNDECIDED, "fps", problem="\x1b[31m no run")]  # fmt: skip
+    for one in judged:  # each by a gate of its own
+        keep_verdict(model, RequirementsResult(str(model), (one,)))
+    states = requirement_states(model)
+    assert [one.outcome for one in states] == ["PASS", "UNDECIDED", ""]
+    assert states[0].text.startswith("PASS, 7 B (20")
+    assert "\x1b" not in states[1].text
+    os.utime(model, (1, 1))
+    assert [one.is_old for one in requirement_states(model)] == [True, True, False]
+    assert "before the model changed" in requirement_states(model)[0].text
+    keep_verdict(model, RequirementsResult(str(model), (judged[0],)))
+    assert [one.outcome for one in requirement_states(model)] == ["PASS", "", ""]
