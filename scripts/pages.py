@@ -7,7 +7,7 @@ A page is run from its beginning to its end in one folder, as a reader would:
   within a line for any text.
 - A ``python`` block is run; if it has prompts (``>>>``), it is a doctest.
 - ``json``, ``jsonl`` and ``toml`` blocks must be valid. A ``syntax`` block is a grammar or a form
-  in which something is written.
+  in which something is written, a ``screen`` block some lines of the user interface.
 
 What a reader does not see are comments of one line. Before a block, they are about it:
 
@@ -50,7 +50,7 @@ RUN = ("sh", "python")
 """Languages of blocks that are run."""
 READ = ("json", "jsonl", "toml")
 """Languages of blocks that are read."""
-KNOWN = (*RUN, *READ, "text", "syntax", "yaml", "sql", "c", "cpp", "dockerfile", "diff")
+KNOWN = (*RUN, *READ, "text", "screen", "syntax", "yaml", "sql", "c", "cpp", "dockerfile", "diff")
 _OF_BLOCKS = {"not run", "exit", "measured", "file"}
 _OF_PAGES = {"files", "setup"}
 _FENCE = re.compile(r"^( *)(```+)\s*([\w+-]*)\s*$")

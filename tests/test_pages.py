@@ -23,10 +23,10 @@ from tests.support import words
 DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
 NOT_YET = {
-    "CONTRIBUTING", "README", "accuracy", "agents", "architecture", "checks", "coming-from",
-    "commands", "containers", "conversions", "custom-tools", "diff",
-    "edit-scripts", "engine-plans", "first-tasks", "inputs", "install", "library", "plugins",
-    "providers", "report-format", "rewrites", "targets", "targets-running", "tensorrt", "tune",
+    "CONTRIBUTING", "accuracy", "agents", "architecture", "checks", "coming-from", "commands",
+    "containers", "conversions", "custom-tools", "diff", "edit-scripts", "engine-plans", "inputs",
+    "install", "library", "plugins", "providers", "report-format", "rewrites", "targets",
+    "targets-running", "tensorrt", "tune",
 }  # fmt: skip
 """Pages of the first design, by name: they are not held to this before they are written anew."""
 FOR_DEVELOPERS = {ROOT / "CONTRIBUTING.md", *(DOCS / "project").glob("*.md")}

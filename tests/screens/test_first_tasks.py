@@ -100,6 +100,12 @@ def _saved_elsewhere(seen: Seen) -> bool:
 HAPPENED: dict[str, Callable[[Seen], bool]] = {
     "the largest weights": _largest_first,
     "the slowest node": lambda seen: seen.page == "ReportScreen" and "Conv" in seen.text,
+    "make it faster": lambda seen: (
+        seen.page == "TuneScreen" and "original model" in seen.text
+        and (seen.folder / "model.tune.json").exists()
+    ),
+    "fix a finding, and save": lambda seen: seen.weights() == ["weight", "second_weight"],
+    "see an engine": lambda seen: seen.page == "PlanScreen" and "50.0 %" in seen.text,
     "change a stride": lambda seen: "strides" in seen.text and "[2, 2]" in seen.text,
     "what is around this node": lambda seen: seen.state["focus"] == "GraphCanvas#graph-canvas",
     "a picture of the graph": lambda seen: "<svg" in (seen.folder / "model.svg").read_text(),
@@ -114,15 +120,9 @@ HAPPENED: dict[str, Callable[[Seen], bool]] = {
     "leave without losing anything": lambda seen: (
         bool(seen.state.get("ended")) and seen.names()[0] == "front"
     ),
-    "fix a finding, and save": lambda seen: seen.weights() == ["weight", "second_weight"],
     "replace operators, and save": lambda seen: seen.operators() == ["Conv", "Tanh", "Conv", "Add"],
-    "see an engine plan": lambda seen: seen.page == "PlanScreen" and "50.0 %" in seen.text,
     "follow an advice": lambda seen: (
         seen.page == "ReportScreen" and (seen.folder / "tiny.dldprof").exists()
-    ),
-    "tune": lambda seen: (
-        seen.page == "TuneScreen" and "original model" in seen.text
-        and (seen.folder / "model.tune.json").exists()
     ),
     "profile a decoder": lambda seen: (
         seen.page == "ReportScreen" and "to the first token" in seen.text
@@ -176,7 +176,7 @@ def test_a_first_task(
             make_report(tmp_path / name)
         path = "a.dldprof"
         onnx.save(model(side=8), tmp_path / "tiny.onnx")
-    elif task.name == "see an engine plan":
+    elif task.name == "see an engine":
         engine_files.write_engine(tmp_path)
     elif task.name == "profile a decoder":
         decoders.folder(tmp_path / "decoder")
