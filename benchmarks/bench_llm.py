@@ -37,7 +37,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.folder import find_decoder
-from dld_tui.core.report.statistics import median_ranks
+from dld_tui.core.statistics import median_ranks
 
 DEVIATION, GENAI_DEVIATION = 0.03, 0.05
 _BURST = 16

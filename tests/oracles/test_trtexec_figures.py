@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.statistics import median_ranks
-from dld_tui.core.report.statistics import trtexec_percentile as ours
+from dld_tui.core.statistics import median_ranks
+from dld_tui.core.statistics import trtexec_percentile as ours
 from tests.oracles.plain import trtexec_percentile
 from tests.support.profiles import told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.html_page import digest
+from dld_tui.core.tables.html_page import digest
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _FLAGS = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.statistics import undisturbed
+from dld_tui.core.statistics import undisturbed
 
 Times = Sequence[float]
 

@@ -27,7 +27,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
-from dld_tui.core.report.statistics import median_ranks
+from dld_tui.core.statistics import median_ranks
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 
@@ -217,7 +217,8 @@ class _Run:
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.runtime import version
         from dld_tui.backends.onnxruntime.session import Session, with_genai_options
-        from dld_tui.core.inputs.guess import INPUTS, specs_for
+        from dld_tui.core.inputs.guess import specs_for
+        from dld_tui.core.inputs.guessed_input import INPUTS
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
         from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory

@@ -47,6 +47,20 @@ ProgressCallback: TypeAlias = Callable[[int, int], None]
 CancelCheck: TypeAlias = Callable[[], bool]
 """Returns True when the work should stop; the worker then raises CancelledError."""
 
+ELEMENT_BITS: Mapping[str, int] = {
+    "complex128": 128,
+    **dict.fromkeys(("double", "float64", "int64", "uint64", "complex64"), 64),
+    **dict.fromkeys(("float", "float32", "int32", "uint32"), 32),
+    **dict.fromkeys(("float16", "bfloat16", "int16", "uint16"), 16),
+    **dict.fromkeys(("bool", "int8", "uint8", "float8e8m0"), 8),
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"), 8),
+    **dict.fromkeys(("float6e2m3", "float6e3m2"), 6),
+    **dict.fromkeys(("int4", "uint4", "float4e2m1"), 4),
+    **dict.fromkeys(("int2", "uint2"), 2),
+}
+"""The bits of an element, by type as ONNX names it in small letters, or NumPy. Those of less than 8
+are packed without regard to bytes."""
+
 FIRST_IR_WITH_IMPORTS = 3
 """The version of the format in which models began to say which operators they use."""
 

@@ -43,7 +43,7 @@ from dld_tui.core.compare.gate import (
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.events import events_of, result_of
 from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
-from dld_tui.core.report.statistics import median_ranks
+from dld_tui.core.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import clip, visible
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError
-from dld_tui.core.report.schema import as_json, as_list, as_text, saving
+from dld_tui.core.report.schema import as_json, as_list, saving
+from dld_tui.core.text import encodable
 
 
 def test_numbers_that_json_cannot_hold_become_null() -> None:
@@ -20,9 +21,9 @@ def test_numbers_that_json_cannot_hold_become_null() -> None:
 def test_bytes_that_are_not_utf8_are_escaped() -> None:
     name = os.fsdecode(b"a\xff\xfeb")
     database = sqlite3.connect(":memory:")
-    assert database.execute("SELECT ?", (as_text(name),)).fetchone() == ("a\\udcff\\udcfeb",)
+    assert database.execute("SELECT ?", (encodable(name),)).fetchone() == ("a\\udcff\\udcfeb",)
     database.close()
-    assert as_text("Größe") == "Größe"
+    assert encodable("Größe") == "Größe"
     assert json.loads(as_json(name)) == name
 
 

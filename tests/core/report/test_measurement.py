@@ -11,9 +11,9 @@ import pytest
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report import measurement
 from dld_tui.core.report.measurement import Measurement, Samples, read_samples
+from dld_tui.core.report.pass_statistics import counted_passes
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.statistics import counted_passes
 from tests.support.report_files import make_nested_report, make_report
 
 NAN = float("nan")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from operator import itemgetter
 from xml.etree import ElementTree
 
-from dld_tui.core.report.html_page import facts
+from dld_tui.core.tables.html_page import facts
 from dld_tui.core.tables.rendering import FILTER_FROM, html_of
 from dld_tui.core.tables.table import COUNT, MEAN, MS, PERCENT, Column, Table
 

@@ -43,7 +43,7 @@ from dld_tui.core.conversion.copies import (
     relink_users,
 )
 from dld_tui.core.conversion.opset import convert_opset
-from dld_tui.core.conversion.quantization_plan import UNNAMED, Point, QuantizationPlan
+from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import FreshNames
@@ -67,6 +67,7 @@ from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import clip, visible
+from dld_tui.core.text.names import UNNAMED
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
 _Place: TypeAlias = "tuple[tuple[str, ...], str]"

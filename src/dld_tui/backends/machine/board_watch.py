@@ -32,8 +32,8 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.gpu_kernels import CounterSpec, Sample
-from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.statistics import median
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import Facts
 

@@ -45,8 +45,8 @@ from dld_tui.core.report.gpu_kernels import (
     plan_sampling,
 )
 from dld_tui.core.report.records import CounterSource, PassState
-from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.statistics import median
 from dld_tui.core.types import JSON, Facts
 
 GPM_ROWS: Mapping[str, CounterSpec] = {

@@ -44,7 +44,8 @@ from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress, result_of
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, first_that_runs, specs_for
+from dld_tui.core.inputs.guess import Guess, candidate_guesses, first_that_runs, specs_for
+from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.machine.environment import (
     CpuWatch,

@@ -32,7 +32,8 @@ from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.guess import INPUTS, Guess
+from dld_tui.core.inputs.guess import Guess
+from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.notes import Note, NoteKind
@@ -42,8 +43,8 @@ from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import StopCondition, measure
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.schema import COMMAND
-from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.lint import is_shape_work
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes

@@ -56,8 +56,8 @@ from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
-from dld_tui.core.report.statistics import PERCENTILES
 from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
+from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments

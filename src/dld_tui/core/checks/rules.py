@@ -40,7 +40,6 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
     KNOWN_ENTRIES,
-    NARROW_BITS,
     ExternalDataError,
     element_bits,
     is_external,
@@ -55,7 +54,7 @@ from dld_tui.core.files.proto_fields import (
     text_of,
 )
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import TextEnum
+from dld_tui.core.types import ELEMENT_BITS, TextEnum
 
 # --- the model as a whole -------------------------------------------------------------------------
 
@@ -291,7 +290,9 @@ def check_node_name(state: ScopeState, name: str) -> None:
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL
 _NARROW = frozenset(
-    number for name, number in onnx.TensorProto.DataType.items() if name in NARROW_BITS
+    number
+    for name, number in onnx.TensorProto.DataType.items()
+    if ELEMENT_BITS.get(name.lower(), 8) < 8
 )
 _BYTES: dict[int, int] = {
     number: bits // 8

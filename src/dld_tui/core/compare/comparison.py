@@ -62,7 +62,7 @@ from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.statistics import LatencySource
+from dld_tui.core.statistics import LatencySource
 from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

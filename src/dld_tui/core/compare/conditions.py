@@ -10,7 +10,7 @@ from dld_tui.core.compare.matching import MIN_PASSES
 from dld_tui.core.compare.records import KIND, PER_ITEM, Difference, Subject, label
 from dld_tui.core.compare.rows import lacks_kernels
 from dld_tui.core.report.measured_facts import busy_text
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, summarise
+from dld_tui.core.statistics import TRUSTED_COV_PERCENT, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -51,7 +51,7 @@ from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UsageEr
 from dld_tui.core.params import is_same_file
 from dld_tui.core.process.child import Child
 from dld_tui.core.report.records import Layer
-from dld_tui.core.report.statistics import median_ranks
+from dld_tui.core.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Estimate, IntervalUnit, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import TextEnum

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dld_tui.core.compare.records import Interval, Subject
-from dld_tui.core.conversion.quantization_plan import UNNAMED
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.statistics import fastest_count
+from dld_tui.core.statistics import fastest_count
+from dld_tui.core.text.names import UNNAMED
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.records import FloatArray

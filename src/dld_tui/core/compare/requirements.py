@@ -1,7 +1,7 @@
 """Requirements of a model, such as ``p95 <= 35 ms``, and whether measurements meet them.
 
 A latency is judged by several runs, each in a process of its own: between the ranks of
-:func:`~dld_tui.core.report.statistics.median_ranks` lies the figure of the median run. A limit
+:func:`~dld_tui.core.statistics.median_ranks` lies the figure of the median run. A limit
 within them is undecided. Sizes and counts are known exactly, and those of the model's file need no
 run.
 """
@@ -20,7 +20,7 @@ from dld_tui.core.compare.gate import Outcome, markdown_plain
 from dld_tui.core.compare.requirement_files import VERDICT_STYLES, shown_requirement
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.statistics import median, median_ranks
+from dld_tui.core.statistics import median, median_ranks
 from dld_tui.core.tables.table import (
     COUNT,
     TEXT,

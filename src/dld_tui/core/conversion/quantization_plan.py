@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import clip, shortened, visible
+from dld_tui.core.text.names import UNNAMED
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -25,8 +26,6 @@ Key: TypeAlias = str
 """Where the scale of a tensor comes from: ``range:TENSOR`` (calibrated values), ``unit`` (0 to 1),
 ``weight:TENSOR`` (its values); for a bias the keys of activation and weight, joined by ``*``."""
 
-UNNAMED = "node_of_"
-"""Prefix of the names given to unnamed nodes; the name of their output follows."""
 _KINDS = (("activation", "activations"), ("weight", "weights"), ("bias", "biases"))
 _NAMED = 3
 """The most nodes that are named for a tensor."""

@@ -16,12 +16,12 @@ from dld_tui.core.cost.operators import operator, work
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.operators.categories import RANDOM_OPERATORS, SIZE_OPERATORS
-from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.evaluation import Evaluation, Frame
 from dld_tui.core.shapes.following import dims_of_type
 from dld_tui.core.shapes.size import number_of, product
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import visible
+from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -31,7 +31,6 @@ from dld_tui.core.document.types.value_types import (
 )
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.process.collector import collector_paused
-from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.following import Following, dims_of_type
 from dld_tui.core.shapes.size import (
@@ -49,7 +48,7 @@ from dld_tui.core.shapes.size import (
 from dld_tui.core.shapes.value import NOTHING, Dims, Value, contradict
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import ELEMENT_BITS, JSON, Facts
 
 if TYPE_CHECKING:
     import onnx

@@ -23,11 +23,12 @@ from dld_tui.core.cost.operators import (
 )
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.kernel_names import Roof, roof_of
-from dld_tui.core.report.groups import ELEMENT_BITS, HOST, has_gpu_times, is_launched
+from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.size import Count
 from dld_tui.core.shapes.value import Value
+from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core.cost.operators import PRODUCTS, operator, work
-from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.following import Following
 from dld_tui.core.shapes.value import Value
+from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node

@@ -20,7 +20,6 @@ from dld_tui.core.errors import CancelledError, DldError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, SpillFile
 from dld_tui.core.files.external import (
-    NARROW_BITS,
     PENDING,
     decoded,
     element_bits,
@@ -29,7 +28,7 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import fixed_width
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import ELEMENT_BITS, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +51,7 @@ _STRUCT_CODES = {
     "float16": "e", "float32": "f", "float64": "d", "bool": "?", "int8": "b", "uint8": "B",
     "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
 }  # fmt: skip
-_SUB_BYTE_BITS = {name.lower(): bits for name, bits in NARROW_BITS.items()}
+_SUB_BYTE_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 MAX_DIMENSION_PRODUCT = 2**63 - 1
 """ONNX counts elements in int64."""
 

@@ -31,6 +31,7 @@ from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, 
 from dld_tui.core.files.source import Source, open_error
 from dld_tui.core.files.wire import TENSOR, cut, splice
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import ELEMENT_BITS
 
 # --- Find the tensors of a serialised model and move their payloads to external data --------------
 
@@ -207,32 +208,10 @@ def decoded(tensor: onnx.TensorProto, blobs: BlobTable) -> bytes:
     ).raw_data
 
 
-NARROW_BITS = {
-    "UINT4": 4,
-    "INT4": 4,
-    "FLOAT4E2M1": 4,
-    "UINT2": 2,
-    "INT2": 2,
-    "FLOAT6E2M3": 6,
-    "FLOAT6E3M2": 6,
-}
-"""Element types that are packed without regard to bytes. By name: older onnx packages lack some."""
-_BITS = {
-    **NARROW_BITS,
-    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 8),
-    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), 8),
-    "FLOAT8E8M0": 8,
-    **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 16),
-    **dict.fromkeys(("INT32", "UINT32", "FLOAT"), 32),
-    **dict.fromkeys(("INT64", "UINT64", "DOUBLE", "COMPLEX64"), 64),
-    "COMPLEX128": 128,
-}
-
-
 def element_bits(data_type: int) -> int | None:
     """Return the bits of an element of a ``TensorProto.DataType``; None for strings and unknown."""
     try:
-        return _BITS.get(onnx.TensorProto.DataType.Name(data_type))
+        return ELEMENT_BITS.get(onnx.TensorProto.DataType.Name(data_type).lower())
     except (ValueError, TypeError):
         return None
 

@@ -21,10 +21,10 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.machine.environment import environment
 from dld_tui.core.machine.kernel_names import roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks, kept_peaks
-from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.shapes.noting import follow_shapes, sizes_of
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
 from dld_tui.core.text import visible
+from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -23,23 +23,6 @@ from dld_tui.core.report.first_lines import first_lines, text_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, has_gpu_times
-from dld_tui.core.report.html_page import (
-    WIDTH,
-    Section,
-    Tile,
-    axis_marks,
-    facts,
-    histogram,
-    number,
-    page,
-    paragraphs,
-    scale,
-    short,
-    svg,
-    text,
-    tiles,
-    time_bars,
-)
 from dld_tui.core.report.layer_table import (
     costliest_first,
     group_table,
@@ -65,7 +48,6 @@ from dld_tui.core.report.records import (
     PassEvent,
 )
 from dld_tui.core.report.schema import finite
-from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.report.story import (
     advice_json,
     is_launched_only,
@@ -74,6 +56,24 @@ from dld_tui.core.report.story import (
     types_of,
 )
 from dld_tui.core.report.triage import notes_of
+from dld_tui.core.statistics import LatencySummary
+from dld_tui.core.tables.html_page import (
+    WIDTH,
+    Section,
+    Tile,
+    axis_marks,
+    facts,
+    histogram,
+    number,
+    page,
+    paragraphs,
+    scale,
+    short,
+    svg,
+    text,
+    tiles,
+    time_bars,
+)
 from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.types import JSON

@@ -24,7 +24,6 @@ from dld_tui.core.report.measured_facts import (
 )
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.report.story import (
     Step,
     is_launched_only,
@@ -39,6 +38,7 @@ from dld_tui.core.report.triage import (
     passes_text,
     slow_first_ms,
 )
+from dld_tui.core.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 

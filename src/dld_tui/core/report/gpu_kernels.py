@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
-from dld_tui.core.report.statistics import LatencySource, median
+from dld_tui.core.statistics import LatencySource, median
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

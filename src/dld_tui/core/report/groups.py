@@ -13,18 +13,12 @@ from typing import Protocol, TypeAlias, TypeVar
 from dld_tui.core.operators.categories import category_of, main_rank, onnx_operators
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
+from dld_tui.core.types import ELEMENT_BITS
 
 HOST = "CPUExecutionProvider"
 COPY_TYPES = ("MemcpyFromHost", "MemcpyToHost")
 """Nodes that ONNX Runtime adds where values go from the CPU to a device, or back."""
 _DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
-ELEMENT_BITS = {
-    "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
-    "int64": 64, "uint64": 64, "int32": 32, "uint32": 32, "int16": 16, "uint16": 16, "int8": 8,
-    "uint8": 8, "bool": 8, "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8,
-    "float8e5m2fnuz": 8, "float8e8m0": 8, "int4": 4, "uint4": 4, "float4e2m1": 4,
-    "int2": 2, "uint2": 2, "complex64": 64, "complex128": 128,
-}  # fmt: skip
 
 
 def has_gpu_times(layers: Sequence[Layer]) -> bool:

@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.statistics import percentile_of, summarise
+from dld_tui.core.report.pass_statistics import percentile_of
+from dld_tui.core.statistics import summarise
 
 BURST_S = 0.1
 """How long calls follow each other without a pause; progress is reported between bursts."""

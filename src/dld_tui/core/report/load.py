@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.statistics import percentile
+from dld_tui.core.statistics import percentile
 from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.machine.peaks import BUSY
 from dld_tui.core.report.groups import HOST
-from dld_tui.core.report.statistics import is_valid_time
+from dld_tui.core.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -19,26 +20,9 @@ if TYPE_CHECKING:
     from dld_tui.core.report.records import Layer
     from dld_tui.core.report.report import Report
 
-INPUTS = "inputs"
-"""The fact of a report with :attr:`..inputs.guess.Guess.facts`; here, since that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
 _PEAKS = 200
-
-
-@dataclass(frozen=True)
-class GuessedInput:
-    """What an input was fed with, as results and reports have it. All texts are foreign."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    reasons: tuple[str, ...]
-    """Why each dimension has its size."""
-    guessed: bool
-    why: str
-    values: str
-    values_reason: str
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.records import Layer, PassState
-from dld_tui.core.report.schema import WrongValue
-from dld_tui.core.report.statistics import (
+from dld_tui.core.report.pass_statistics import (
     ATTRIBUTED_PASSES,
-    FASTEST,
     GPU_TIMES,
     counted_passes,
     gpu_passes,
-    is_valid_time,
-    undisturbed,
 )
+from dld_tui.core.report.records import Layer, PassState
+from dld_tui.core.report.schema import WrongValue
+from dld_tui.core.statistics import FASTEST, is_valid_time, undisturbed
 
 if TYPE_CHECKING:
     import sqlite3

@@ -43,6 +43,12 @@ from dld_tui.core.report import schema
 from dld_tui.core.report.details import details_fields
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import GROUPINGS, group_layers, priced
+from dld_tui.core.report.pass_statistics import (
+    ATTRIBUTED_PASSES,
+    counted_passes,
+    gpu_passes,
+    percentile_of,
+)
 from dld_tui.core.report.records import (
     GPU_KINDS,
     LAYER_MEANS,
@@ -79,17 +85,8 @@ from dld_tui.core.report.schema import (
     texts_of,
     whole_of,
 )
-from dld_tui.core.report.statistics import (
-    ATTRIBUTED_PASSES,
-    LatencySource,
-    LatencySummary,
-    counted_passes,
-    gpu_passes,
-    is_valid_time,
-    percentile_of,
-    summarise,
-)
 from dld_tui.core.report.store import FASTEST_QUARTER, GPU_ABSENT, ReportWriter
+from dld_tui.core.statistics import LatencySource, LatencySummary, is_valid_time, summarise
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

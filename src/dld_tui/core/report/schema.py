@@ -32,8 +32,8 @@ from dld_tui.core.errors import CorruptFileError, InputError, SaveError
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.details import details_of
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.statistics import is_valid_time, median
-from dld_tui.core.text import visible
+from dld_tui.core.statistics import is_valid_time, median
+from dld_tui.core.text import encodable, visible
 from dld_tui.core.types import JSON
 
 
@@ -56,13 +56,6 @@ def finite(value: JSON) -> JSON:
     return value
 
 
-def as_text(text: str) -> str:
-    """Return text that SQLite can hold: bytes that were not UTF-8 are written as escapes."""
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 def as_list(dims: Sequence[int | str | None] | None) -> JSON:
     """Return a shape as JSON data; None for an unknown one."""
     return None if dims is None else list(dims)
@@ -72,9 +65,9 @@ def layer_row(index: int, layer: Layer) -> tuple[object, ...]:
     """Return the row of a layer whose statistics are not known yet."""
     return (
         index,
-        as_text(layer.name),
-        as_text(layer.type),
-        None if layer.provider is None else as_text(layer.provider),
+        encodable(layer.name),
+        encodable(layer.type),
+        None if layer.provider is None else encodable(layer.provider),
         layer.precision,
         as_json([as_list(dims) for dims in layer.input_dims]),
         as_json([as_list(dims) for dims in layer.output_dims]),
@@ -89,7 +82,7 @@ def layer_row(index: int, layer: Layer) -> tuple[object, ...]:
 def link_row(index: int, position: int, link: NodeLink) -> tuple[object, ...]:
     """Return the row of a layer's link to an ONNX node."""
     scope = as_json(list(link.scope))
-    texts = (as_text(link.node), as_text(link.name), as_text(link.op_type))
+    texts = (encodable(link.node), encodable(link.name), encodable(link.op_type))
     return (index, position, scope, *texts, link.confidence, link.share)
 
 

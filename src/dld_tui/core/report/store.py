@@ -51,7 +51,8 @@ from dld_tui.core.files.writer import not_kept, put_in_place
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
-from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
+from dld_tui.core.report.schema import as_json, layer_row, link_row, saving, store_counters
+from dld_tui.core.text import encodable
 from dld_tui.core.types import JSON
 
 GPU_ABSENT = "gpu_absent"
@@ -163,7 +164,7 @@ class ReportWriter:
             ("settings", settings),
             ("environment", environment),
         ):
-            rows = [(as_text(name), as_json(value)) for name, value in values.items()]
+            rows = [(encodable(name), as_json(value)) for name, value in values.items()]
             writer._extend(table, rows)
         for remark in not_kept(target, lost):
             writer.note(remark, NoteKind.WARNING)
@@ -177,11 +178,11 @@ class ReportWriter:
             key: Its name.
             value: JSON data, or a dataclass.
         """
-        self._extend("report", [(as_text(key), as_json(encode(value)))])
+        self._extend("report", [(encodable(key), as_json(encode(value)))])
 
     def add_environment(self, values: Mapping[str, JSON]) -> None:
         """Add to the environment what became known later; replaces earlier values."""
-        rows = [(as_text(name), as_json(value)) for name, value in values.items()]
+        rows = [(encodable(name), as_json(value)) for name, value in values.items()]
         self._extend("environment", rows)
 
     def add_latencies(self, milliseconds: Iterable[float]) -> None:
@@ -308,7 +309,7 @@ class ReportWriter:
 
     def note(self, text: str, kind: NoteKind = NoteKind.INFO) -> None:
         """Add a note of a kind that says how loud it is."""
-        self._extend("notes", [(self._notes, kind.value, as_text(text))])
+        self._extend("notes", [(self._notes, kind.value, encodable(text))])
         self._notes += 1
 
     def flush(self) -> None:
@@ -424,7 +425,7 @@ class ReportWriter:
         known = self._gpu_names.get(name)
         if known is None:
             known = self._gpu_names[name] = len(self._gpu_names)
-            self._extend("gpu_names", [(known, as_text(name))])
+            self._extend("gpu_names", [(known, encodable(name))])
         return known
 
     def _counter_row(
@@ -439,8 +440,8 @@ class ReportWriter:
         number = self._counters
         self._counters += 1
         top = maximum if maximum is not None and math.isfinite(maximum) else None
-        texts = (as_text(name), as_text(title), as_text(unit))
-        why = None if absent is None else as_text(absent)
+        texts = (encodable(name), encodable(title), encodable(unit))
+        why = None if absent is None else encodable(absent)
         self._extend("counters", [(number, *texts, top, source, why, *(None,) * 6)])
         return number
 
@@ -448,7 +449,7 @@ class ReportWriter:
         key = (kind, str(name))
         if key not in self._tracks:
             self._tracks[key] = len(self._tracks)
-            self._extend("tracks", [(self._tracks[key], kind, as_text(str(name)))])
+            self._extend("tracks", [(self._tracks[key], kind, encodable(str(name)))])
         return self._tracks[key]
 
     def _extend(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:

@@ -21,12 +21,8 @@ from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched, is_spli
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.schema import COMMAND
-from dld_tui.core.report.statistics import (
-    TRUSTED_COV_PERCENT,
-    LatencySource,
-    LatencySummary,
-)
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
+from dld_tui.core.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,

@@ -8,7 +8,7 @@ from itertools import product
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.statistics import median, median_ranks
+from dld_tui.core.statistics import median, median_ranks
 from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
 

@@ -24,11 +24,7 @@ from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.report.statistics import (
-    LatencySource,
-    LatencySummary,
-    summarise,
-)
+from dld_tui.core.statistics import LatencySource, LatencySummary, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 

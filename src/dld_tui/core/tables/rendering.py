@@ -15,10 +15,9 @@ from typing import Any
 
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.process.installation import install_command
-from dld_tui.core.report.html_page import attributes, text
-from dld_tui.core.report.schema import as_text
+from dld_tui.core.tables.html_page import attributes, text
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text import cell_width, clip, encodable, fit, visible
 from dld_tui.core.text.names import cut_names
 
 # --- the one place where CSV is written: untrusted text is made visible, never a formula ----------
@@ -256,7 +255,7 @@ def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
     }  # fmt: skip
     schema = pyarrow.schema(
         [(column.key, types[column.unit.type]) for column in table.columns],
-        metadata={name: as_text(value) for name, value in metadata.items()},
+        metadata={name: encodable(value) for name, value in metadata.items()},
     )
     columns = [
         pyarrow.array(
@@ -273,8 +272,8 @@ def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
 def _clean(value: Any) -> Any:
     """Return a value with texts as UTF-8 can hold them."""
     if isinstance(value, list):
-        return [as_text(item) for item in value]
-    return as_text(value) if isinstance(value, str) else value
+        return [encodable(item) for item in value]
+    return encodable(value) if isinstance(value, str) else value
 
 
 # --- Tables as a workbook, a sheet a table, with XlsxWriter ---------------------------------------

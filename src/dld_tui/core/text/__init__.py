@@ -40,6 +40,13 @@ def visible(text: str | bytes) -> str:
     return _UNSAFE.sub(_escaped, text)
 
 
+def encodable(text: str) -> str:
+    """Return text that UTF-8 can hold: bytes that were not UTF-8 are written as escapes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 @lru_cache(maxsize=4096)
 def cell_width(text: str) -> int:
     """Return how many terminal cells visible text takes."""

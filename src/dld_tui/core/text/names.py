@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from dld_tui.core.text import cell_width, clip, common_prefix
 
+UNNAMED = "node_of_"
+"""Prefix of the names that quantization gives to unnamed nodes, before that of their output."""
+
 
 def told_apart(names: Sequence[str], longer: Sequence[str]) -> list[str]:
     """Return names, or the longer ones of those that have the same name."""

@@ -24,7 +24,7 @@ from dld_tui.core.compare.records import PER_ITEM, Row
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.moments import Stretch, moments_of
-from dld_tui.core.report.statistics import percentile
+from dld_tui.core.statistics import percentile
 from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:

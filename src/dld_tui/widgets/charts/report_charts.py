@@ -14,8 +14,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
-from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.statistics import median, percentile
 from dld_tui.core.text import fit, visible
 from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import (

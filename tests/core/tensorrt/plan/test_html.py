@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dld_tui.core.report.html_page import digest
+from dld_tui.core.tables.html_page import digest
 from dld_tui.core.tensorrt.plan.engine_plan import missing
 from dld_tui.core.tensorrt.plan.html import plan_page, write_page
 from dld_tui.core.tensorrt.plan.lint import findings

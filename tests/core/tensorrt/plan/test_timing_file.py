@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.report.formats.trtexec_files import warm_up_ms
-from dld_tui.core.report.statistics import trtexec_percentile
+from dld_tui.core.statistics import trtexec_percentile
 from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows, timing_of_summary
 from dld_tui.core.types import JSON
 

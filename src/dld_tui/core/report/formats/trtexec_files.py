@@ -21,15 +21,15 @@ from typing import NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
+from dld_tui.core.foreign import text_of, time_of, whole_of
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import EngineFacts, Layer
 from dld_tui.core.report.report import LAYERS_ONLY, PHASES_ONLY, Report, temporary_report
-from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.tensorrt.plan.json_text import text_of, time_of, whole_of
+from dld_tui.core.statistics import median
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 _ROUNDING_MS, _ROUNDING = 0.05, 0.02

@@ -16,7 +16,8 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import svg_of
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.machine.peaks import Peaks
-from dld_tui.core.report.html_page import (
+from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.tables.html_page import (
     WIDTH,
     Bar,
     Section,
@@ -34,7 +35,6 @@ from dld_tui.core.report.html_page import (
     tiles,
     time_bars,
 )
-from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import html_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, missing

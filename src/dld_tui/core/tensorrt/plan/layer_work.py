@@ -14,11 +14,11 @@ from functools import lru_cache
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.foreign import dims_of, first, number_of, whole_of
 from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.file_set import device_name
-from dld_tui.core.tensorrt.plan.json_text import dims_of, first, number_of, whole_of
 from dld_tui.core.types import JSON
 
 _CONVOLUTION = re.compile(r"Convolution|ConvActPool")

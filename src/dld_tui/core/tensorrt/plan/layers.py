@@ -16,17 +16,10 @@ from dataclasses import field
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.foreign import dims_of, first, objects_of, text_of, whole_of
 from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
-from dld_tui.core.tensorrt.plan.json_text import (
-    dims_of,
-    documents,
-    dtype_of,
-    first,
-    objects_of,
-    text_of,
-    whole_of,
-)
+from dld_tui.core.tensorrt.plan.json_text import documents, dtype_of
 from dld_tui.core.types import JSON, Foreign
 
 _DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})

@@ -22,6 +22,7 @@ from dld_tui.core.document.parts.ep_context import engine_beside
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
+from dld_tui.core.foreign import objects_of
 from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.formats.trtexec_files import LayerRows, warm_up_beside, warm_up_ms
 from dld_tui.core.tensorrt.plan.engine_plan import (
@@ -45,7 +46,6 @@ from dld_tui.core.tensorrt.plan.file_set import (
     read_metadata,
     text_of_file,
 )
-from dld_tui.core.tensorrt.plan.json_text import objects_of
 from dld_tui.core.tensorrt.plan.layer_work import above_roof, with_traffic, with_weights
 from dld_tui.core.tensorrt.plan.layers import (
     NoLayersError,

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.foreign import text_of
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.layer_table import select
-from dld_tui.core.report.statistics import percentile
+from dld_tui.core.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
-from dld_tui.core.tensorrt.plan.json_text import text_of
 from dld_tui.core.tensorrt.plan.lint import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.foreign import whole_of
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.layer_table import layer_table, precision_style
-from dld_tui.core.report.statistics import median
+from dld_tui.core.statistics import median
 from dld_tui.core.tables.table import (
     BYTES,
     COUNT,
@@ -42,7 +43,7 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
     bytes_of,
 )
 from dld_tui.core.tensorrt.plan.gains import gain_text
-from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
+from dld_tui.core.tensorrt.plan.json_text import layout_of
 from dld_tui.core.tensorrt.plan.layer_work import (
     Placement,
     arithmetic_intensity,

@@ -13,23 +13,17 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.log_text import unwrapped
+from dld_tui.core.foreign import number_of, objects_of, text_of, time_of
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
 from dld_tui.core.report.records import EngineFacts
-from dld_tui.core.report.statistics import summarise, trtexec_percentile
+from dld_tui.core.statistics import summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     TimeStatistics,
     TimingSummary,
     TrtexecLog,
 )
-from dld_tui.core.tensorrt.plan.json_text import (
-    lists_of,
-    number_of,
-    objects_of,
-    parsed,
-    text_of,
-    time_of,
-)
+from dld_tui.core.tensorrt.plan.json_text import lists_of, parsed
 from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON, Foreign

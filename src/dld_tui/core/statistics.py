@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.records import PassState, Program, program_of
 from dld_tui.core.types import TextEnum
 
 PERCENTILES = (90, 95, 99)
@@ -81,11 +80,6 @@ def trtexec_percentile(ordered: Sequence[float], percent: float) -> float:
 def _single(value: float) -> float:
     """Return the nearest number of single precision."""
     return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
-def percentile_of(backend: str) -> Percentile:
-    """Return the definition of percentiles that goes with a backend, as a report names it."""
-    return trtexec_percentile if program_of(backend) is Program.TENSORRT else percentile
 
 
 @lru_cache(maxsize=256)
@@ -173,39 +167,3 @@ def summarise(
         source=source,
         percentiles=METHOD if percentile_at is percentile else TRTEXEC_METHOD,
     )
-
-
-GPU_TIMES = (
-    "SELECT pass, layer, duration_us FROM gpu_events"
-    " WHERE kind = 'kernel' AND layer IS NOT NULL ORDER BY pass, seq"
-)
-"""The rows that the time of a layer on the GPU is the sum of."""
-
-ATTRIBUTED_PASSES = (
-    "SELECT DISTINCT pass FROM gpu_events WHERE kind = 'kernel' AND layer IS NOT NULL"
-)
-"""The passes with kernels that are attributed to layers."""
-
-
-def counted_passes(states: Mapping[int, PassState]) -> set[int]:
-    """Return the passes that statistics use: the measured ones, else the incomplete ones."""
-    for state in (PassState.MEASURED, PassState.INCOMPLETE, PassState.WARM_UP):
-        chosen = {index for index, pass_state in states.items() if pass_state is state}
-        if chosen:
-            return chosen
-    return set()
-
-
-def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> set[int]:
-    """Return the passes that GPU times of layers are computed from.
-
-    Those at true speed with kernels attributed to layers; without any, those that the
-    statistics of layers use.
-
-    Args:
-        states: Of all passes.
-        attributed: Those of `ATTRIBUTED_PASSES`.
-    """
-    alone = PassState.KERNELS_ALONE
-    at_true_speed = {index for index in attributed if states.get(index) is alone}
-    return at_true_speed or counted_passes(states)

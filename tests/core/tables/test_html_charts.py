@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.report.export import Graph, Lane, Span, timeline
-from dld_tui.core.report.html_page import WIDTH, Bar, bars, histogram, scale, ticks
+from dld_tui.core.tables.html_page import WIDTH, Bar, bars, histogram, scale, ticks
 
 
 def parsed(svg: str) -> ElementTree.Element:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.statistics import percentile
+from dld_tui.core.statistics import percentile
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import cut_names
 

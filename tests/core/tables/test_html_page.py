@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from dld_tui.core.report.html_page import (
+from dld_tui.core.tables.html_page import (
     SCRIPT,
     STYLE,
     Section,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.report.statistics import median, percentile, summarise
+from dld_tui.core.statistics import median, percentile, summarise
 
 SAMPLES = st.lists(st.floats(0.001, 1e4), min_size=1, max_size=60)
 
