@@ -195,6 +195,8 @@ def click_type(setting: Setting) -> click.ParamType[Any]:
     kind = setting.type
     if typing.get_origin(kind) is tuple:
         kind = typing.get_args(kind)[0]
+    if setting.param.kind in _SAVED:
+        return _SAVED[setting.param.kind]
     if setting.param.choices:
         return _Choice(setting.param.choices, setting.param.words)
     if kind is Path:
@@ -273,3 +275,5 @@ PLACE = SavedName(_places)
 TARGET = SavedName(_targets)
 TOOL = SavedName(_tools)
 JOB = SavedName(_jobs)
+_SAVED: dict[str, SavedName] = {"place": PLACE, "target": TARGET, "tool": TOOL, "job": JOB}
+"""Names that are completed, by the kind of a setting."""

@@ -67,7 +67,8 @@ class Param:
     page: str = FIRST_PAGE
     """The page of the form."""
     kind: str = ""
-    """How to ask for it, beyond the type: ``file``, ``folder``, ``output`` or ``shapes``."""
+    """How to ask for it, beyond the type: ``file``, ``folder``, ``output`` or ``shapes``;
+    of a name that is saved, ``place``, ``target``, ``tool`` or ``job``."""
     metavar: str = ""
     positional: bool = False
     suffix: str = ""

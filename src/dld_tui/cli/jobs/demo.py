@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from dld_tui.activities import registry as activities
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.reports.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.samples import CLASSIFIER_NAME, TRANSFORMER_NAME, write_demo_models
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files import permission
+from dld_tui.core.params import param
 from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.text import visible
 
@@ -22,23 +22,26 @@ _SECONDS = 1.0
 """Enough to show a report; a real measurement takes longer."""
 
 
-@click.command("demo", cls=Command)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="Only write the built-in models, a classifier and a transformer, to this folder.",
-)
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(output: Path | None, force: bool, as_json: bool) -> int | None:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld demo``."""
+
+    output: Path | None = param(
+        None, label="Output", spellings=("--output", "-o"), metavar="FOLDER", kind="output",
+        help="Only write the built-in models, a classifier and a transformer, to this folder.",
+    )  # fmt: skip
+    force: bool = force_flag("Overwrite existing files.")
+    as_json: bool = json_flag()
+
+
+@command_for("demo", Request)
+def command(asked: Request) -> int | None:
     """Profile a built-in model with ONNX Runtime on the CPU and open its report.
 
     If standard output is not a terminal, print the report instead.
     """
-    if output is not None:
-        _write(output, force=force, as_json=as_json)
+    if asked.output is not None:
+        _write(asked.output, force=asked.force, as_json=asked.as_json)
         return None
     try:
         folder = ensure(cache_dir() / "demo")
@@ -52,9 +55,9 @@ def command(output: Path | None, force: bool, as_json: bool) -> int | None:
     if has_terminal():
         narrate(f"profiling {model}")
     report = run_activity("profile_onnxruntime", request).report
-    if has_terminal() and not as_json:
+    if has_terminal() and not asked.as_json:
         return open_paths([report])
-    print_report(report, as_json=as_json)
+    print_report(report, as_json=asked.as_json)
     return None
 
 

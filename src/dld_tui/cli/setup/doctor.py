@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import click
-
-from dld_tui.activities.machine.doctor import Request
-from dld_tui.cli.command import Command
+from dld_tui.activities.machine.doctor import Request as LibraryRequest
+from dld_tui.cli.command import command_for, json_flag
 from dld_tui.cli.jobs.activity import run_activity
-from dld_tui.cli.options import PLACE
 from dld_tui.cli.output import write, write_json
 from dld_tui.cli.setup.prompts import ask_on_terminal
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.machine.health import (
     BROKEN,
@@ -23,6 +21,7 @@ from dld_tui.core.machine.health import (
     Check,
     checks_here,
 )
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.targets.registry import LOCAL, get
 
@@ -39,29 +38,39 @@ _MADE_ANEW = re.compile(r"(\S*python\S*) -m venv --system-site-packages (?!--wit
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
-@click.command("doctor", cls=Command)
-@click.option("--target", metavar="NAME", type=PLACE, help="Examine this target.")
-@click.option(
-    "--ep-library",
-    metavar="FILE",
-    multiple=True,
-    help="List the devices of this plugin execution provider library. Loading it runs its code.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> int:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld doctor``."""
+
+    target: str | None = param(
+        None, label="Target", metavar="NAME", kind="place",
+        help="Examine this target.",
+    )  # fmt: skip
+    ep_library: tuple[str, ...] = param(
+        (), label="EP library", metavar="FILE",
+        help="List the devices of this plugin execution provider library. Loading it runs its "
+        "code.",
+    )  # fmt: skip
+    as_json: bool = json_flag()
+
+
+@command_for("doctor", Request)
+def command(asked: Request) -> int:
     """Check what works on this machine or a target, and print how to fix what does not.
 
     Exit status 1 if an installed component fails. Optional components that are not installed do not
     count.
     """
-    before = _target_checks(target)
-    checks: list[Check] = run_activity("doctor", Request(ep_library), target).checks
-    if before and target is not None:
-        checks = [*before, *_of_a_target(checks, target)]
+    before = _target_checks(asked.target)
+    checks: list[Check] = run_activity(
+        "doctor", LibraryRequest(asked.ep_library), asked.target
+    ).checks
+    if before and asked.target is not None:
+        checks = [*before, *_of_a_target(checks, asked.target)]
     else:
         checks = checks_here(checks)
     problems = sum(check.state == BROKEN for check in checks)
-    if as_json:
+    if asked.as_json:
         write_json({"checks": checks, "problems": problems})
     else:
         _print(checks)

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import Command, command_for, json_flag
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.options import JOB, TARGET, parameters_of, request_from
+from dld_tui.cli.options import TARGET, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.command_line import CommandInfo
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
-from dld_tui.core.params import validate
+from dld_tui.core.params import param, validate
 from dld_tui.core.process.confinement import is_confined
 from dld_tui.core.process.paths import short
 from dld_tui.core.settings import saved_targets, secrets
@@ -52,12 +53,18 @@ command = LazyGroup(
 )
 
 
-@click.command("list", cls=Command)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def list_targets(as_json: bool) -> None:
+@dataclass(frozen=True)
+class ListRequest:
+    """The arguments and options of ``dld target list``."""
+
+    as_json: bool = json_flag()
+
+
+@command_for("list", ListRequest)
+def list_targets(asked: ListRequest) -> None:
     """List the targets, without connecting to them."""
     connections = list(saved_targets.load().values())
-    if as_json:
+    if asked.as_json:
         hidden = {"environment"} if is_confined() else set()  # may hold tokens
         rows = [form_values(connection) for connection in connections]
         write_json({"targets": [{n: v for n, v in row.items() if n not in hidden} for row in rows]})
@@ -70,13 +77,19 @@ def list_targets(as_json: bool) -> None:
 _LABEL = 18
 
 
-@click.command("show", cls=Command)
-@click.argument("name", type=TARGET)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def show_target(name: str, as_json: bool) -> None:
+@dataclass(frozen=True)
+class ShowRequest:
+    """The arguments and options of ``dld target show``."""
+
+    name: str = param(label="Name", help="Its name.", positional=True, kind="target")
+    as_json: bool = json_flag()
+
+
+@command_for("show", ShowRequest)
+def show_target(asked: ShowRequest) -> None:
     """Print the settings of a target."""
-    connection = saved_targets.find(name)
-    if as_json:
+    connection = saved_targets.find(asked.name)
+    if asked.as_json:
         write_json(form_values(connection))
     else:
         print_connection(connection)
@@ -149,18 +162,27 @@ edit_target = Command(
 )
 
 
-@click.command("remove", cls=Command)
-@click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
-def remove_targets(names: tuple[str, ...]) -> None:
+@dataclass(frozen=True)
+class RemoveRequest:
+    """The arguments and options of ``dld target remove``."""
+
+    names: tuple[str, ...] = param(
+        label="Names", positional=True, metavar="NAME...", kind="target",
+        help="Their names.",
+    )  # fmt: skip
+
+
+@command_for("remove", RemoveRequest)
+def remove_targets(asked: RemoveRequest) -> None:
     """Remove targets and their secrets. Files on the machines stay there."""
     from dld_tui.targets.ssh.target import forget_secrets
 
     known = saved_targets.load()
-    for name in names:
+    for name in asked.names:
         if name not in known:
             hint = f"Known targets: {', '.join(known)}" if known else "There is none"
             raise UsageError(f"unknown target {name!r}", hint=hint)
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(asked.names):
         saved_targets.remove(name)
         if known[name].remember == "keyring":
             forget_secrets(known[name])
@@ -171,22 +193,28 @@ _MARKS = {GOOD: "✓", WEAK: "!", BAD: "✗"}
 _STEP = 15
 
 
-@click.command("test", cls=Command)
-@click.argument("name", type=TARGET)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def test_target(name: str, as_json: bool) -> None:
+@dataclass(frozen=True)
+class TestRequest:
+    """The arguments and options of ``dld target test``."""
+
+    name: str = param(label="Name", help="Its name.", positional=True, kind="target")
+    as_json: bool = json_flag()
+
+
+@command_for("test", TestRequest)
+def test_target(asked: TestRequest) -> None:
     """Test the connection to a target step by step, with a remedy for each failure.
 
     Asks you to confirm the fingerprint of a new host, and asks for passwords on the terminal. Exit
     status 4 if the target cannot be used.
     """
-    connection = saved_targets.find(name)
+    connection = saved_targets.find(asked.name)
     from dld_tui.targets.ssh.target import examine
 
     ask_on_terminal()
 
     def show(step: Step) -> None:
-        if as_json:
+        if asked.as_json:
             return
         write(f"{_MARKS[step.state]} {step.name:<{_STEP}} {visible(step.found)}")
         if step.fix:
@@ -194,18 +222,24 @@ def test_target(name: str, as_json: bool) -> None:
 
     steps = examine(connection, secrets.current(), show)
     bad = [step for step in steps if step.state == BAD]
-    if as_json:
+    if asked.as_json:
         steps_data = encode(steps)
-        write_json({"target": name, "usable": not bad, "steps": [*steps_data]})
+        write_json({"target": asked.name, "usable": not bad, "steps": [*steps_data]})
     for step in bad:
-        where = f"target {name}"
+        where = f"target {asked.name}"
         raise UnavailableError(f"{step.name}: {step.found}", where=where, hint=step.fix or None)
 
 
-@click.command("jobs", cls=Command)
-@click.argument("name", required=False, type=TARGET)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def list_jobs(name: str | None, as_json: bool) -> int:
+@dataclass(frozen=True)
+class JobsRequest:
+    """The arguments and options of ``dld target jobs``."""
+
+    name: str | None = param(None, label="Name", help="Its name.", positional=True, kind="target")
+    as_json: bool = json_flag()
+
+
+@command_for("jobs", JobsRequest)
+def list_jobs(asked: JobsRequest) -> int:
     """List the jobs on a target, or on all targets with jobs of this machine.
 
     Jobs continue after a lost connection; `dld target attach JOB` fetches their results.
@@ -214,7 +248,9 @@ def list_jobs(name: str | None, as_json: bool) -> int:
     from dld_tui.targets.ssh.target import SshTarget
 
     known = {job.id: job for job in JobsStore().all()}
-    names = [name] if name else list(dict.fromkeys(job.target for job in known.values()))
+    names = (
+        [asked.name] if asked.name else list(dict.fromkeys(job.target for job in known.values()))
+    )
     ask_on_terminal()
     jobs: list[StoredJob] = []
     states: dict[str, str] = {}
@@ -223,7 +259,7 @@ def list_jobs(name: str | None, as_json: bool) -> int:
         try:
             found = SshTarget(saved_targets.find(target)).jobs()
         except DldError as error:
-            if name:
+            if asked.name:
                 raise
             narrate(str(error))
             problem = error
@@ -233,7 +269,7 @@ def list_jobs(name: str | None, as_json: bool) -> int:
             mine = known.get(job.id, there)
             jobs.append(replace(there, outputs=mine.outputs))
             states[job.id] = job.state
-    if as_json:
+    if asked.as_json:
         write_json(
             {
                 "jobs": [
@@ -256,11 +292,17 @@ def list_jobs(name: str | None, as_json: bool) -> int:
     return ExitStatus.DONE if problem is None else int(problem.status)
 
 
-@click.command("attach", cls=Command)
-@click.argument("job", type=JOB)
-@click.option("--cancel", is_flag=True, help="Stop the job and delete its files instead.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
-def attach_job(job: str, cancel: bool, as_json: bool) -> None:
+@dataclass(frozen=True)
+class AttachRequest:
+    """The arguments and options of ``dld target attach``."""
+
+    job: str = param(label="Job", help="Its name, or the end of it.", positional=True, kind="job")
+    cancel: bool = param(False, label="Cancel", help="Stop the job and delete its files instead.")
+    as_json: bool = json_flag()
+
+
+@command_for("attach", AttachRequest)
+def attach_job(asked: AttachRequest) -> None:
     """Reattach to a job on a target and fetch its result.
 
     JOB is a name from `dld target jobs`, or the end of one. The result goes to the path that was
@@ -269,17 +311,17 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
     from dld_tui.targets.ssh.results import JobsStore
     from dld_tui.targets.ssh.target import SshTarget
 
-    stored = JobsStore().find(job)
+    stored = JobsStore().find(asked.job)
     ask_on_terminal()
     target = SshTarget(saved_targets.find(stored.target))
     with ProgressReporter() as reporter, target.attach(stored) as running:
-        if cancel:
+        if asked.cancel:
             running.cancel()
             running.wait()
             narrate(f"job {stored.id} stopped")
             return
         result = running.result(reporter.event)
-    if as_json:
+    if asked.as_json:
         write_json(result)
         return
     for output in stored.outputs:
@@ -287,17 +329,27 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
             write(visible(output.path))
 
 
-@click.command("clean", cls=Command)
-@click.argument("name", type=TARGET)
-@click.option(
-    "--days", metavar="N", type=click.FloatRange(min=0), default=14.0, show_default=True,
-    help="Only files unused for this many days.",
-)  # fmt: skip
-@click.option(
-    "--all", "everything", is_flag=True, help="Remove everything, including environments."
-)
-@click.option("--unfetched", is_flag=True, help="Also remove results that were never fetched.")
-def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> None:
+@dataclass(frozen=True)
+class CleanRequest:
+    """The arguments and options of ``dld target clean``."""
+
+    name: str = param(label="Name", help="Its name.", positional=True, kind="target")
+    days: float = param(
+        14.0, label="Days", metavar="N", minimum=0,
+        help="Only files unused for this many days.",
+    )  # fmt: skip
+    everything: bool = param(
+        False, label="Everything", spellings=("--all",),
+        help="Remove everything, including environments.",
+    )  # fmt: skip
+    unfetched: bool = param(
+        False, label="Unfetched",
+        help="Also remove results that were never fetched.",
+    )  # fmt: skip
+
+
+@command_for("clean", CleanRequest)
+def clean_target(asked: CleanRequest) -> None:
     """Remove finished jobs and uploaded files from a target.
 
     Keeps running jobs and results that were not fetched. Files are uploaded again when needed.
@@ -305,12 +357,12 @@ def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> N
     from dld_tui.targets.ssh.target import SshTarget
 
     ask_on_terminal()
-    target = SshTarget(saved_targets.find(name))
-    if everything:
-        target.wipe(results=unfetched)
-        narrate(f"all files of dld on {name} are removed")
+    target = SshTarget(saved_targets.find(asked.name))
+    if asked.everything:
+        target.wipe(results=asked.unfetched)
+        narrate(f"all files of dld on {asked.name} are removed")
         return
-    cleaned = target.clean(days, results=unfetched)
+    cleaned = target.clean(asked.days, results=asked.unfetched)
     removed = f"{fmt.plural(cleaned.jobs, 'job')} and {fmt.size(cleaned.bytes)} of files"
     narrate(f"{removed} removed")
     for job in cleaned.unfetched:

@@ -9,16 +9,17 @@ from typing import Any
 import click
 
 from dld_tui.activities.run_tool import request_for
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import Command, command_for, force_flag, json_flag
 from dld_tui.cli.group import LazyGroup
-from dld_tui.cli.options import TOOL, parameters_of, request_from
+from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core.command_line import CommandInfo
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import to_json, written_files
+from dld_tui.core.params import param, to_json, written_files
 from dld_tui.core.process.paths import config_path, short, unused
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import (
@@ -47,14 +48,20 @@ command = LazyGroup(
 )
 
 
-@click.command("list", cls=Command)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def list_tools(as_json: bool) -> None:
+@dataclass(frozen=True)
+class ListRequest:
+    """The arguments and options of ``dld tool list``."""
+
+    as_json: bool = json_flag()
+
+
+@command_for("list", ListRequest)
+def list_tools(asked: ListRequest) -> None:
     """List the tools."""
     tools = list(custom_tools.load().values())
     for line in unavailable_tools():
         narrate(line)
-    if as_json:
+    if asked.as_json:
         write_json({"tools": [_data(tool) for tool in tools]})
     elif tools:
         write_table(tool_table(tools))
@@ -106,54 +113,71 @@ def _add_parameters() -> list[click.Parameter]:
 add_tool = Command("add", params=_add_parameters(), callback=_add, help=_HELP)
 
 
-@click.command("remove", cls=Command)
-@click.argument("names", type=TOOL, nargs=-1, required=True, metavar="NAME...")
-def remove_tools(names: tuple[str, ...]) -> None:
+@dataclass(frozen=True)
+class RemoveRequest:
+    """The arguments and options of ``dld tool remove``."""
+
+    names: tuple[str, ...] = param(
+        label="Names", positional=True, metavar="NAME...", kind="tool",
+        help="Their names.",
+    )  # fmt: skip
+
+
+@command_for("remove", RemoveRequest)
+def remove_tools(asked: RemoveRequest) -> None:
     """Remove tools. The programs themselves stay."""
-    for name in names:
+    for name in asked.names:
         custom_tools.find(name)  # nothing is removed when one of the names is wrong
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(asked.names):
         custom_tools.remove(name)
         narrate(f"{name}: removed")
 
 
-@click.command("run", cls=Command)
-@click.argument("name", type=TOOL)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="The file to write."
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing output.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: bool) -> int:
+@dataclass(frozen=True)
+class RunRequest:
+    """The arguments and options of ``dld tool run``."""
+
+    name: str = param(label="Name", help="Its name.", positional=True, kind="tool")
+    model: Path = param(label="Model", help="The model.", positional=True)
+    output: Path | None = param(
+        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
+        help="The file to write.",
+    )  # fmt: skip
+    force: bool = force_flag("Overwrite an existing output.")
+    as_json: bool = json_flag()
+
+
+@command_for("run", RunRequest)
+def run_tool(asked: RunRequest) -> int:
     """Run a tool on a model.
 
     The tool's standard output is passed through. The output file is put in place only if the tool
     succeeds. Ctrl+C stops the tool and its child processes. Exit status 1 if it wrote a model that
     ONNX Runtime refuses unlike the original.
     """
-    tool = custom_tools.find(name)
+    tool = custom_tools.find(asked.name)
+    output = asked.output
     if output is None and tool.output and not tool.ask:
-        output = unused(output_beside(tool, model))
-    request = request_for(tool, model, output)
-    require_free(written_files(request), force)
+        output = unused(output_beside(tool, asked.model))
+    request = request_for(tool, asked.model, output)
+    require_free(written_files(request), asked.force)
 
     def heard(event: Event) -> None:
         if not isinstance(event, Log) or event.level is NoteKind.DEBUG:
             return
         if event.level is NoteKind.INFO:
-            if not as_json:
+            if not asked.as_json:
                 write(visible(event.text))
         else:
             narrate(event.text)
 
     with LocalTarget().start("run_tool", to_json(request)) as job:
         result = job.result(heard)
-    problem = _unsound(model, output) if output is not None else ""
-    if as_json:
+    problem = _unsound(asked.model, output) if output is not None else ""
+    if asked.as_json:
         write_json({**result, "unsound": problem or None})
     elif output is not None:
-        narrate(f"{name}: {output} written")
+        narrate(f"{asked.name}: {output} written")
     return ExitStatus.FOUND if problem else ExitStatus.DONE
 
 
