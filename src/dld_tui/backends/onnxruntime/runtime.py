@@ -36,7 +36,7 @@ from dld_tui.core.process.child import has_memory_limit, says_no_memory
 from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import visible
 
-_INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/start/install.md says"
+_INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/guides/jetson.md says"
 SUFFIX = "ExecutionProvider"
 CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
 """Providers that work on a CUDA device: CUPTI records them, and they use CUDA memory."""
