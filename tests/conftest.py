@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from dld_tui.core.files import permission
 from dld_tui.core.process import collector
+from dld_tui.core.settings import plugins
 from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.
@@ -81,6 +82,12 @@ def replaces_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each test begin as a process that may replace nothing."""
     monkeypatch.setattr(permission, "_agreed", set())
+
+
+@pytest.fixture(autouse=True)
+def nothing_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test begin as a process that has skipped no extension."""
+    monkeypatch.setattr(plugins, "_skipped", {})
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,12 @@ LOADED_BY_HELP = {
     "dld_tui.core.command_line",
     "dld_tui.core",
     "dld_tui.core.errors",
+    "dld_tui.core.process",
+    "dld_tui.core.process.confinement",
+    "dld_tui.core.settings",
+    "dld_tui.core.settings.plugins",
+    "dld_tui.extras",
+    "dld_tui.extras.triton",
 }
 PROBE = """
 import atexit, json, os, sys

@@ -10,10 +10,9 @@ import pytest
 import dld_tui
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
-from dld_tui.core.checks import check
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Document
-from dld_tui.core.errors import InputError, UnavailableError
+from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.process.paths import config_path
 from dld_tui.core.report.report import open_report
@@ -26,7 +25,7 @@ from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.results.report_views import BarChart, ChartPane
 from tests.support import models, toy_package
-from tests.support.cli import Dld, process
+from tests.support.cli import Dld, Outcome, process
 from tests.support.tui import screen_text
 
 
@@ -69,15 +68,132 @@ def test_a_worker_runs_it(model: Path) -> None:
         assert job.result() == {"units": model.stat().st_size}
 
 
+TORN = """\
+[dld_tui.commands]
+no-module = no_such_module:COMMAND
+inspect = torn_package:INSPECT
+lazy = torn_package:LAZY
+bug = torn_package:BUG
+[dld_tui.activities]
+absent = torn_package:NO_SUCH_NAME
+tune = torn_package:TUNE
+[dld_tui.checks]
+wrong_type = torn_package:TEXT
+fails = torn_package:CHECK
+[dld_tui.readers]
+fails = torn_package:READER
+[dld_tui.charts]
+raises = torn_package.raises:CHART
+[dld_tui.tools]
+dashes = torn_package:TOOL
+[dld_tui.settings]
+target = torn_package:SETTING
+[dld_tui.rules]
+wrong = torn_package:TEXT
+"""
+TORN_CODE = """\
+from dld_tui.activities.registry import Activity
+from dld_tui.core.checks.checker import NodeCheck
+from dld_tui.core.command_line import CommandInfo
+from dld_tui.core.files.recognise import ReportReader
+from dld_tui.core.params import Param, Setting
+from dld_tui.core.settings.custom_tools import Tool
+import click
+
+def fail(*arguments):
+    raise KeyError("not today")
+
+TEXT = "this is no rule"
+INSPECT = CommandInfo("inspect", "Mine.", "torn_package")
+LAZY = CommandInfo("lazy", "Has no module.", "torn_package.no_such_module")
+BUG = CommandInfo("bug", "Has a bug.", "torn_package:bug")
+bug = click.Command("bug", callback=fail)
+TUNE = Activity("tune", "Tune", "Mine.", None, None)
+CHECK = NodeCheck("torn:fails", "error", fail)
+READER = ReportReader("a torn profile", fail, fail)
+TOOL = Tool("-dash", "cp", ())
+SETTING = Setting("target", str, False, "", Param("x", "x"))
+"""
+
+
+@pytest.fixture
+def torn(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("packages")
+    info = folder / "torn_package-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torn-package\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(TORN)
+    (folder / "torn_package").mkdir()
+    (folder / "torn_package" / "__init__.py").write_text(TORN_CODE)
+    (folder / "torn_package" / "raises.py").write_text("raise SystemError('broken')\n")
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+def skipped_by(outcome: Outcome) -> list[str]:
+    """Return the extensions that a command said it skipped, each once."""
+    lines = [line for line in outcome.err.splitlines() if "is skipped" in line]
+    assert all(line.startswith("dld: torn-package: its entry point ") for line in lines)
+    assert all(line.endswith(". Update or uninstall torn-package") for line in lines)
+    assert len(set(lines)) == len(lines), lines
+    return [line.split("'")[1] for line in lines]
+
+
+@pytest.mark.usefixtures("torn")
+def test_a_broken_package_is_told_once_and_everything_else_works(model: Path, dld: Dld) -> None:
+    helped = dld("--help")
+    assert (helped.status, skipped_by(helped)) == (0, ["no-module", "inspect"])
+    assert "Summarise a model." in helped.out
+    assert "  lazy " in helped.out
+    inspected = dld("inspect", model)
+    assert inspected.status == 0
+    assert "fails" in skipped_by(inspected)
+    listed = dld("tool", "list")
+    assert listed.status == 0
+    assert "dashes" in skipped_by(listed)
+    checked = dld("check", model)
+    assert "never used" in checked.out
+    assert {"wrong_type", "fails"} <= {*skipped_by(checked)}
+    assert "KeyError: 'not today'" in checked.err
+    assert registry.find("tune") in registry.ACTIVITIES
+    assert dld("tune", "--help").status == 0
+    doctor = dld("doctor")
+    for name in ("no-module", "absent", "dashes", "raises", "wrong_type", "target"):
+        assert name in doctor.out
+
+
+@pytest.mark.usefixtures("torn")
+def test_a_broken_command_says_whose_it_is(dld: Dld) -> None:
+    lazy = dld("lazy")
+    assert lazy.status == 4
+    last = lazy.err.splitlines()[-1]
+    assert last.startswith("dld: dld lazy: unavailable: ModuleNotFoundError: ")
+    assert last.endswith("Update or uninstall torn-package")
+    bug = dld("bug")
+    assert bug.status == 5
+    assert "dld: dld bug of torn-package: KeyError: 'not today'" in bug.err
+    assert "Traceback" not in bug.err
+    assert "This is a bug in torn-package" in bug.err
+
+
+@pytest.mark.usefixtures("torn")
+async def test_the_start_page_tells_what_is_skipped(model: Path) -> None:
+    app = DldApp([model])
+    async with app.run_test(size=(100, 40)) as pilot:
+        while not any("torn-package" in one.message for one in app._notifications):
+            await pilot.pause(0.05)
+        messages = [one.message for one in app._notifications]
+        assert len({*messages}) == len(messages)
+        while "Relu" not in screen_text(app):
+            await pilot.pause(0.05)
+
+
 @pytest.mark.usefixtures("toy")
-def test_a_broken_one_is_listed_with_its_error(dld: Dld) -> None:
-    torn = registry.find("torn")
-    assert "NO_SUCH_NAME" in str(registry.why_unavailable(torn))
-    assert torn.package == "toy-package"
-    with pytest.raises(UnavailableError, match="NO_SUCH_NAME"):
-        registry.load("torn")
-    assert "NO_SUCH_NAME" in dld.fails(4, "run", "torn", "m.onnx")
-    assert "torn" in dld("run", "--help").out
+def test_a_command_is_with_ours(dld: Dld) -> None:
+    assert "\nOther packages:\n  toy         Say hello.\n" in dld("--help").out
+    assert dld("toy", "--to", "World").out == "Hello World\n"
+    assert "Example: dld toy --to World" in dld("toy", "--help").out
+    assert "did you mean 'toy'" in dld.fails(2, "to")
 
 
 def test_a_shell_completes_it(toy: Path) -> None:
@@ -96,7 +212,6 @@ async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None
         await pilot.press("f4")
         await pilot.pause()
         assert "Count bytes" in screen_text(app)
-        assert "torn unavailable: " in " ".join(screen_text(app).split())
         app.pop_screen()
         app.start_activity("count_bytes", {"model": str(model), "unit": 4})
         await pilot.pause()
@@ -134,9 +249,6 @@ def test_a_check_looks_at_every_node_and_again_after_an_edit(model: Path, dld: D
     assert left == [node for node in document.main.nodes if node.op_type == "Relu"]
     assert len(left) == len(relus) - 1
     assert "no Relu, please" in dld("check", model).out
-    assert "torn" in dld("doctor").out
-    (torn,) = [one for one in check(document) if one.rule == "check-unavailable"]
-    assert "NO_SUCH_NAME" in torn.message
 
 
 PROFILE = "#toy\nfirst 1.5\nsecond 4\n"
@@ -168,7 +280,7 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
         pane = app.screen.query_one(ChartPane)
         while not pane.data(80, 20).layers:
             await pilot.pause(0.05)
-        assert [*pane.titles.values()][-2:] == ["The longest layer", "torn"]
+        assert [*pane.titles.values()][-1] == "The longest layer"
         seen = []
         for _ in pane.titles:
             pane.next_chart()
@@ -176,8 +288,6 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
             seen.append(pane.titles[pane.chart])
             if seen[-1] == "The longest layer":
                 assert "second" in str(drawn(pane.charts[pane.chart], pane.data(80, 20)))
-            if seen[-1] == "torn":
-                assert "unavailable: " in str(drawn(pane.charts[pane.chart], pane.data(80, 20)))
         assert sorted(seen) == sorted(pane.titles.values())
 
 
@@ -185,13 +295,10 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
 def test_a_tool_is_beside_those_of_the_user(model: Path, tmp_path: Path, dld: Dld) -> None:
     outcome = dld("tool", "list")
     assert "toy-copy" in outcome.out
-    assert "NO_SUCH_NAME" in outcome.err
     out = tmp_path / "copied.onnx"
     assert dld("tool", "run", "toy-copy", model, "-o", out).status == 0
     assert out.read_bytes() == model.read_bytes()
-    config = load_config()
-    assert "toy-copy" in config.tools
-    assert any("NO_SUCH_NAME" in problem for problem in config.problems)
+    assert "toy-copy" in load_config().tools
 
 
 @pytest.mark.usefixtures("toy")
@@ -200,7 +307,7 @@ def test_a_setting_is_read_from_the_file_and_the_environment(dld: Dld) -> None:
     config_path().parent.mkdir(parents=True, exist_ok=True)
     config_path().write_text("toy_unit = 8\n")
     config = load_config(environ={})
-    assert (added_value(config, "toy_unit"), config.problems[1:]) == (8, ())  # 0: the torn tool
+    assert (added_value(config, "toy_unit"), config.problems) == (8, ())
     assert added_value(load_config(environ={"DLD_TOY_UNIT": "16"}), "toy_unit") == 16
     wrong = load_config(environ={"DLD_TOY_UNIT": "0"})
     assert added_value(wrong, "toy_unit") == 8
@@ -215,11 +322,9 @@ async def test_a_setting_is_on_the_page_of_settings() -> None:
         app.action_settings()
         await pilot.pause()
         form = app.screen.query_one(ParamForm)
-        assert form.pages[-2:] == ("Toy", "Other packages")
+        assert form.pages[-1] == "Toy"
         form.set_values({"toy_unit": 4})
-        form.show_page("Other packages")
         await pilot.pause()
-        assert "unavailable: " in screen_text(app)
         await pilot.press("f5")
         await pilot.pause()
     assert added_value(load_config(), "toy_unit") == 4

@@ -10,7 +10,7 @@ import click
 
 from dld_tui import commands
 from dld_tui.cli.group import dld
-from dld_tui.core.command_line import COMMANDS
+from dld_tui.core.command_line import commands as shell_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -66,7 +66,7 @@ def test_the_commands_of_the_readme_can_be_given() -> None:
 def test_every_command_is_documented() -> None:
     page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^## `dld (\w+)", page, re.MULTILINE))
-    assert documented == {row.name for row in COMMANDS if not row.hidden}
+    assert documented == {row.name for row in shell_commands() if not row.hidden}
 
 
 TRTEXEC = {"--exportProfile", "--exportTimes"}

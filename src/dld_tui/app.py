@@ -31,7 +31,7 @@ from dld_tui.core.process import collector, paths, terminal
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import secrets
 from dld_tui.core.settings.config import Config
-from dld_tui.core.settings.plugins import resolve
+from dld_tui.core.settings.plugins import listen, resolve
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -211,6 +211,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.set_timer(_STARTED_S, collector.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
+        self._end_listening = listen(self._tell_skipped)
         if self._first_paths:
             # Nothing is imported for them before the first paint.
             self.call_after_refresh(self.open_all, self._first_paths)
@@ -219,6 +220,14 @@ class DldApp(Tabs, Commands, App[int]):
         if self.first_comparison is not None:
             old, new, weights = self.first_comparison
             self.compare(old, new, weights=weights)
+
+    def on_unmount(self) -> None:
+        """Stop listening to what is wrong with extensions."""
+        self._end_listening()
+
+    def _tell_skipped(self, line: str) -> None:
+        """Tell that an extension is skipped; called on any thread."""
+        self.notify(visible(line), title="Extensions", severity="warning", markup=False)
 
     def action_next_theme(self) -> None:
         """Show the next theme, for this run."""

@@ -15,7 +15,8 @@ import pytest
 
 from dld_tui.cli import main
 from dld_tui.cli.group import dld as group
-from dld_tui.core.command_line import COMMANDS, CommandInfo
+from dld_tui.core.command_line import CommandInfo
+from dld_tui.core.command_line import commands as shell_commands
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
@@ -33,12 +34,12 @@ from tests.support.cli import Dld, listen_to_interrupts, process
 def test_help_lists_every_visible_command(dld: Dld) -> None:
     outcome = dld("--help")
     assert outcome.status == 0
-    for row in COMMANDS:
+    for row in shell_commands():
         shown = f"  {row.name} " in outcome.out and row.summary in outcome.out
         assert shown is not row.hidden, row.name
 
 
-@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", shell_commands(), ids=lambda row: row.name)
 def test_every_command_has_help(dld: Dld, row: CommandInfo) -> None:
     outcome = dld(row.name, "--help")
     assert outcome.status == 0
@@ -47,7 +48,7 @@ def test_every_command_has_help(dld: Dld, row: CommandInfo) -> None:
 
 
 def test_every_example_is_taken_by_its_command() -> None:
-    for row in COMMANDS:
+    for row in shell_commands():
         words = [row.name, *shlex.split(row.example)]
         command: click.Command | None = group
         while isinstance(command, click.Group) and row.example:
@@ -59,7 +60,7 @@ def test_every_example_is_taken_by_its_command() -> None:
 
 
 def test_help_fits_80_columns(dld: Dld) -> None:
-    for row in COMMANDS:
+    for row in shell_commands():
         outcome = dld(row.name, "--help")
         assert max(len(line) for line in outcome.out.splitlines()) <= 80
 

@@ -41,7 +41,7 @@ NUMBERED = {
 WRITERS = [
     activity.id
     for activity in registry.activities()
-    if activity.id != "run_tool" and not activity.problem
+    if activity.id != "run_tool"
     and any(s.param.kind == "output" for s in settings_of(registry.load(activity.id).request))
 ]  # fmt: skip
 

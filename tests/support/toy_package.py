@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
 from dld_tui.activities.registry import Activity, Command
 from dld_tui.core.checks.checker import NodeCheck
+from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.recognise import ReportReader
@@ -23,24 +25,20 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.report_charts import Chart
 
 ENTRY_POINTS = """\
+[dld_tui.commands]
+toy = toy_package:COMMAND
 [dld_tui.activities]
 count_bytes = toy_package:ACTIVITY
-torn = toy_package:NO_SUCH_NAME
 [dld_tui.checks]
 no_relu = toy_package:CHECK
-torn = toy_package:NO_SUCH_NAME
 [dld_tui.readers]
 lines = toy_package:READER
-torn = toy_package:NO_SUCH_NAME
 [dld_tui.charts]
 longest = toy_package:CHART
-torn = toy_package:NO_SUCH_NAME
 [dld_tui.tools]
 copy = toy_package:TOOL
-torn = toy_package:NO_SUCH_NAME
 [dld_tui.settings]
 toy_unit = toy_package:SETTING
-torn = toy_package:NO_SUCH_NAME
 """
 
 
@@ -52,6 +50,16 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     shutil.copy(__file__, folder / "toy_package.py")
     monkeypatch.syspath_prepend(folder)
+
+
+COMMAND = CommandInfo("toy", "Say hello.", "toy_package:greet", example="--to World")
+
+
+@click.command("toy")
+@click.option("--to", default="you")
+def greet(to: str) -> None:
+    """Say hello."""
+    click.echo(f"Hello {to}")
 
 
 @dataclass(frozen=True)

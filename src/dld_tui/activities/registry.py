@@ -18,7 +18,7 @@ from dld_tui.core.codec import decode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
-from dld_tui.core.settings.plugins import Plugin, plugins, resolve
+from dld_tui.core.settings.plugins import plugins, resolve, skip
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -98,8 +98,6 @@ class Activity:
     modification: Modification | None = None
     package: str = ""
     """Package that adds it, safe for a terminal; empty for built-in activities."""
-    problem: str = ""
-    """Reason why the entry point cannot be loaded, safe for a terminal."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -642,19 +640,22 @@ ACTIVITIES: tuple[Activity, ...] = (
 def activities() -> tuple[Activity, ...]:
     """Return all activities, those of other packages last."""
     known = {activity.id for activity in ACTIVITIES}
-    added = plugins("activities", Activity)
-    return (*ACTIVITIES, *(_added(plugin) for plugin in added if plugin.name not in known))
-
-
-def _added(plugin: Plugin[Activity]) -> Activity:
-    name, package, value = visible(plugin.name), visible(plugin.package), plugin.value
-    if value is not None and value.id == plugin.name:
-        return replace(value, title=visible(value.title), help=visible(value.help), package=package)
-    problem = visible(plugin.problem) or f"the activity of {name} has another id"
-    return Activity(
-        plugin.name, name, f"unavailable: {problem}", None, None, package=package, problem=problem,
-        command=Command(("run", plugin.name), f"unavailable: {problem}"), offered=True,
-    )  # fmt: skip
+    added = []
+    for plugin in plugins("activities", Activity):
+        activity = plugin.value
+        if activity.id != plugin.name or activity.id in known:
+            problem = f"its activity {activity.id!r} is one of dld's, or has another name"
+            skip("activities", plugin, problem)
+            continue
+        added.append(
+            replace(
+                activity,
+                title=visible(activity.title),
+                help=visible(activity.help),
+                package=visible(plugin.package),
+            )
+        )
+    return (*ACTIVITIES, *added)
 
 
 def find(activity_id: str) -> Activity:
@@ -682,8 +683,6 @@ def load(activity_id: str) -> Activity:
         UnavailableError: It cannot be imported here; the message has the reason.
     """
     activity = find(activity_id)
-    if activity.problem:
-        raise UnavailableError(f"unavailable: {activity.problem}", where=activity.title)
     try:
         return replace(
             activity,

@@ -7,9 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.exceptions import Abort, Exit
 
 from dld_tui.cli.command import Command
-from dld_tui.core.command_line import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text, is_path
+from dld_tui.core.command_line import (
+    HELP_OPTIONS,
+    OPEN,
+    CommandInfo,
+    commands,
+    help_text,
+    is_path,
+)
+from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -59,12 +68,33 @@ class LazyGroup(click.Group):
 
             command = command_of(row.activity)
         else:
-            module, _, name = row.module.partition(":")
-            command = getattr(importlib.import_module(module), name or "command")
-            assert isinstance(command, click.Command)
+            command = _imported(row)
         if row.example:
             command.epilog = f"Example: dld {row.name} {row.example}"
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command.
+
+        Raises:
+            ActivityError: That of a package has a bug.
+        """
+        try:
+            return super().invoke(ctx)
+        except (DldError, click.ClickException, Abort, Exit, OSError):
+            raise
+        except Exception as error:
+            row = self.table.get(ctx.invoked_subcommand or "")
+            if row is None or not row.is_foreign:
+                raise
+            import traceback
+
+            raise ActivityError(
+                f"{type(error).__name__}: {error}",
+                where=f"dld {row.name} of {row.package}",
+                hint=f"This is a bug in {row.package}: report it there, or uninstall it",
+                details=traceback.format_exc(),
+            ) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -101,6 +131,27 @@ class LazyGroup(click.Group):
             if row.name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _imported(row: CommandInfo) -> click.Command:
+    """Import the command of a row.
+
+    Raises:
+        UnavailableError: It is of a package, and cannot be imported.
+    """
+    module, _, name = row.module.partition(":")
+    try:
+        command = getattr(importlib.import_module(module), name or "command")
+    except Exception as error:
+        if not row.is_foreign:
+            raise
+        raise UnavailableError(
+            f"unavailable: {type(error).__name__}: {error}",
+            where=f"dld {row.name}",
+            hint=f"Update or uninstall {row.package}",
+        ) from error
+    assert isinstance(command, click.Command)
+    return command
 
 
 class ActivityGroup(LazyGroup):
@@ -149,6 +200,10 @@ run = _activity_group("run", "Run an activity of another package.")
 
 class MainGroup(LazyGroup):
     """The top level, where anything that looks like a path is opened."""
+
+    def rows(self) -> tuple[CommandInfo, ...]:
+        """Return the commands, those that packages add included."""
+        return commands()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -203,7 +258,6 @@ def _without_command(ctx: click.Context) -> int | None:
 
 
 dld = MainGroup(
-    COMMANDS,
     name="dld",
     invoke_without_command=True,
     callback=click.pass_context(_without_command),

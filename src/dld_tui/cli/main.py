@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from dld_tui.cli import COMPLETE
 from dld_tui.core.command_line import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
+from dld_tui.core.settings.plugins import listen
 
 _BROKEN_PIPE = 128 + 13
 """Exit status that a shell shows after SIGPIPE."""
@@ -34,6 +35,7 @@ def run(argv: Sequence[str]) -> int:
         from dld_tui.cli.output import begin_command
 
         begin_command()
+    silence = listen(_tell)
     try:
         status = _guarded(argv, as_json)
         if sys.stdout is not None:
@@ -61,7 +63,18 @@ def run(argv: Sequence[str]) -> int:
         traceback.print_exc()
         text = "this is a bug in dld; please report the lines above"
         return _report(ExitStatus.FAILED, text, as_json)
+    finally:
+        silence()
     return status
+
+
+def _tell(line: str) -> None:
+    """Print a line on standard error."""
+    from dld_tui.core.text import visible
+
+    if sys.stderr is not None:
+        with suppress(OSError):  # the terminal may have gone
+            print(f"dld: {visible(line)}", file=sys.stderr)  # noqa: T201 - the one place
 
 
 def _drop_output() -> None:
@@ -162,11 +175,7 @@ def _kept(details: str | None) -> str:
 
 def _report(status: ExitStatus, message: str, as_json: bool, error: DldError | None = None) -> int:
     """Print an error on standard error, and as a JSON document if requested."""
-    from dld_tui.core.text import visible
-
-    if sys.stderr is not None:
-        with suppress(OSError):  # the terminal may have gone
-            print(f"dld: {visible(message)}", file=sys.stderr)  # noqa: T201 - the one place
+    _tell(message)
     if as_json:
         from dld_tui.cli.output import has_written_json, write_json
 

@@ -1,10 +1,15 @@
-"""The commands of ``dld`` and its help text, without slow imports."""
+"""The commands of ``dld`` and its help text, without slow imports.
+
+Packages add commands as entry points of the group ``dld_tui.commands``.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from dld_tui.core.settings.plugins import entry_points, plugins, skip
 
 OPEN = "open"
 """The hidden command that opens paths."""
@@ -24,6 +29,15 @@ class CommandInfo(NamedTuple):
     """Id of the activity that the command runs, instead of a module."""
     example: str = ""
     """What may follow it, shown in its help and where it is refused."""
+    group: str = "Other packages"
+    """Where ``dld --help`` lists a command of a package."""
+    package: str = ""
+    """Distribution that adds it, filled in by :func:`added`; empty for our own."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its code is not ours."""
+        return bool(self.package) and not self.module.startswith("dld_tui.")
 
 
 # fmt: off
@@ -112,8 +126,6 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     activity="isolate_tactic", example="model.onnx"),
         CommandInfo("routes", "Find the fastest TensorRT build route.",
                     activity="tune_routes", example="model.onnx"),
-        CommandInfo("triton", "Write a Triton model repository.",
-                    "dld_tui.cli.models.triton", example="model.onnx -o models"),
     ),
     "Machines": (
         CommandInfo("target", "Manage remote machines (SSH).",
@@ -140,6 +152,31 @@ _HIDDEN = (
     ),
 )
 COMMANDS = (*(row for rows in _GROUPS.values() for row in rows), *_HIDDEN)
+"""The commands of this package; :func:`commands` has those of others, too."""
+_NAMES = frozenset(row.name for row in COMMANDS)
+
+
+def commands() -> tuple[CommandInfo, ...]:
+    """Return all commands, those that packages add last."""
+    return (*COMMANDS, *added())
+
+
+def added() -> tuple[CommandInfo, ...]:
+    """Return the commands that packages add, in the order of their names."""
+    rows = []
+    for plugin in plugins("commands", CommandInfo):
+        row = plugin.value
+        if row.name != plugin.name or not _can_be_added(row.name):
+            problem = f"its command {row.name!r} is one of dld's, or has another name"
+            skip("commands", plugin, problem)
+        else:
+            rows.append(row._replace(package=plugin.package))
+    return tuple(rows)
+
+
+def _can_be_added(name: str) -> bool:
+    """Tell whether a word may be a command of a package: it can be taken for no path."""
+    return name not in _NAMES and name[:1].isalpha() and not {"/", "."} & {*name}
 
 
 def are_paths(arguments: Sequence[str]) -> bool:
@@ -151,10 +188,15 @@ def are_paths(arguments: Sequence[str]) -> bool:
 
 def is_path(argument: str) -> bool:
     """Tell whether the first word of a command line is a path, not a command."""
+    if argument[:1] == "-" or argument in _NAMES:
+        return False
     return (
-        argument[:1] != "-"
-        and all(argument != command.name for command in COMMANDS)
-        and ("/" in argument or "." in argument or os.path.lexists(argument))
+        "/" in argument
+        or "." in argument
+        or (
+            os.path.lexists(argument)
+            and all(argument != point.name for point in entry_points("commands"))
+        )
     )
 
 
@@ -178,7 +220,10 @@ Options:
 def help_text() -> str:
     """Return what ``dld --help`` prints."""
     parts = [_HEAD]
-    for group, rows in _GROUPS.items():
+    groups = {group: [*rows] for group, rows in _GROUPS.items()}
+    for row in added():
+        groups.setdefault(row.group, []).append(row)
+    for group, rows in groups.items():
         parts.append(f"\n{group}:\n")
-        parts += [f"  {row.name:<10}  {row.summary}\n" for row in rows]
+        parts += [f"  {row.name:<10}  {row.summary}\n" for row in rows if not row.hidden]
     return "".join(parts)

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.params import Param, Setting, from_json, settings_of
+from dld_tui.core.params import from_json, settings_of
 from dld_tui.core.process.paths import config_path, short
 from dld_tui.core.settings import config, custom_tools
 from dld_tui.core.settings import config as settings
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
-OTHER_PAGE = "Other packages"
 """The page of the form with the settings that cannot be loaded."""
 
 
@@ -60,14 +59,8 @@ class SettingsScreen(FormPage):
 
     def body(self) -> Iterable[Widget]:
         self._before = host(self).config
-        broken = settings.unavailable_settings()
-        shown = (
-            *settings_of(Config),
-            *settings.added_settings().values(),
-            *(unavailable(name) for name in broken),
-        )
-        reasons = {name: visible(f"unavailable: {why}") for name, why in broken.items()}
-        form = ParamForm(shown, settings.values_of(self._before), reasons)
+        shown = (*settings_of(Config), *settings.added_settings().values())
+        form = ParamForm(shown, settings.values_of(self._before))
         yield self.boxed(
             f"Settings · {short(config_path())}",
             "{settings.save} save  {page.close} close",
@@ -107,11 +100,6 @@ class SettingsScreen(FormPage):
         if self._before is not None and host(self).config != self._before:
             self._use(self._before)
         self.dismiss(None)
-
-
-def unavailable(name: str) -> Setting:
-    """Return what stands in the form for a setting of another package that cannot be loaded."""
-    return Setting(name, str, False, "", Param(visible(name), "", page=OTHER_PAGE))
 
 
 class ToolFormScreen(FormPage):

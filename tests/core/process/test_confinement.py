@@ -19,6 +19,7 @@ from dld_tui.core.params import validate
 from dld_tui.core.process.confinement import confined_to, is_confined, require_allowed
 from dld_tui.core.settings import plugins
 from dld_tui.core.types import JSON
+from tests.support import toy_package
 
 
 @pytest.fixture
@@ -95,7 +96,9 @@ def test_texts_are_read_inside_alone(allowed: Path, tmp_path: Path) -> None:
         locate_files({1: {"edit": "x", "at": [payload]}}, tmp_path)
 
 
-def test_no_code_of_others_runs(allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_code_of_others_runs(
+    allowed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = Path("m.onnx")
     validate(Profile(model, threads=2))
     for flag, request in (
@@ -108,9 +111,9 @@ def test_no_code_of_others_runs(allowed: Path, monkeypatch: pytest.MonkeyPatch) 
             validate(request)
     with pytest.raises(UsageError, match="--check runs code"):
         validate(Reduce(model=model, check="true", output=allowed / "small.onnx"))
-    monkeypatch.setattr(plugins, "_are_declared", lambda folders: True)
-    assert not plugins.has_plugins()
-    assert plugins.plugins("activities", object) == ()
+    toy_package.install(tmp_path, monkeypatch)
+    assert "count_bytes" not in {one.name for one in plugins.plugins("activities", object)}
+    assert "triton" in {one.name for one in plugins.plugins("commands", object)}
 
 
 def test_names_that_are_no_utf8_are_kept() -> None:

@@ -29,7 +29,6 @@ from dld_tui.core.settings.custom_tools import (
     output_beside,
     tool_of,
     tool_table,
-    unavailable_tools,
 )
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -59,8 +58,6 @@ class ListRequest:
 def list_tools(asked: ListRequest) -> None:
     """List the tools."""
     tools = list(custom_tools.load().values())
-    for line in unavailable_tools():
-        narrate(line)
     if asked.as_json:
         write_json({"tools": [_data(tool) for tool in tools]})
     elif tools:

@@ -51,10 +51,7 @@ def find_metric(name: str) -> Metric:
     """
     known = dict(METRICS)
     for plugin in plugins("metrics", Metric):
-        if plugin.value is not None:
-            known.setdefault(plugin.value.name, plugin.value)
-        elif plugin.name == name:
-            raise UsageError(f"metric {name!r} is unavailable: {plugin.problem}")
+        known.setdefault(plugin.value.name, plugin.value)
     if name not in known:
         raise UsageError(f"there is no metric {name!r}", hint=f"There are {', '.join(known)}")
     return known[name]

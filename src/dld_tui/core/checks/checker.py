@@ -21,7 +21,7 @@ from dld_tui.core.checks.state import ScopeState, check_live, check_order
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.node import columns_of
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.settings.plugins import plugins, skip
 from dld_tui.core.text import visible
 
 
@@ -40,20 +40,7 @@ class PluginChecks:
     """The checks of other packages, as they were found when a document was opened."""
 
     def __init__(self) -> None:
-        loaded = plugins("checks", NodeCheck)
-        self._checks = [plugin.value for plugin in loaded if plugin.value is not None]
-        self.problems = [
-            Finding(
-                "info",
-                "check-unavailable",
-                visible(
-                    f"the check {plugin.name} of {plugin.package} is unavailable: {plugin.problem}"
-                ),
-            )
-            for plugin in loaded
-            if plugin.problem
-        ]
-        """Findings on checks that cannot be imported."""
+        self._checks = [*plugins("checks", NodeCheck)]
 
     @property
     def any(self) -> bool:
@@ -61,16 +48,18 @@ class PluginChecks:
         return bool(self._checks)
 
     def findings(self, node: Node) -> Iterator[Finding]:
-        """Yield their findings on a node."""
-        for check in self._checks:
+        """Yield their findings on a node. A check that fails is left out from then on."""
+        for plugin in [*self._checks]:
+            check = plugin.value
             try:
-                problems = [*check.check(node)]
-                level = check.level
+                problems = [*map(visible, check.check(node))]
             # The seam to code of others, which may raise anything.
             except Exception as error:  # noqa: BLE001
-                problems, level = [f"the check failed: {type(error).__name__}: {error}"], "info"
+                skip("checks", plugin, error)
+                self._checks.remove(plugin)
+                continue
             for text in problems:
-                yield Finding(level, check.rule, visible(text), node.scope, node)
+                yield Finding(check.level, check.rule, text, node.scope, node)
 
 
 _SLICE = 64
@@ -152,7 +141,7 @@ class Checker:
             yield from self._enter(states, root.scope, root, None)
         for state in states.values():
             yield from self._check_scope(state)
-        model = [*check_model(document, roots, states.values()), *self._added.problems]
+        model = check_model(document, roots, states.values())
         ranked = [(ORDER[finding.level], -1, 0, finding) for finding in model]
         for order, scope in enumerate(document.scopes()):
             if scope in states:

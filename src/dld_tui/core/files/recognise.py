@@ -25,7 +25,7 @@ from dld_tui.core.files.proto_fields import (
     read_varint,
 )
 from dld_tui.core.files.source import Source
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.settings.plugins import plugins, skip
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _GIT_LFS = "version https://git-lfs"
@@ -50,11 +50,11 @@ def reader_of(head: bytes) -> ReportReader[object] | None:
     """Return the reader of another package that knows a file by its beginning."""
     for plugin in plugins("readers", ReportReader):
         try:
-            if plugin.value is not None and plugin.value.matches(head):
+            if plugin.value.matches(head):
                 return plugin.value
         # The seam to code of others, which may raise anything: it does not know the file then.
-        except Exception:  # noqa: BLE001
-            continue
+        except Exception as error:  # noqa: BLE001
+            skip("readers", plugin, error)
     return None
 
 

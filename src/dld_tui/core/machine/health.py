@@ -20,7 +20,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.child import ask
 from dld_tui.core.process.installation import in_environment, install_command
 from dld_tui.core.process.paths import cache_dir, config_dir, state_dir
-from dld_tui.core.settings.plugins import GROUPS, plugins
+from dld_tui.core.settings.plugins import GROUPS, entry_points, plugins, skipped
 from dld_tui.core.tables.table import Column, Table, Unit
 from dld_tui.core.text import visible
 
@@ -156,12 +156,15 @@ def check_lines(checks: Sequence[Check]) -> list[str]:
 
 
 def plugin_checks() -> Iterator[Check]:
-    """Check the plugins of other packages."""
+    """Check the plugins of other packages, and ours that cannot be used."""
     for group in GROUPS:
+        ours = {point.name for point in entry_points(group) if point.is_ours}
         for plugin in plugins(group, object):
-            state = BROKEN if plugin.problem else GOOD
-            text = plugin.problem or f"{plugin.package}, {group}"
-            yield Check("Plugins", plugin.name, state, text)
+            if plugin.name not in ours:
+                yield Check("Plugins", plugin.name, GOOD, f"{plugin.package}, {group}")
+    for one in skipped():
+        fix = f"update or uninstall {one.package}"
+        yield Check("Plugins", one.name, BROKEN, f"{one.package}, {one.group}: {one.problem}", fix)
 
 
 def _colour_check(environment: Mapping[str, str], term: str) -> Check:

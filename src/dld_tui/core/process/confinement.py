@@ -5,7 +5,6 @@ The environment says so. Thus it holds for every process that such a process sta
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,8 @@ _FOLDERS = "DLD_ALLOWED_FOLDERS"
 
 def confined_to(folders: Iterable[Path]) -> dict[str, str]:
     """Return the environment variables of a process that may use these folders alone."""
+    import json  # every command asks whether it is confined
+
     return {_FOLDERS: json.dumps([os.path.realpath(folder) for folder in folders])}
 
 
@@ -35,6 +36,8 @@ def require_allowed(path: Path | str) -> None:
     """
     if not is_confined():
         return
+    import json
+
     real = Path(os.path.realpath(path))
     if not any(real.is_relative_to(folder) for folder in json.loads(os.environ[_FOLDERS])):
         raise UsageError(

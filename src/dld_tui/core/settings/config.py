@@ -26,7 +26,7 @@ from dld_tui.core.params import (
     to_json,
 )
 from dld_tui.core.process.paths import config_path
-from dld_tui.core.settings.plugins import has_plugins, plugins
+from dld_tui.core.settings.plugins import entry_points, plugins, skip
 from dld_tui.core.settings.toml_files import parse_document, read_document, write_document
 from dld_tui.core.types import JSON
 
@@ -123,18 +123,14 @@ class Config:
 def added_settings() -> dict[str, Setting]:
     """Return the settings that other packages add by name, entry points of ``dld_tui.settings``."""
     own = {field.name for field in dataclasses.fields(Config)}
-    settings = (plugin.value for plugin in plugins("settings", Setting))
-    return {s.name: s for s in settings if s is not None and s.name not in own and not s.required}
-
-
-def unavailable_settings() -> dict[str, str]:
-    """Return why settings of other packages cannot be used, by name and package. Untrusted text."""
-    known = added_settings()
-    return {
-        f"{plugin.name} ({plugin.package})": plugin.problem or "a name of ours, or no default"
-        for plugin in plugins("settings", Setting)
-        if plugin.value is None or plugin.value.name not in known
-    }
+    added = {}
+    for plugin in plugins("settings", Setting):
+        setting = plugin.value
+        if setting.name in own or setting.required:
+            skip("settings", plugin, "it has the name of a setting of dld, or no default")
+        else:
+            added[setting.name] = setting
+    return added
 
 
 def added_value(config: Config, name: str) -> JSON:
@@ -197,11 +193,10 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     if "glyphs" not in values and not _draws_unicode(variables):
         values["glyphs"] = "ascii"
     values["added"] = added
-    if has_plugins():
-        from dld_tui.core.settings.custom_tools import added_tools, unavailable_tools
+    if entry_points("tools"):
+        from dld_tui.core.settings.custom_tools import added_tools
 
         values["tools"] = added_tools() | values.get("tools", {})
-        problems += unavailable_tools()
     return Config(**values, problems=tuple(problems))
 
 

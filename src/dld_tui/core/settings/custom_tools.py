@@ -22,7 +22,7 @@ from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import param
 from dld_tui.core.process import paths
 from dld_tui.core.settings import toml_files
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.settings.plugins import plugins, skip
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.types import JSON
 
@@ -172,19 +172,13 @@ def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
 
 def added_tools() -> dict[str, Tool]:
     """Return the tools that other packages add, as entry points of ``dld_tui.tools``, by name."""
-    tools = (plugin.value for plugin in plugins("tools", Tool))
-    return {tool.name: tool for tool in tools if tool is not None and not problems(tool)}
-
-
-def unavailable_tools() -> list[str]:
-    """Return a line for each tool of another package that cannot be used. Untrusted text."""
-    lines = []
+    tools = {}
     for plugin in plugins("tools", Tool):
-        wrong = [plugin.problem] if plugin.value is None else problems(plugin.value)
-        lines += [
-            f"the tool {plugin.name} of {plugin.package} is unavailable: {why}" for why in wrong
-        ]
-    return lines
+        if wrong := problems(plugin.value):
+            skip("tools", plugin, "; ".join(wrong))
+        else:
+            tools[plugin.value.name] = plugin.value
+    return tools
 
 
 def _name_problems(name: str) -> list[str]:

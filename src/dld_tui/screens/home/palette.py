@@ -16,7 +16,7 @@ from dld_tui import commands
 from dld_tui.commands import Command
 from dld_tui.commands.command import DIGITS, GROUPS, fits
 from dld_tui.commands.key_names import key_name
-from dld_tui.core.command_line import COMMANDS
+from dld_tui.core.command_line import commands as shell_commands
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.fuzzy import score
@@ -129,7 +129,7 @@ def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
             None,
             f"in a shell: {f'dld {row.name} {row.example}'.strip()}",
         )
-        for row in COMMANDS
+        for row in shell_commands()
         if not row.hidden and row.name not in known
     ]
 

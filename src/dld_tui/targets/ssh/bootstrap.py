@@ -19,6 +19,7 @@ import dld_tui
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine import jetson
+from dld_tui.core.settings.plugins import our_entry_points
 from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY
 from dld_tui.core.text import clip, visible
 
@@ -28,6 +29,9 @@ _LEFT_OUT = ("app.py", "cli", "screens", "styles", "widgets", "__main__.py", "__
 """What no worker needs."""
 _SENT = frozenset((".py", ".json", ".rules"))
 """Suffixes of modules and of data files beside them."""
+
+_METADATA = f"dld_tui-{dld_tui.__version__}.dist-info"
+"""The folder in which the extras are declared, as after an installation."""
 
 _IS_WHOLE = """
 import hashlib, os
@@ -298,8 +302,13 @@ def probe_arguments(python: str, directory: str, ready: str, mark: str) -> list[
 def package_files() -> dict[str, bytes]:
     """Return the part of our package that a worker needs: paths and contents."""
     top = Path(dld_tui.__file__).parent
-    files = {f"dld_tui/{path.relative_to(top).as_posix()}": path for path in _files(top)}
-    return {name: files[name].read_bytes() for name in sorted(files)}
+    files = {
+        f"dld_tui/{path.relative_to(top).as_posix()}": path.read_bytes() for path in _files(top)
+    }
+    about = f"Metadata-Version: 2.1\nName: dld-tui\nVersion: {dld_tui.__version__}\n"
+    files[f"{_METADATA}/METADATA"] = about.encode()
+    files[f"{_METADATA}/entry_points.txt"] = our_entry_points().encode()
+    return {name: files[name] for name in sorted(files)}
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -433,13 +433,8 @@ def line_charts() -> dict[str, Chart]:
     """Return the charts that are drawn as lines by id, those of other packages last."""
     charts = {chart.id: chart for chart in LINE_CHARTS}
     for plugin in plugins("charts", Chart):
-        chart = plugin.value or _unavailable(plugin.name, plugin.problem)
-        charts.setdefault(f"{plugin.package}:{plugin.name}", chart)
+        charts.setdefault(f"{plugin.package}:{plugin.name}", plugin.value)
     return charts
-
-
-def _unavailable(name: str, problem: str) -> Chart:
-    return Chart(name, visible(name), lambda _: [[(visible(f"unavailable: {problem}"), "warn")]])
 
 
 def drawn(chart: Chart, data: ChartData) -> Picture:

@@ -35,7 +35,7 @@ from dld_tui.core.document.rewrite.pattern import (
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.source import read_text
 from dld_tui.core.process.confinement import require_allowed
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.settings.plugins import plugins, skip
 from dld_tui.core.tables.table import Column
 from dld_tui.core.text import clip, visible
 
@@ -284,8 +284,9 @@ def _added_rules() -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
     for plugin in plugins("rules", str):
         try:
-            added = parse_rules(plugin.value or "")
-        except UsageError:
+            added = parse_rules(plugin.value)
+        except UsageError as error:
+            skip("rules", plugin, str(error))
             continue
         package = visible(plugin.package)
         for rule in added:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dld_tui.core.conversion.triton import ServedModel, ServedTensor, model_config
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.extras.triton.repository import ServedModel, ServedTensor, model_config
 from tests.support.triton import parse, tensors
 
 TYPES = {"float32": "FP32", "float16": "FP16", "int64": "INT64", "uint8": "UINT8", "bf16": "BF16"}

@@ -9,12 +9,12 @@ import click
 
 from dld_tui.cli.command import Command
 from dld_tui.cli.output import narrate, write, write_json
-from dld_tui.core.conversion import triton
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import HEAD, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.text import visible
+from dld_tui.extras.triton import repository
 
 
 @click.command("triton", cls=Command)
@@ -28,7 +28,7 @@ from dld_tui.core.text import visible
     "--max-batch", type=click.IntRange(min=0, max=2**31 - 1), metavar="N",
     help="max_batch_size; 0 disables batching.",
 )  # fmt: skip
-@click.option("--kind", type=click.Choice(triton.KINDS), help="Kind of the instances.")
+@click.option("--kind", type=click.Choice(repository.KINDS), help="Kind of the instances.")
 @click.option(
     "--count", type=click.IntRange(min=1, max=2**31 - 1), default=1, show_default=True,
     metavar="N", help="Number of instances per device.",
@@ -62,7 +62,7 @@ def command(
         target = folder / "1" / "model.plan"
         config = _engine_config(model, options)
         _require_free((place, target), model, force)
-        remarks = triton.write_engine(model, target, link=link)
+        remarks = repository.write_engine(model, target, link=link)
         remarks.append(f"Triton has to have the same TensorRT as the engine: {header.text}")
     else:
         target = folder / "1" / "model.onnx"
@@ -73,35 +73,35 @@ def command(
             )
         config, remarks = _write_model(model, place, target, options, force)
     remarks = [*config.remarks, *remarks]
-    remarks += triton.write_config(config, place)
+    remarks += repository.write_config(config, place)
     for remark in remarks:
         narrate(f"{target}: {remark}")
     _print(config, place, target, remarks, as_json)
 
 
-def _engine_config(engine: Path, options: dict[str, Any]) -> triton.ModelConfig:
+def _engine_config(engine: Path, options: dict[str, Any]) -> repository.ModelConfig:
     from dld_tui.core.tensorrt.plan.reader import open_plan
 
-    return triton.model_config(served=triton.describe_engine(open_plan(engine)), **options)
+    return repository.model_config(served=repository.describe_engine(open_plan(engine)), **options)
 
 
 def _write_model(
     model: Path, place: Path, target: Path, options: dict[str, Any], force: bool
-) -> tuple[triton.ModelConfig, list[str]]:
+) -> tuple[repository.ModelConfig, list[str]]:
     from dld_tui.api.inference import infer
     from dld_tui.core.document.document import Document
 
     document = Document.open(model)
     try:
-        served = triton.describe_model(document)
+        served = repository.describe_model(document)
         tensors = (*served.inputs, *served.outputs)
         if any(tensor.dtype is None or tensor.dims is None for tensor in tensors) and infer(
             document, model, narrate
         ):
-            served = triton.describe_model(document)
-        config = triton.model_config(served=served, **options)
+            served = repository.describe_model(document)
+        config = repository.model_config(served=served, **options)
         _require_free((place, target), model, force)
-        return config, triton.write_model(document, target)
+        return config, repository.write_model(document, target)
     finally:
         document.close()
 
@@ -113,7 +113,7 @@ def _require_free(places: tuple[Path, ...], model: Path, force: bool) -> None:
 
 
 def _print(
-    config: triton.ModelConfig, place: Path, target: Path, remarks: list[str], as_json: bool
+    config: repository.ModelConfig, place: Path, target: Path, remarks: list[str], as_json: bool
 ) -> None:
     if as_json:
         write_json(
