@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
 NOT_YET = {
     "CONTRIBUTING", "accuracy", "agents", "architecture", "checks", "coming-from", "commands",
-    "containers", "conversions", "custom-tools", "diff", "edit-scripts", "engine-plans", "inputs",
+    "containers", "conversions", "custom-tools", "diff", "edit-scripts", "inputs",
     "library", "plugins", "providers", "report-format", "rewrites", "targets",
     "targets-running",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,10 +52,28 @@ def _engine(path: Path) -> None:
     engine_files.write_engine(path.parent)
 
 
+def _real_engine(path: Path) -> None:
+    """Write the files of an engine of TREx's examples (tests/data/README.md) beside each other."""
+    with tarfile.open(Path(__file__).parents[1] / "data" / "engines.tar.xz") as packed:
+        members = packed.getmembers()
+        (here,) = (
+            m.name for m in members if m.name.endswith(f"A100/{_FOLDERS[path.name]}/{path.name}")
+        )
+        for member in members:
+            if member.isfile() and Path(member.name).parent == Path(here).parent:
+                content = packed.extractfile(member)
+                assert content is not None
+                (path.parent / Path(member.name).name).write_bytes(content.read())
+
+
 def _report(path: Path) -> None:
     make_report(path)
 
 
+_FOLDERS = {
+    "resnet.onnx.engine.graph.json": "fp16",
+    "resnet-qat.onnx.engine.graph.json": "qat",
+}
 FILES: dict[str, Callable[[Path], None]] = {
     "model.onnx": _classifier,
     "changed.onnx": _changed,
@@ -62,6 +81,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "samples": _samples,
     "decoder": _decoder,
     "tiny.engine.graph.json": _engine,
+    **dict.fromkeys(_FOLDERS, _real_engine),
     "before.dldprof": _report,
     "after.dldprof": _report,
 }
