@@ -10,7 +10,6 @@ import click
 
 from dld_tui import commands
 from dld_tui.cli.group import dld
-from dld_tui.core.command_line import commands as shell_commands
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -61,39 +60,6 @@ def test_the_commands_of_the_readme_can_be_given() -> None:
             name, command, rest = command.resolve_command(context, rest)
         assert command is not None
         command.make_context(name, rest)
-
-
-def test_every_command_is_documented() -> None:
-    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"^## `dld (\w+)", page, re.MULTILINE))
-    assert documented == {row.name for row in shell_commands() if not row.hidden}
-
-
-TRTEXEC = {"--exportProfile", "--exportTimes"}
-"""Options of another program that the reference of our commands names."""
-
-
-def options_of(command: click.Command, context: click.Context) -> set[str]:
-    """Return all options of a command and of the commands below it."""
-    options = {
-        option
-        for parameter in command.params
-        if isinstance(parameter, click.Option)
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    }
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            options |= options_of(below, click.Context(below, parent=context))
-    return options
-
-
-def test_options_of_the_command_reference_exist() -> None:
-    page = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", page))
-    assert len(named) > 150
-    assert named - options_of(dld, click.Context(dld)) - {"--help"} - TRTEXEC == set()
 
 
 def test_paths_that_developers_read_of_exist() -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dld_tui.cli.help import Context
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.core.params import param, validate
 
@@ -17,6 +18,8 @@ R = TypeVar("R")
 
 class Command(click.Command):
     """A command that refuses an option of one value that is given twice: the last would count."""
+
+    context_class = Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments.

@@ -10,6 +10,7 @@ import click
 from click.exceptions import Abort, Exit
 
 from dld_tui.cli.command import Command
+from dld_tui.cli.help import Context
 from dld_tui.core.command_line import (
     HELP_OPTIONS,
     OPEN,
@@ -31,6 +32,8 @@ class LazyGroup(click.Group):
         table: The commands, in the order of the help text.
         about: The other arguments of :class:`click.Group`.
     """
+
+    context_class = Context
 
     def __init__(self, table: tuple[CommandInfo, ...] = (), **about: Any) -> None:
         super().__init__(**about)

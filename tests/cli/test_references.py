@@ -1,0 +1,130 @@
+"""The generated references are those of the program, and what they say of JSON is true."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dld_tui.cli.command import Command
+from scripts import references
+from scripts.command_tree import Row, document, entries, record
+from scripts.pages import environment
+from tests.support import page_files
+from tests.support.cli import Dld
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_generated_files_are_current() -> None:
+    old = [
+        str(path.relative_to(ROOT))
+        for path, text in references.written().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    assert old == [], "run python -m scripts.references"
+
+
+def test_each_note_is_of_a_command() -> None:
+    assert set(references.notes()) <= {entry.name for entry in entries()}
+
+
+def test_no_help_ends_a_line_within_an_option(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for columns in ("80", "100"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for entry in entries():
+            for line in dld(*entry.words[1:], "--help").out.splitlines():
+                if re.search(r"(?:^|[\s(\[])--?[\w-]*-$", line):
+                    found.append((entry.name, line))
+    assert found == []
+
+
+def test_an_option_in_a_text_is_not_broken() -> None:
+    @click.command(cls=Command)
+    @click.option("--a", help="word " * 8 + "such as --keep-io-types, or well-known-words-too.")
+    def command(a: str) -> None:
+        """Do."""
+
+    widths = range(30, 80)
+    helps = [command.get_help(command.context_class(command, terminal_width=w)) for w in widths]
+    assert all("--keep-io-types" in text for text in helps)
+    assert not all("well-known-words-too" in text for text in helps)
+
+
+# --- JSON documents -------------------------------------------------------------------------------
+
+RUN = {
+    "dld inspect": "model.onnx",
+    "dld check": "model.onnx",
+    "dld find": "model.onnx Conv",
+    "dld match": "model.onnx Relu(x)",
+    "dld draw": "model.onnx -o out.svg",
+    "dld operators": "Conv",
+    "dld new": "new.onnx",
+    "dld rewrite": "model.onnx Relu(x)=>Tanh(x) -o out.onnx",
+    "dld rename": "model.onnx --prefix a. -o out.onnx",
+    "dld extract": "model.onnx --nodes /stem/conv/Conv -o out.onnx",
+    "dld report": "before.dldprof",
+    "dld compare": "before.dldprof after.dldprof",
+    "dld plan": "tiny.engine.graph.json",
+    "dld target list": "",
+    "dld tool list": "",
+    "dld doctor": "",
+    "dld memory": "model.onnx --no-measure",
+}
+"""Commands that end soon, and their arguments."""
+
+
+def said_of(command: str) -> set[str]:
+    """Return the words that the note on the JSON document of a command has."""
+    return set(re.findall(r"\w+", references.notes()[command]["json"]))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
+@pytest.mark.parametrize("command", RUN)
+def test_the_fields_of_a_document_are_those_that_the_page_names(
+    command: str, tmp_path: Path
+) -> None:
+    for name in ("model.onnx", "before.dldprof", "after.dldprof", "tiny.engine.graph.json"):
+        page_files.FILES[name](tmp_path / name)
+    done = subprocess.run(
+        [*command.split(), *RUN[command].split(), "--json"],
+        cwd=tmp_path, env=environment(tmp_path / "home"), capture_output=True, text=True,
+        executable=str(tmp_path / "home/programs/dld"), timeout=120,
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode in (0, 1), done.stderr
+    assert set(found) - said_of(command) == set(), f"not in {references.NOTES.name}"
+
+
+def test_the_form_of_a_document_comes_from_its_type() -> None:
+    from dld_tui.core.report.sweep import Sweep, SweepPoint
+
+    assert record(Sweep).startswith(
+        "{model, backend, axes: [{name, values: […]}], points: [{at: […]"
+    )
+    assert document(tuple[SweepPoint, ...], {SweepPoint}) == "[SweepPoint]"
+    assert document(dict[str, int]) == "{NAME: …}"
+    assert document(str | None) == ""
+
+
+def test_an_option_of_an_earlier_command_is_only_named() -> None:
+    rows = tuple(Row(f"--option-{i} N", "Does.") for i in range(9))
+    one, *_ = [entry for entry in entries() if entry.name == "dld new"]
+    shown: dict[str, list[Row]] = {}
+    assert "| `--option-3 N` | Does. |" in list(references._options(one._replace(rows=rows), shown))
+    other = one._replace(words=("dld", "other"), rows=(*rows, Row("--own", "Is.")))
+    lines = list(references._options(other, shown))
+    assert "| `--own` | Is. |" in lines
+    assert lines[-2].startswith("As in [`dld new`](#dld-new): `--option-0`, `--option-1`")
+
+
+def test_texts_of_a_man_page_are_no_requests() -> None:
+    assert references._roff(".TH a\\b --c") == "\\&.TH a\\eb \\-\\-c"
