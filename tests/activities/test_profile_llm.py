@@ -39,15 +39,21 @@ def result_of(model: Path, **settings: Any) -> profile_llm.Result:
     return found
 
 
-def plain_loop(path: Path, feeds: StepFeeds, decoder: Decoder, batch: int, count: int) -> Any:
-    """Return tokens and last logits by ``session.run`` with what it gave before."""
+def plain_loop(
+    path: Path, feeds: StepFeeds, decoder: Decoder, batch: int, count: int, context: int = 0
+) -> Any:
+    """Return tokens and last logits by ``session.run`` with what it gave before.
+
+    The cache of the context is zeros.
+    """
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     cache = {
-        past: np.zeros(decoder.cache_shape(past, batch, 0), np.float32) for past in decoder.fed_back
+        past: np.zeros(decoder.cache_shape(past, batch, context), np.float32)
+        for past in decoder.fed_back
     }
     tokens, values = [], feeds.prompt()
-    prompt = values["input_ids"].shape[1]
+    prompt = values["input_ids"].shape[1] + context
     for number in range(count + 1):
         out = dict(zip(names, session.run(None, {**values, **cache}), strict=True))
         cache = {past: out[present] for past, present in decoder.fed_back.items()}
@@ -94,6 +100,33 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     np.testing.assert_allclose(np.asarray(timed.logits, np.float64), logits, rtol=1e-4, atol=1e-4)
     assert timed.kv_bytes == sum(one.nbytes for one in cache.values())
     assert len(timed.step_ms) == 12
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_prompt_after_a_context_gives_the_tokens_of_a_plain_loop(
+    shared: bool, tmp_path: Path
+) -> None:
+    from dld_tui.backends.onnxruntime.generation import Generator
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+
+    path = decoders.grouped(tmp_path / "m.onnx")
+    with closing(Document.open(path)) as document:
+        session = Session(path, SessionSettings(providers=("CPU",)))
+        decoder = Decoder(document, session.inputs)
+        feeds = StepFeeds(decoder, 1, 5, capacity=30 + 5 + 6, context=30)
+        assert feeds.prompt()["attention_mask"].shape == (1, 35)
+        generator = Generator(path, session, decoder, shared=shared)
+        *_, timed = generator.run(feeds, 1, 5, 6)
+        tokens, logits, cache = plain_loop(path, feeds, decoder, 1, 6, context=30)
+        without = StepFeeds(decoder, 1, 5, capacity=30 + 5 + 6)
+        *_, other = generator.run(without, 1, 5, 6)
+    assert np.array_equal(timed.tokens, tokens)
+    assert timed.logits is not None
+    np.testing.assert_allclose(np.asarray(timed.logits, np.float64), logits, rtol=1e-4, atol=1e-4)
+    assert other.logits is not None
+    assert not np.allclose(other.logits, timed.logits)  # the context is seen
+    length = next(one.shape[2] for one in cache.values())
+    assert length == 30 + 5 + 6
 
 
 SPLIT = "x = Gather (table, input_ids) y = Reshape (x, apart)"

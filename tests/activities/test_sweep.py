@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from dld_tui.activities.sweep import TURNS, Request, run
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log
-from dld_tui.core.report.sweep import Sweep
+from dld_tui.core.report.sweep import Sweep, load_sweep
+from tests.support import decoders
 from tests.support.models import write
 
 pytest.importorskip("onnxruntime")
@@ -39,10 +41,10 @@ def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     made: list[int] = []
     time, start = Contestant.time, Session.__init__
 
-    def noted(self: Contestant, seconds: float) -> float:
+    def noted(self: Contestant, seconds: float, *, settles: bool = True) -> float:
         (values,) = self._sets
         timed.append((self._settings.threads, np.shape(values["x"])))
-        return time(self, seconds)
+        return time(self, seconds, settles=settles)
 
     def started(self: Session, model: Path, settings: Any) -> None:
         made.append(settings.threads)
@@ -74,7 +76,7 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
     path, times = write(tmp_path, PICKY), iter(range(1, 100))
 
-    def stopped(self: Contestant, seconds: float) -> float:
+    def stopped(self: Contestant, seconds: float, **_: bool) -> float:
         if (at := next(times)) == 6:
             raise KeyboardInterrupt
         return float(at)
@@ -85,10 +87,11 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
             sweep(path, batch="1,2")
         times = iter(range(101, 200))
         found, logs = sweep(path, batch="1,2")
-    assert logs == ["2 of 6 turns of each point are known from before"]
-    turns = [point.rounds_ms for point in found.points]
-    assert [one[:2] for one in turns] == [(1.0, 3.0), (2.0, 4.0)]
-    assert all(len(one) == TURNS and min(one[2:]) > 100 for one in turns)
+    assert logs == ["5 of 12 turns are known from before"]
+    first, second = (point.rounds_ms for point in found.points)
+    assert (first[:3], second[:2]) == ((1.0, 3.0, 5.0), (2.0, 4.0))
+    assert len(first) == len(second) == TURNS
+    assert min(first[3:] + second[2:]) > 100
     assert sweep(path, batch="1,2")[1] == []  # nothing is left of it
 
 
@@ -100,6 +103,10 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         ({"dim": ("K=1", "K=2")}, "given twice"),
         ({"batch": "1,b"}, "b is not a size"),
         ({"threads": "0"}, "0 is not a size"),
+        ({"precision": "fp16,fp17"}, "fp17 is no precision"),
+        ({"precision": "fp32,model"}, "the same model"),
+        ({"prompt": "8", "dim": ("K=1",)}, "the sizes of a decoder are"),
+        ({"prompt": "8,x"}, "x is not a size"),
         ({"shape": ("nothing:1x2",), "batch": "1"}, "nothing"),
     ],
 )
@@ -117,3 +124,161 @@ def test_a_fixed_batch_is_told(tmp_path: Path) -> None:
     found, _ = sweep(write(tmp_path, FIXED), batch="2,4")
     assert [bool(point.problem) for point in found.points] == [False, True]
     assert "fixed in the model" in found.points[1].problem
+
+
+# --- what one point cannot do is its own matter ---------------------------------------------------
+
+WEIGHTS = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0.5, -0.25, 1.0, 0.125}>
+{ y = MatMul(x, w) }"""
+HUGE = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1e6, 1, 1, 1}> { y = MatMul(x, w) }"""
+"""Its weights do not fit float16."""
+
+
+def problems(found: Sweep, axis: str) -> dict[Any, str]:
+    return {found.value(point, axis): point.problem for point in found.points}
+
+
+def test_a_provider_that_is_missing_is_a_cell(tmp_path: Path) -> None:
+    path = write(tmp_path, WEIGHTS)
+    found, _ = sweep(path, provider=("CPU", "Tensorrt", "OpenVINO"), batch="1,2")
+    assert problems(found, "provider")["CPU"] == ""
+    assert "Tensorrt" in problems(found, "provider")["Tensorrt"]
+    with pytest.raises(UnavailableError):
+        sweep(path, provider=("Tensorrt",))
+
+
+def test_a_point_that_fails_later_keeps_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.onnxruntime.contest import Contestant
+
+    def failing(self: Contestant, seconds: float, **_: bool) -> float:
+        (values,) = self._sets
+        if len(values["x"]) == 2:
+            raise ActivityError("no memory")
+        return 1.0
+
+    monkeypatch.setattr(Contestant, "time", failing)
+    found, _ = sweep(write(tmp_path, WEIGHTS), batch="1,2,4")
+    assert problems(found, "batch") == {1: "", 2: "no memory", 4: ""}
+    assert [len(point.rounds_ms) for point in found.points] == [TURNS, 0, TURNS]
+
+
+def test_each_precision_is_converted_once_and_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.activities.convert import fp16
+    from dld_tui.backends.onnxruntime.session import Session
+
+    made: list[str] = []
+    types: list[list[int]] = []
+    run_fp16, start = fp16.run, Session.__init__
+
+    def converted(request: Any) -> Any:
+        made.append(request.values)
+        yield from run_fp16(request)
+
+    def started(self: Session, model: Any, settings: Any, *more: Any) -> None:
+        if settings.quiet and settings.threads:
+            types.append([one.data_type for one in onnx.load(model).graph.initializer])
+        start(self, model, settings, *more)
+
+    monkeypatch.setattr(fp16, "run", converted)
+    monkeypatch.setattr(Session, "__init__", started)
+    found, _ = sweep(
+        write(tmp_path, WEIGHTS), precision="fp32,fp16,int8", batch="1,2", threads="1,2"
+    )
+    assert made == ["always"]
+    assert types == [[1], [1], [10], [10]]
+    reasons = problems(found, "precision")
+    assert (reasons["fp32"], reasons["fp16"]) == ("", "")
+    assert "--calibration" in reasons["int8"]
+
+
+def test_a_precision_that_does_not_hold_the_values_is_a_cell(tmp_path: Path) -> None:
+    found, _ = sweep(write(tmp_path, HUGE), precision="model,fp16", batch="1")
+    reasons = problems(found, "precision")
+    assert reasons["model"] == ""
+    assert reasons["fp16"]
+
+
+def test_fp32_is_said_of_no_other_model(tmp_path: Path) -> None:
+    text = WEIGHTS.replace("float[", "float16[").replace("0.5, -0.25, 1.0, 0.125", "1, 2, 3, 4")
+    half = write(tmp_path, text)
+    with pytest.raises(ActivityError, match="most of its weights are float16"):
+        sweep(half, precision="fp32", batch="1")
+    assert sweep(half, precision="model", batch="1")[0].points[0].problem == ""
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_the_result_is_written_and_its_models_are_not_left(tmp_path: Path) -> None:
+    from dld_tui.core.process.paths import cache_dir
+
+    path = write(tmp_path, WEIGHTS)
+    found, _ = sweep(path, precision="fp32,fp16", output=tmp_path / "m.sweep.json")
+    assert load_sweep(tmp_path / "m.sweep.json") == found
+    assert found.settings["precision"] == "fp32,fp16"
+    assert not [*cache_dir().rglob("*.onnx")]
+
+
+def test_a_converted_model_is_known_to_the_next_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.activities.convert import fp16
+    from dld_tui.backends.onnxruntime.contest import Contestant
+
+    def stopped(self: Contestant, seconds: float, **_: bool) -> float:
+        raise KeyboardInterrupt
+
+    path, asked = write(tmp_path, WEIGHTS), {"precision": "fp32,fp16", "batch": "1"}
+    with monkeypatch.context() as patched:
+        patched.setattr(Contestant, "time", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(path, **asked)
+    monkeypatch.delattr(fp16, "run")
+    monkeypatch.setattr(fp16, "run", lambda request: pytest.fail("converted again"), raising=False)
+    assert [point.problem for point in sweep(path, **asked)[0].points] == ["", ""]
+
+
+# --- decoders -------------------------------------------------------------------------------------
+
+
+def test_a_decoder_is_measured_by_prompt_and_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.onnxruntime.generation import Generator
+
+    ran: set[tuple[int, int, int, int]] = set()
+    generate = Generator.run
+
+    def noted(self: Generator, feeds: Any, batch: int, prompt: int, tokens: int) -> Any:
+        ran.add((batch, prompt, feeds.context, tokens))
+        yield from generate(self, feeds, batch, prompt, tokens)
+
+    monkeypatch.setattr(Generator, "run", noted)
+    model = decoders.grouped(tmp_path / "m.onnx")
+    found, _ = sweep(model, prompt="4,8", context="16,1000", decode=3)
+    assert [axis.name for axis in found.axes] == ["prompt", "context"]
+    assert ran == {(1, 4, 16, 3), (1, 8, 16, 3)}
+    assert [bool(point.problem) for point in found.points] == [False, True, False, True]
+    assert "more than the 256" in found.points[1].problem
+    measured = found.points[0]
+    assert len(measured.rounds_ms) == len(measured.first_rounds_ms) == TURNS
+    assert found.throughput(measured) == pytest.approx(1000 / (measured.ms or 0))
+    assert (found.tokens, found.unit) == (3, "tokens/s")
+
+
+def test_a_folder_is_that_of_a_decoder(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    found, _ = sweep(folder, decode=2, batch="1,2")
+    assert [point.at for point in found.points] == [(1, 128), (2, 128)]
+    assert not any(point.problem for point in found.points)
+
+
+def test_a_model_without_a_cache_has_no_prompt(tmp_path: Path) -> None:
+    with pytest.raises(ActivityError, match="no cache of past keys"):
+        sweep(write(tmp_path, WEIGHTS), prompt="4")

@@ -145,7 +145,7 @@ _MOST_WARM_UPS, _WARM_UP_S = 12, 15.0
 """Repetitions of a warm-up at most, and after how many seconds it ends with the second one."""
 _NEW_SHAPE_PART, _NEW_SHAPE_MS = 0.5, 0.2
 """What a token of a new length takes more, of a usual one and at least, to be told."""
-_CACHES = 4
+CACHES = 4
 """How often a cache is in memory at most: past and present, of both sessions."""
 _ONLY_ON_GPU = ("Attention", "DecoderMaskedSelfAttention")
 _NO_COUNTER = (
@@ -247,9 +247,9 @@ class _Run:
         specs = specs_for(session.inputs, self._document)
         decoder = Decoder(self._document, specs, known)
         self._check_lengths(decoder, prompts)
-        self._check_provider(decoder, settings)
+        require_provider(decoder, settings)
         yield from self._check_memory(decoder, max(batches), max(prompts), settings)
-        shared = self._shared(decoder)
+        shared = shares_cache(decoder, request.shared_buffer)
         generator = Generator(self._model, session, decoder, shared=shared)
         if not generator.chooses:
             yield Log("the tokens are random: the logits that give the next token cannot be read")
@@ -410,7 +410,7 @@ class _Run:
         needed = run_bytes(decoder, batch, prompt, capacity - prompt)
         yield Log(f"weights, cache and logits take at least {fmt.size(needed)}")
         if self.is_on_cpu:
-            limit_trials(self._document, more=_CACHES * needed)
+            limit_trials(self._document, more=CACHES * needed)
         memory = self._facts.get("memory_bytes")
         if settings.memory == "cpu" and isinstance(memory, int) and needed > memory:
             raise UsageError(
@@ -418,26 +418,6 @@ class _Run:
                 f" this machine has {fmt.size(memory)}",
                 hint="Use a smaller batch or prompt",
             )
-
-    def _shared(self, decoder: Decoder) -> bool:
-        """Return whether past and present share memory.
-
-        Raises:
-            UsageError: That is asked for and cannot be.
-        """
-        wanted = self._request.shared_buffer
-        if wanted in ("on", "max") and not decoder.shareable:
-            raise UsageError(
-                f"--shared-buffer {wanted} needs a cache that only one operator reads, which"
-                " writes into it, such as GroupQueryAttention"
-            )
-        if crash := _crash_of_sharing(decoder):
-            if wanted in ("on", "max"):
-                raise UsageError(crash, hint="Use --shared-buffer off, or a newer ONNX Runtime")
-            return False
-        config = decoder.config
-        says = decoder.wants_sharing or (config is not None and config.shared_buffer)
-        return wanted in ("on", "max") or (wanted == "auto" and says and bool(decoder.shareable))
 
     def _capacity(self, decoder: Decoder, prompt: int) -> int:
         """Return the length of a cache that is allocated once.
@@ -455,21 +435,6 @@ class _Run:
                 "--shared-buffer max needs max_length or context_length in genai_config.json"
             )
         return max(longest, needed)
-
-    def _check_provider(self, decoder: Decoder, settings: SessionSettings) -> None:
-        """Refuse what ONNX Runtime runs on a GPU only.
-
-        Raises:
-            ActivityError: Its CPU kernel has no shared cache.
-        """
-        for pair in decoder.pairs if settings.memory == "cpu" else ():
-            for node in decoder.document.main.consumers(pair.past):
-                if writes_in_place(node) and node.op_type in _ONLY_ON_GPU:
-                    raise ActivityError(
-                        f"{visible(node.op_type)} {visible(node.name)} writes into a shared cache,"
-                        " which ONNX Runtime does on a GPU only",
-                        hint="Use --provider CUDA",
-                    )
 
     def _repeat(
         self,
@@ -625,6 +590,46 @@ class _Run:
                 yield Progress(0, None, stage=stage)
             if timed is not None:
                 spans += timed.runs_ns
+
+
+def shares_cache(decoder: Decoder, wanted: str) -> bool:
+    """Return whether past and present share memory.
+
+    Args:
+        decoder: The model.
+        wanted: ``auto``, ``on``, ``off`` or ``max``.
+
+    Raises:
+        UsageError: That is asked for and cannot be.
+    """
+    if wanted in ("on", "max") and not decoder.shareable:
+        raise UsageError(
+            f"--shared-buffer {wanted} needs a cache that only one operator reads, which writes"
+            " into it, such as GroupQueryAttention"
+        )
+    if crash := _crash_of_sharing(decoder):
+        if wanted in ("on", "max"):
+            raise UsageError(crash, hint="Use --shared-buffer off, or a newer ONNX Runtime")
+        return False
+    config = decoder.config
+    says = decoder.wants_sharing or (config is not None and config.shared_buffer)
+    return wanted in ("on", "max") or (wanted == "auto" and says and bool(decoder.shareable))
+
+
+def require_provider(decoder: Decoder, settings: SessionSettings) -> None:
+    """Refuse what ONNX Runtime runs on a GPU only.
+
+    Raises:
+        ActivityError: Its CPU kernel has no shared cache.
+    """
+    for pair in decoder.pairs if settings.memory == "cpu" else ():
+        for node in decoder.document.main.consumers(pair.past):
+            if writes_in_place(node) and node.op_type in _ONLY_ON_GPU:
+                raise ActivityError(
+                    f"{visible(node.op_type)} {visible(node.name)} writes into a shared cache,"
+                    " which ONNX Runtime does on a GPU only",
+                    hint="Use --provider CUDA",
+                )
 
 
 def _gpu_capture(settings: SessionSettings) -> GpuCapture | None:

@@ -1,4 +1,4 @@
-"""Measure a model at several sizes, thread counts and providers; the points are measured in turns.
+"""Measure a model at several sizes and settings; the points are measured in turns.
 
 One session serves all sizes of a setting. A sweep that is stopped goes on where it was.
 """
@@ -7,49 +7,77 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dld_tui.activities.profile_llm import CACHES
+from dld_tui.activities.profile_llm import Request as LlmProfile
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.sweep_setups import Generation, Passes, Runner, Setup
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    DldError,
+    UnavailableError,
+    UsageError,
+)
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
-from dld_tui.core.params import like, param, to_json
+from dld_tui.core.params import from_json, like, param, to_json
+from dld_tui.core.report.latency import settled_s
 from dld_tui.core.report.sweep import (
     BATCH,
+    CONTEXT,
+    PRECISION,
+    PROMPT,
     PROVIDER,
+    SETTINGS,
+    SUFFIX,
     THREADS,
     Sweep,
     SweepAxis,
     SweepPoint,
     parse_values,
     places,
+    sweep_text,
 )
+from dld_tui.core.text import visible
+from dld_tui.core.tune.changes import CHANGES, Change
+from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
     from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.guess import Guess
-    from dld_tui.core.inputs.shapes import InputSpec
+    from dld_tui.core.llm.folder import GenaiConfig
     from dld_tui.core.tune.journal import Journal
 
 Result = Sweep
 TURNS = 6
 """Turns of each point: between the smallest and the largest of six medians lies the median with a
 confidence of 97 %."""
-_KEPT = 1 << 28
-"""Bytes of inputs that stay between turns; those of other points are made anew for each."""
 Place = tuple[int | str, ...]
 _BATCHES = (1, 2, 4, 8)
 """Where nothing else is varied."""
+_PROMPT = 128
+AS_GIVEN = "model"
+"""The precision of the model as it is given."""
+_FLOAT = "fp32"
+"""The same, for a model that computes in float32."""
+CONVERSIONS: Mapping[str, Change] = {
+    change.id: change
+    for change in CHANGES
+    if change.convert in ("convert_fp16", "convert_bf16", "convert_quantize")
+}
+"""What makes a model of another precision, by its name."""
+_OWN_AXES = (BATCH, *SETTINGS, PROMPT, CONTEXT)
 
 
 def _no_batch(values: Mapping[str, JSON]) -> str:
-    varied = [values.get(name) for name in ("dim", "threads")]
+    varied = [values.get(name) for name in ("dim", "threads", "precision", "prompt", "context")]
     several = values.get("provider")
     is_alone = not any(varied) and not (isinstance(several, list) and len(several) > 1)
     return ",".join(map(str, _BATCHES)) if is_alone else "as guessed"
@@ -59,7 +87,21 @@ def _no_batch(values: Mapping[str, JSON]) -> str:
 class Request:
     """What to vary, and how long to measure."""
 
-    model: Path = like(Profile, "model", help="The ONNX model.")
+    model: Path = like(
+        Profile, "model",
+        help="The ONNX model; for prompts a decoder, or a folder with genai_config.json or a single"
+        " decoder.",
+    )  # fmt: skip
+    output: Path | None = param(
+        None,
+        label="Result",
+        help="Write the result here, to open, compare and share it.",
+        spellings=("--output", "-o"),
+        kind="output",
+        suffix=SUFFIX,
+        metavar="FILE",
+        empty="not written",
+    )
     batch: str = param(
         "",
         label="Batch sizes",
@@ -94,6 +136,38 @@ class Request:
         empty="CPU",
         of_model=False,
     )
+    precision: str = param(
+        "",
+        label="Precisions",
+        help=f"Precisions to convert the model to, of {', '.join(CONVERSIONS)}; {AS_GIVEN} is the"
+        f" model as it is, {_FLOAT} if that is float32. int8 needs a calibration folder.",
+        spellings=("--precision", "--precisions"),
+        metavar="NAME,…",
+        empty="as the model is",
+        of_model=True,
+    )
+    prompt: str = param(
+        "",
+        label="Prompts",
+        help="Prompt lengths of a decoder in tokens, such as 128,512.",
+        spellings=("--prompt", "--prompts"),
+        metavar="N,…",
+        empty="no decoder",
+        of_model=True,
+    )
+    context: str = param(
+        "",
+        label="Contexts",
+        help="Tokens in the cache of a decoder before the prompt, such as 1024,4096.",
+        spellings=("--context", "--contexts"),
+        metavar="N,…",
+        empty="an empty cache",
+        of_model=True,
+    )
+    decode: int = like(
+        LlmProfile, "decode",
+        help="Tokens that a decoder makes after each prompt; end-of-text tokens are ignored.",
+    )  # fmt: skip
     duration: float = param(
         3.0,
         label="Seconds a point",
@@ -105,6 +179,14 @@ class Request:
         metavar="S",
     )
     shape: tuple[str, ...] = like(InputSettings, "shape")
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        help="Folder of inputs for static int8.",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
+    )
     seed: int = like(InputSettings, "seed")
     device_id: int = like(Profile, "device_id")
     again: bool = param(
@@ -114,19 +196,32 @@ class Request:
         spellings=("--again",),
     )
 
+    @property
+    def is_of_decoder(self) -> bool:
+        """Whether prompts and tokens are measured."""
+        return bool(self.prompt or self.context or self.model.is_dir())
+
     def axes(self) -> list[SweepAxis]:
-        """Return what is varied; provider and threads vary slowest, so that sessions are few.
+        """Return what is varied; what needs a session of its own varies slowest.
 
         Raises:
             UsageError: A value is malformed, or a dimension is given twice.
         """
         axes = []
+        if self.precision:
+            axes.append(SweepAxis(PRECISION, _precisions(self.precision)))
         if len(set(self.provider)) > 1:
             axes.append(SweepAxis(PROVIDER, tuple(dict.fromkeys(self.provider))))
-        if self.threads:
-            axes.append(SweepAxis(THREADS, parse_values(self.threads, "--threads")))
-        if self.batch:
-            axes.append(SweepAxis(BATCH, parse_values(self.batch, "--batch")))
+        for name, text in ((THREADS, self.threads), (BATCH, self.batch)):
+            if text:
+                axes.append(SweepAxis(name, parse_values(text, f"--{name}")))
+        if self.is_of_decoder:
+            if self.dim or self.shape:
+                raise UsageError("the sizes of a decoder are --batch, --prompt and --context")
+            prompts = self.prompt or str(_PROMPT)
+            axes.append(SweepAxis(PROMPT, parse_values(prompts, "--prompt")))
+            if self.context:
+                axes.append(SweepAxis(CONTEXT, parse_values(self.context, "--context")))
         for text in self.dim:
             name, found, sizes = text.rpartition("=")
             if not found or not name:
@@ -138,16 +233,28 @@ class Request:
         return axes or [SweepAxis(BATCH, _BATCHES)]
 
 
+def _precisions(text: str) -> tuple[str, ...]:
+    known = (AS_GIVEN, _FLOAT, *CONVERSIONS)
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in found:
+        if name not in known:
+            raise UsageError(
+                f"--precision: {visible(name) or 'an empty value'} is no precision",
+                hint=f"Known: {', '.join(known)}",
+            )
+    if AS_GIVEN in found and _FLOAT in found:
+        raise UsageError(f"{AS_GIVEN} and {_FLOAT} are the same model")
+    return found
+
+
 @dataclass
 class _Point:
     """A point while it is measured."""
 
     at: Place
-    session: Session | None = None
-    settings: SessionSettings | None = None
-    guess: Guess | None = None
-    values: Mapping[str, Any] | None = None
+    runner: Runner | None = None
     rounds: list[float] = field(default_factory=list)
+    first_rounds: list[float] = field(default_factory=list)
     problem: str = ""
 
     @property
@@ -162,19 +269,23 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         UsageError: A value is malformed, or the model has no such dimension.
         InputError: The model cannot be read.
-        UnavailableError: ONNX Runtime or a provider is missing.
+        UnavailableError: ONNX Runtime or the only provider is missing.
         ActivityError: No point can be run.
+        SaveError: The result cannot be written.
     """
     from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import find_decoder
     from dld_tui.core.tune.journal import Journal
 
     axes = request.axes()
     spots = [_Point(at) for at in places(axes)]
-    with contextlib.closing(Document.open(request.model)) as document:
+    model, config = find_decoder(request.model) if request.is_of_decoder else (request.model, None)
+    with contextlib.closing(Document.open(model)) as document:
         _require_dimensions(document, axes)
         journal = Journal.of({"sweep": True, **to_json(request)}, document, again=request.again)
-        with contextlib.closing(journal):
-            yield from _Measurement(request, axes, spots, document, journal).events()
+        with contextlib.closing(journal), contextlib.ExitStack() as stack:
+            sweep = _Measurement(request, axes, spots, document, journal, stack)
+            yield from sweep.events(model, config)
 
 
 def _require_dimensions(document: Document, axes: list[SweepAxis]) -> None:
@@ -185,13 +296,13 @@ def _require_dimensions(document: Document, axes: list[SweepAxis]) -> None:
         dim for spec in input_specs(document) for dim in spec.dims or () if isinstance(dim, str)
     }
     for axis in axes:
-        if axis.name not in (BATCH, THREADS, PROVIDER) and axis.name not in known:
+        if axis.name not in _OWN_AXES and axis.name not in known:
             named = ", ".join(sorted(known)) or "none: all of its sizes are fixed"
             raise UsageError(f"no input has a dimension {axis.name!r}", hint=f"There are {named}")
 
 
 class _Measurement:
-    """Makes the sessions, tries each point once, and measures those that ran in turns."""
+    """Makes models and sessions, tries each point once, and measures those that ran in turns."""
 
     def __init__(
         self,
@@ -200,150 +311,248 @@ class _Measurement:
         spots: list[_Point],
         document: Document,
         journal: Journal,
+        stack: contextlib.ExitStack,
     ) -> None:
         self._request, self._axes, self._spots = request, axes, spots
-        self._document, self._journal = document, journal
-        self._sessions: dict[Place, tuple[Session, SessionSettings]] = {}
-        self._kept = 0
+        self._document, self._journal, self._stack = document, journal, stack
+        self._setups: dict[Place, Setup | DldError] = {}
+        self._last_setup: Place = ()
         self._fixed = ""
         self._measured_s = 0.0
 
-    def events(self) -> Iterator[Event]:
+    def events(self, model: Path, config: GenaiConfig | None) -> Iterator[Event]:
         """Yield what happens, the result last."""
         from dld_tui.backends.onnxruntime.limits import limit_trials, naming
         from dld_tui.backends.onnxruntime.runtime import version
 
-        began = time.monotonic()
-        if {*self._request.provider} <= {"CPU"}:
-            limit_trials(self._document, shapes=self._request.shape)
+        began, request = time.monotonic(), self._request
+        models = yield from self._converted(model)
+        if {*request.provider} <= {"CPU"}:
+            limit_trials(self._document, shapes=request.shape, more=self._cache_bytes(config))
         with naming(self._document):
             for done, spot in enumerate(self._spots):
                 yield Progress(done, len(self._spots), "points", "Trying each point once")
-                self._prepare(spot)
+                self._prepare(spot, models, config)
             ready = [spot for spot in self._spots if not spot.problem]
             if not ready:
                 raise ActivityError(f"no point can be run: {self._spots[0].problem}")
             yield from self._rounds(ready)
         points = [
-            SweepPoint(spot.at, () if spot.problem else tuple(spot.rounds), spot.problem)
+            SweepPoint(spot.at, problem=spot.problem) if spot.problem
+            else SweepPoint(spot.at, tuple(spot.rounds), "", tuple(spot.first_rounds))
             for spot in self._spots
         ]  # fmt: skip
-        self._journal.forget()
-        yield Finished(
-            Sweep(
-                str(self._request.model), f"ONNX Runtime {version()}", tuple(self._axes),
-                tuple(points), self._fixed, self._measured_s, time.monotonic() - began,
-            )
+        asked = {
+            name: value for name, value in to_json(request).items()
+            if name not in ("model", "output", "again")
+        }  # fmt: skip
+        path = request.output
+        found = Sweep(
+            str(request.model), f"ONNX Runtime {version()}", tuple(self._axes), tuple(points),
+            self._fixed, self._measured_s, time.monotonic() - began,
+            tokens=request.decode if request.is_of_decoder else 0,
+            report="" if path is None else str(path.absolute()),
+            digest=self._journal.digest, settings=asked,
         )  # fmt: skip
+        if path is not None:
+            write_text(path, sweep_text(found))
+        self._journal.forget()
+        yield Finished(found)
+
+    # --- models of other precisions ---------------------------------------------------------------
+
+    def _converted(self, model: Path) -> Generator[Event, None, dict[str, Path | str]]:
+        """Return the model of each precision, or why there is none."""
+        names = next((axis.values for axis in self._axes if axis.name == PRECISION), (AS_GIVEN,))
+        models: dict[str, Path | str] = {}
+        for done, name in enumerate(map(str, names)):
+            yield Progress(done, len(names), "conversions", f"Converting to {name}")
+            if name == AS_GIVEN:
+                models[name] = model
+            elif name == _FLOAT:
+                models[name] = _other_than_float(self._document) or model
+            else:
+                models[name] = yield from self._conversion(CONVERSIONS[name], model)
+        return models
+
+    def _conversion(self, change: Change, model: Path) -> Generator[Event, None, Path | str]:
+        """Convert the model as ``dld convert`` does, verified, unless the journal has it."""
+        journal = self._journal
+        if not journal.is_made(change.id):
+            try:
+                problem = yield from self._problem_of(change, model)
+            except CancelledError:
+                raise
+            except DldError as error:
+                problem = ". ".join(filter(None, (error.message, error.hint)))
+            excluded = Exclusion(CandidateState.FAILED, visible(problem)) if problem else None
+            journal.add_made(change.id, excluded)
+        excluded = journal.exclusion(change.id)
+        return journal.model(change.id) if excluded is None else excluded.text
+
+    def _problem_of(self, change: Change, model: Path) -> Generator[Event, None, str]:
+        from dld_tui.activities import registry
+        from dld_tui.core.conversion.result import VerifiedResult, value_problem
+
+        request = self._request
+        if change.needs and getattr(request, change.needs) is None:
+            return f"{change.title} needs --{change.needs}"
+        values: dict[str, JSON] = {
+            "model": str(model), "output": str(self._journal.model(change.id)),
+            "values": "always", "measure": False, "tolerance": [*change.tolerance],
+            "shape": [*request.shape], **change.values,
+        }  # fmt: skip
+        if change.needs:
+            values[change.needs] = str(getattr(request, change.needs))
+        activity, result = registry.load(change.convert), None
+        events = activity.run(from_json(activity.request, values))
+        with contextlib.closing(events):
+            for event in events:
+                if isinstance(event, Finished):
+                    result = event.result
+                elif isinstance(event, Progress):
+                    yield replace(event, stage=f"{change.title}: {event.stage}")
+        if isinstance(result, VerifiedResult) and result.unchanged:
+            return "the conversion found nothing to do"
+        return value_problem(result)
 
     # --- each point once --------------------------------------------------------------------------
 
-    def _prepare(self, spot: _Point) -> None:
+    def _prepare(
+        self, spot: _Point, models: Mapping[str, Path | str], config: GenaiConfig | None
+    ) -> None:
         from dld_tui.backends.onnxruntime.limits import with_node
 
+        sizes = {
+            axis.name: value for axis, value in zip(self._axes, spot.at, strict=True)
+            if axis.name not in SETTINGS and isinstance(value, int)
+        }  # fmt: skip
         try:
-            spot.session, spot.settings = self._session(spot)
-            self._values(spot)
-        except ActivityError as error:  # others are of what was given for all points
+            spot.runner = self._setup(spot, models, config).runner(sizes)
+            self._fixed = self._fixed or spot.runner.about
+        except ActivityError as error:
             spot.problem = with_node(error)
+        except UnavailableError as error:  # other providers are there
+            if len({*self._request.provider}) < 2:
+                raise
+            spot.problem = visible(error.message)
+        except UsageError as error:  # of an ordinary model, what is wrong is so for all points
+            if not self._request.is_of_decoder:
+                raise
+            spot.problem = visible(error.message)
 
-    def _sizes(self, spot: _Point) -> dict[str, int | str]:
-        return dict(zip((axis.name for axis in self._axes), spot.at, strict=True))
+    def _setup(
+        self, spot: _Point, models: Mapping[str, Path | str], config: GenaiConfig | None
+    ) -> Setup:
+        """Return the session that all sizes of the settings of a point share.
 
-    def _session(self, spot: _Point) -> tuple[Session, SessionSettings]:
-        """Return the session that all sizes of the settings of a point share."""
-        from dld_tui.backends.onnxruntime.session import Session
+        Raises:
+            DldError: It cannot be made.
+        """
+        key = self._setup_key(spot)
+        if key not in self._setups:
+            precision, provider, threads = map(str, key)
+            try:
+                self._setups[key] = self._made(models[precision], config, provider, int(threads))
+            except DldError as error:  # not tried again for each size
+                self._setups[key] = error
+        found = self._setups[key]
+        if isinstance(found, DldError):
+            raise found
+        return found
 
-        sizes, model = self._sizes(spot), self._request.model
-        key = (
-            sizes.get(PROVIDER, next(iter(self._request.provider), "CPU")),
-            sizes.get(THREADS, 0),
+    def _setup_key(self, spot: _Point) -> Place:
+        """Return the precision, provider and threads of a point."""
+        at = {axis.name: value for axis, value in zip(self._axes, spot.at, strict=True)}
+        provider = at.get(PROVIDER, next(iter(self._request.provider), "CPU"))
+        return at.get(PRECISION, AS_GIVEN), provider, at.get(THREADS, 0)
+
+    def _made(
+        self, model: Path | str, config: GenaiConfig | None, provider: str, threads: int
+    ) -> Setup:
+        from dld_tui.core.document.document import Document
+
+        if isinstance(model, str):
+            raise ActivityError(model)
+        request = self._request
+        asked = Profile(
+            model=model, provider=provider, threads=threads, device_id=request.device_id
         )
-        if key not in self._sessions:
-            asked = Profile(
-                model=model, provider=str(key[0]), threads=int(key[1]),
-                device_id=self._request.device_id,
-            )  # fmt: skip
-            settings = replace(asked.session_settings(), quiet=True)
-            self._sessions[key] = (Session(model, settings), settings)
-        return self._sessions[key]
+        settings = replace(asked.session_settings(), quiet=True)
+        if not request.is_of_decoder:
+            return Passes(model, settings, self._document, request.shape, request.seed)
+        document = self._document
+        if model != document.path:
+            document = self._stack.enter_context(contextlib.closing(Document.open(model)))
+        return Generation(model, settings, config, document, request.decode, request.seed)
 
-    def _values(self, spot: _Point) -> Mapping[str, Any]:
-        """Return inputs of the sizes of a point that the model was run with once."""
-        from dld_tui.core.inputs.guess import first_that_runs, specs_for
+    def _cache_bytes(self, config: GenaiConfig | None) -> int:
+        """Return the memory that caches of a decoder may take besides what one trial does."""
+        if not self._request.is_of_decoder:
+            return 0
+        from dld_tui.core.inputs.guess import input_specs
+        from dld_tui.core.llm.budget import run_bytes
+        from dld_tui.core.llm.feeds import Decoder
 
-        if spot.values is not None:
-            return spot.values
-        session = spot.session
-        assert session is not None
-        specs = specs_for(session.inputs, self._document)
-        guess = spot.guess
-        if guess is None:
-            guess, _ = first_that_runs(
-                self._guesses(spot, specs), self._request.seed,
-                lambda values: session.try_once(session.feed(dict(values))),
-            )  # fmt: skip
-            spot.guess, self._fixed = guess, self._fixed or guess.text
-        values = guess.values(self._request.seed)
-        size = sum(getattr(value, "nbytes", 0) for value in values.values())
-        if self._kept + size <= _KEPT:
-            self._kept += size
-            spot.values = values
-        return values
-
-    def _guesses(self, spot: _Point, specs: Sequence[InputSpec]) -> Iterator[Guess]:
-        from dld_tui.core.inputs.guess import candidate_guesses
-        from dld_tui.core.inputs.shapes import parse_shapes
-
-        sizes = {name: n for name, n in self._sizes(spot).items() if isinstance(n, int)}
-        batch = sizes.pop(BATCH, None)
-        sizes.pop(THREADS, None)
-        given = parse_shapes(self._request.shape, [spec.name for spec in specs])
-
-        def guesses(batch: int | None) -> Iterator[Guess]:
-            return candidate_guesses(specs, self._document, given, sizes, batch=batch)
-
-        if batch is not None:
-            shapes, others = (next(guesses(n)).shapes for n in (batch, batch + 1))
-            if shapes == others and all(shape[:1] != (batch,) for shape in shapes.values()):
-                raise ActivityError("no input takes another batch: it is fixed in the model")
-        return guesses(batch)
+        most = {axis.name: max(axis.values) for axis in self._axes if axis.has_sizes}
+        decoder = Decoder(self._document, input_specs(self._document), config)
+        length = sum(int(most.get(name, 0)) for name in (PROMPT, CONTEXT))
+        return CACHES * run_bytes(decoder, int(most.get(BATCH, 1)), length, self._request.decode)
 
     # --- in turns --------------------------------------------------------------------------------
 
     def _rounds(self, ready: list[_Point]) -> Iterator[Event]:
-        keys = [spot.key for spot in ready]
-        for figures in self._journal.rounds("sweep", keys)[:TURNS]:
-            for spot in ready:
-                spot.rounds.append(figures[spot.key])
-        resumed = len(ready[0].rounds)
-        if resumed:
-            yield Log(f"{resumed} of {TURNS} turns of each point are known from before")
-        for number in range(resumed, TURNS):
+        known = sum(self._known(spot) for spot in ready)
+        total = len(ready) * TURNS
+        if known:
+            yield Log(f"{known} of {total} turns are known from before")
+        done = 0
+        for number in range(TURNS):
             # The order turns, so that what changes slowly hits all points alike.
             at = number * len(ready) // TURNS
-            figures = {}
-            for done, spot in enumerate(ready[at:] + ready[:at]):
-                total = len(ready) * TURNS
-                yield Progress(number * len(ready) + done, total, "turns", "Measuring in turns")
-                if not spot.problem:
-                    self._time(spot, figures)
-            if not any(spot.problem for spot in ready):
-                self._journal.add_round("sweep", keys, figures)
+            for spot in ready[at:] + ready[:at]:
+                yield Progress(done, total, "turns", "Measuring in turns")
+                if not spot.problem and len(spot.rounds) <= number:
+                    self._time(spot)
+                done += 1
 
-    def _time(self, spot: _Point, figures: dict[str, float]) -> None:
-        from dld_tui.backends.onnxruntime.contest import Contestant
+    def _known(self, spot: _Point) -> int:
+        """Take the turns of a point that a sweep that was stopped had measured."""
+        for figures in self._journal.rounds("sweep", [spot.key])[:TURNS]:
+            spot.rounds.append(figures["ms"])
+            if "first_ms" in figures:
+                spot.first_rounds.append(figures["first_ms"])
+        return len(spot.rounds)
+
+    def _time(self, spot: _Point) -> None:
         from dld_tui.backends.onnxruntime.limits import with_node
 
-        assert spot.session is not None
-        assert spot.settings is not None
+        assert spot.runner is not None
+        setup, settled = self._setup_key(spot), settled_s()
+        settles = setup != self._last_setup
+        self._last_setup = setup
         try:
-            contestant = Contestant(self._request.model, spot.settings, [self._values(spot)])
-            contestant.use(spot.session, 0.0)
             began = time.monotonic()
-            figures[spot.key] = contestant.time(self._request.duration / TURNS)
+            turn = spot.runner.turn(self._request.duration / TURNS, settles=settles)
         except ActivityError as error:
             spot.problem = with_node(error)
             return
-        self._measured_s += time.monotonic() - began
-        spot.rounds.append(figures[spot.key])
+        self._measured_s += time.monotonic() - began - (settled_s() - settled)
+        figures = {"ms": turn.ms}
+        spot.rounds.append(turn.ms)
+        if turn.first_ms is not None:
+            figures["first_ms"] = turn.first_ms
+            spot.first_rounds.append(turn.first_ms)
+        self._journal.add_round("sweep", [spot.key], figures)
+
+
+def _other_than_float(document: Document) -> str:
+    """Return why a model does not compute in float32; empty where it does."""
+    sizes: dict[str, int] = {}
+    for scope in document.scopes():
+        for tensor in scope.initializers:
+            sizes[tensor.dtype] = sizes.get(tensor.dtype, 0) + (tensor.nbytes or 0)
+    most = max(sizes, key=lambda dtype: sizes[dtype], default="float32")
+    if most == "float32" or not sizes[most]:
+        return ""
+    return f"most of its weights are {visible(most)}: {AS_GIVEN} measures it as it is"

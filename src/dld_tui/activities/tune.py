@@ -1307,20 +1307,11 @@ def _failed(why: str) -> Exclusion:
 
 def _value_problem(result: object) -> Exclusion | None:
     """Return why the result of a conversion does not count, None where it does."""
-    from dld_tui.core.conversion.result import NotCompared, VerifiedResult
+    from dld_tui.core.conversion.result import VerifiedResult, value_problem
 
-    if not isinstance(result, VerifiedResult):
-        return _failed("not compared")
-    if result.unchanged:
+    if isinstance(result, VerifiedResult) and result.unchanged:
         return NOTHING
-    if isinstance(result.values, NotCompared):
-        return _failed(f"not compared: {result.values.skipped}")
-    wrong = (
-        f"output {name}: {error.problem}"
-        for name, error in result.values.outputs.items()
-        if error.problem
-    )
-    problem = next(wrong, "")
+    problem = value_problem(result)
     return _failed(problem) if problem else None
 
 

@@ -69,7 +69,7 @@ def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
 
 
 def print_file(path: Path) -> None:
-    """Print a model, a report, an engine plan or a result of tuning as text.
+    """Print a model, a report, an engine plan or the result of a tuning or sweep as text.
 
     Raises:
         InputError: The file cannot be read, or its kind cannot be printed.
@@ -90,6 +90,11 @@ def print_file(path: Path) -> None:
         from dld_tui.core.tune.result import load_result
 
         print_tuning(load_result(path))
+    elif kind is FileKind.SWEEP:
+        from dld_tui.cli.reports.report import print_sweep
+        from dld_tui.core.report.sweep import load_sweep
+
+        print_sweep(load_sweep(path))
     else:
         from dld_tui.cli.reports.report import print_report
 

@@ -48,6 +48,7 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         (onnx.printer.to_text(MODEL), FileKind.ONNX_TEXT),
         (json.dumps(EVENTS), FileKind.ORT_PROFILE),
         (json.dumps(EVENTS, indent=2), FileKind.ORT_PROFILE),
+        ('{"model": "/a \\"b\\".onnx",\n "backend": "x", "axes": []', FileKind.SWEEP),
         ('{"report": "/a \\"b\\".json",\n "source": "m.onnx", "best": "fp16"', FileKind.TUNING),
         ("[\n", FileKind.ORT_PROFILE),
         (json.dumps(EVENTS).encode("utf-16"), FileKind.ORT_PROFILE),

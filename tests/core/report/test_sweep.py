@@ -1,26 +1,39 @@
-"""Sweeps: intervals against a binomial sum, the knee against a plain search, values as given."""
+"""Sweeps: intervals against a binomial sum, knees against a plain search, files as written."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.codec import decode, encode
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.sweep import (
     BATCH,
+    PRECISION,
     THREADS,
     Sweep,
     SweepAxis,
     SweepPoint,
-    knee,
+    joined,
+    knees,
+    load_sweep,
     parse_values,
     places,
+    sweep_text,
+)
+from dld_tui.core.report.sweep_export import (
     sweep_lines,
+    sweep_markdown,
+    sweep_page,
     sweep_table,
 )
 
@@ -35,11 +48,67 @@ def sweep_of(times: dict[int, float]) -> Sweep:
 @given(st.dictionaries(st.integers(1, 512), TIMES, min_size=3, max_size=9))
 def test_the_knee_is_the_first_size_that_is_nearly_best(times: dict[int, float]) -> None:
     rates = {batch: 1000 * batch / ms for batch, ms in times.items()}
-    found = knee(sweep_of(times))
-    assert found is not None
+    (found,) = knees(sweep_of(times))
     good = [batch for batch in sorted(rates) if rates[batch] >= 0.95 * max(rates.values())]
     assert (found.at, found.is_last) == (good[0], good[0] == max(times))
     assert found.best == pytest.approx(max(rates.values()))
+
+
+def grid(times: Mapping[Any, float], *axes: SweepAxis) -> Sweep:
+    points = [
+        SweepPoint(at, (times[at],) * 6) if at in times else SweepPoint(at, problem="refused")
+        for at in places(axes)
+    ]
+    return Sweep("m.onnx", "ONNX Runtime", axes, tuple(points))
+
+
+@given(st.randoms(use_true_random=False))
+def test_each_knee_is_along_one_axis_with_all_others_fixed(drawn: random.Random) -> None:
+    axes = (
+        SweepAxis(PRECISION, ("model", "fp16")), SweepAxis(THREADS, (1, 2)),
+        SweepAxis(BATCH, (1, 2, 4, 8)), SweepAxis("sequence", (16, 64)),
+    )  # fmt: skip
+    times = {at: drawn.uniform(0.1, 10) for at in places(axes) if drawn.random() < 0.8}
+    sweep = grid(times, *axes)
+    wanted = {}
+    for precision, threads, sequence in itertools.product(("model", "fp16"), (1, 2), (16, 64)):
+        rates = {
+            batch: batch / times[precision, threads, batch, sequence]
+            for batch in (1, 2, 4, 8) if (precision, threads, batch, sequence) in times
+        }  # fmt: skip
+        if len(rates) > 2:
+            nearly = [batch for batch, rate in rates.items() if rate >= 0.95 * max(rates.values())]
+            wanted[precision, threads, sequence] = min(nearly)
+    found = {tuple(value for _, value in knee.fixed): knee.at for knee in knees(sweep)}
+    assert found == wanted
+    marked = [row for row in sweep_table(sweep).rows if "knee" in _shown(sweep, row)]
+    assert len(marked) == len(wanted)
+
+
+def _shown(sweep: Sweep, row: SweepPoint) -> list[str]:
+    return [column.shown_text(row) for column in sweep_table(sweep).columns]
+
+
+def test_throughputs_of_other_sizes_are_not_compared() -> None:
+    """Short sequences are more items a second: that is no advantage of a short sequence."""
+    axes = SweepAxis(BATCH, (1, 2)), SweepAxis("sequence", (16, 64)), SweepAxis(THREADS, (1,))
+    times = {(1, 16, 1): 1.0, (2, 16, 1): 1.5, (1, 64, 1): 4.0, (2, 64, 1): 10.0}
+    lines = sweep_lines(grid(times, *axes))
+    assert lines[:2] == [
+        "At sequence 16: lowest latency 1.000 ms at batch 1, threads 1;"
+        " highest throughput 1,333 items/s at batch 2, threads 1.",
+        "At sequence 64: lowest latency 4.000 ms at batch 1, threads 1;"
+        " highest throughput 250 items/s at batch 1, threads 1.",
+    ]
+    many = grid({(1, n): float(n) for n in range(1, 8)}, axes[0], SweepAxis("n", (*range(1, 8),)))
+    assert sum(line.startswith("At n ") for line in sweep_lines(many)) == 3
+    assert any(line.startswith("4 more sizes") for line in sweep_lines(many))
+
+
+def test_threads_have_a_knee_where_the_batch_has_none() -> None:
+    sweep = grid({(1,): 8.0, (2,): 4.1, (4,): 4.0}, SweepAxis(THREADS, (1, 2, 4)))
+    assert [(knee.axis, knee.at) for knee in knees(sweep)] == [(THREADS, 2)]
+    assert "2 threads have 98 % of the highest throughput, 250 items/s." in sweep_lines(sweep)
 
 
 def test_six_turns_hold_the_median() -> None:
@@ -74,7 +143,7 @@ def test_the_answer_comes_first_and_failures_are_told() -> None:
     sweep = Sweep(sweep.model, sweep.backend, sweep.axes, (*sweep.points, failed))
     lines = sweep_lines(sweep)
     assert lines[0] == (
-        "Lowest latency: 10.000 ms at batch 1. Highest throughput: 200 items/s at batch 4."
+        "Lowest latency 10.000 ms at batch 1; highest throughput 200 items/s at batch 4."
     )
     assert lines[1] == (
         "Batch 4 has 100 % of the highest throughput, 200 items/s; larger batches may give more."
@@ -83,4 +152,46 @@ def test_the_answer_comes_first_and_failures_are_told() -> None:
     table = sweep_table(sweep)
     assert [column.key for column in table.columns][-1] == "problem"
     assert table.columns[4].value(sweep.points[1]) == pytest.approx(2000 / 12)
-    assert decode(Sweep, encode(sweep)) == sweep
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    sweep, path = sweep_of({1: 10.0, 2: 12.0, 4: 20.0}), tmp_path / "m.sweep.json"
+    path.write_text(sweep_text(sweep))
+    assert recognise(path) is FileKind.SWEEP
+    found = load_sweep(path)
+    assert (found.axes, found.points, found.report) == (sweep.axes, sweep.points, str(path))
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ({"points": []}, "not those of its axes"),
+        ({"axes": [{"name": "batch", "values": [1, 2, 4]}] * 2}, "twice"),
+        ({"axes": [{"name": "batch", "values": [1, 2, -4]}]}, "not those"),
+        ({"axes": [{"name": "n", "values": [*range(2000)]}]}, "more than"),
+        ({"seconds": -1.0}, "time is out of range"),
+        ({"seconds": "x"}, "number"),
+    ],
+)
+def test_what_no_sweep_writes_is_refused(broken: dict[str, Any], why: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.sweep.json"
+    path.write_text(json.dumps(json.loads(sweep_text(sweep_of({1: 1.0, 2: 1.0, 4: 1.0}))) | broken))
+    with pytest.raises(InputError, match=f"not a result of dld sweep.*{why}"):
+        load_sweep(path)
+
+
+def test_foreign_text_is_no_markup() -> None:
+    axis = SweepAxis("<b>|x\x1b[31m", (1, 2))
+    sweep = Sweep("m.onnx", "back", (axis,), tuple(SweepPoint((n,), (1.0,) * 6) for n in (1, 2)))
+    page, markdown = sweep_page(sweep), sweep_markdown(sweep)
+    assert "<b>" not in page
+    assert "\x1b" not in page + markdown
+    assert "\\<b\\>\\|x" in markdown
+
+
+def test_sweeps_of_targets_are_one_with_the_target_as_an_axis() -> None:
+    here, there = sweep_of({1: 10.0, 2: 12.0}), sweep_of({1: 5.0, 2: 9.0})
+    both = joined({"a": here, "b": there})
+    assert [point.at for point in both.points] == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert [point.ms for point in both.points] == [10.0, 12.0, 5.0, 9.0]
+    assert "at target b, batch 1" in sweep_lines(both)[0]

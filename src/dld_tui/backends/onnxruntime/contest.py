@@ -143,18 +143,23 @@ class Contestant:
             session.run_bound(bound[0])
         return session.bound_timer(bound)
 
-    def time(self, seconds: float) -> float:
+    def time(self, seconds: float, *, settles: bool = True) -> float:
         """Run for so long, and at least three times, and return the median ms of an item.
 
-        It waits until threads of another session sleep. With passes of seconds it times fewer, down
-        to the first one, for which a cold cache matters little.
+        With passes of seconds it times fewer, down to the first one, for which a cold cache matters
+        little.
+
+        Args:
+            seconds: How long.
+            settles: Wait until threads of another session sleep.
 
         Raises:
             DldError: It cannot be run.
         """
         limit_s = max(seconds, _LEAST_UP_TO_S)
         stop, timer = StopCondition(_WARM + _LEAST_CALLS, seconds, limit_s=limit_s), self.timer()
-        settle()
+        if settles:
+            settle()
         with contextlib.closing(measure(timer, stop)) as bursts:
             times = [one for burst in bursts for one in burst.milliseconds]
         return statistics.median(times[_WARM:] or times) / self.items

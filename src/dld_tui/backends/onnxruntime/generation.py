@@ -77,18 +77,20 @@ class Generator:
             batch: How many sequences.
             prompt: Tokens of the prompt of each.
             tokens: How many to make after the first one.
-            prefill: Run over the prompt; else its cache is zeros, and the first token random.
+            prefill: Run over the prompt; else its cache is zeros, and the first token random. That
+                of a context before the prompt is zeros, too.
 
         Raises:
             ActivityError: ONNX Runtime cannot run it.
             ValueError: A cache that does not grow is shorter than the prompt and these tokens.
         """
-        if self._decoder.chooses_capacity and prompt + tokens > feeds.capacity:
-            raise ValueError(f"{prompt + tokens} tokens, but a capacity of {feeds.capacity}")
+        length = feeds.context + prompt + tokens
+        if self._decoder.chooses_capacity and length > feeds.capacity:
+            raise ValueError(f"{length} tokens, but a capacity of {feeds.capacity}")
         timed, clock = Timed(), time.perf_counter_ns
         with errors_of(self._model, "run"):
-            capacity = max(feeds.capacity, prompt + tokens)
-            steps = self._steps(batch, 0 if prefill else prompt, capacity)
+            past = feeds.context + (0 if prefill else prompt)
+            steps = self._steps(batch, past, max(feeds.capacity, length))
             chosen = None
             collecting = gc.isenabled()
             gc.disable()

@@ -17,7 +17,7 @@ from dld_tui.activities.refit_engine import Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
-from dld_tui.cli.reports.report import Printed, print_report, print_tuning
+from dld_tui.cli.reports.report import Printed, print_report, print_sweep, print_tuning
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics import (
     TacticReport,
@@ -56,7 +56,7 @@ from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
-from dld_tui.core.report.sweep import Sweep, sweep_lines, sweep_table
+from dld_tui.core.report.sweep import Sweep
 from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
@@ -218,7 +218,10 @@ def show_refit(result: Result, as_json: bool) -> None:
 
 def show_sweep(result: Sweep, as_json: bool) -> None:
     """Print the best points and a row for each."""
-    _show(result, sweep_lines(result), [sweep_table(result)], as_json=as_json)
+    if as_json:
+        write_json(result)
+    else:
+        print_sweep(result)
 
 
 def show_load(result: LoadResult, as_json: bool) -> None:

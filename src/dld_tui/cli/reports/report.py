@@ -14,8 +14,10 @@ from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import param
 from dld_tui.core.report.export import (
@@ -32,7 +34,15 @@ from dld_tui.core.report.layer_table import costliest_first, group_table, layer_
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.story import next_steps, step_commands
+from dld_tui.core.report.sweep import Sweep, load_sweep
+from dld_tui.core.report.sweep_export import (
+    sweep_lines,
+    sweep_markdown,
+    sweep_page,
+    sweep_table,
+)
 from dld_tui.core.report.triage import notes_of
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 
@@ -66,6 +76,7 @@ class Request(Printed):
     )  # fmt: skip
     csv: Path | None = also_written("--csv", "the table as CSV")
     html: Path | None = also_written("--html", "one self-contained HTML page")
+    markdown: Path | None = also_written("--markdown", "a sweep as Markdown")
     trace: Path | None = also_written("--trace", "all passes as a Chrome trace, for Perfetto")
     parquet: Path | None = also_written("--parquet", "the layers as Parquet (needs pyarrow)")
     force: bool = force_flag("Overwrite existing files.")
@@ -76,10 +87,17 @@ class Request(Printed):
 def command(asked: Request) -> None:
     """Print a profile report: the answer in ten lines, then the slowest layers.
 
-    REPORT is a .dldprof file, a profile of ONNX Runtime, layer times or inference times of trtexec
-    (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export of Nsight Systems.
+    REPORT is a .dldprof file, the result of dld sweep, a profile of ONNX Runtime, layer times or
+    inference times of trtexec (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export
+    of Nsight Systems.
     """
-    require_free((asked.csv, asked.html, asked.trace, asked.parquet), asked.force)
+    files = asked.csv, asked.html, asked.markdown, asked.trace, asked.parquet
+    require_free(files, asked.force)
+    if is_sweep(asked.report):
+        _sweep(asked)
+        return
+    if asked.markdown is not None:
+        raise UsageError("--markdown is for results of dld sweep", where=str(asked.report))
     with _opened(asked.report) as opened:
         if asked.csv is not None:
             text = groups_csv(opened.groups(asked.by)) if asked.by else layers_csv(opened.layers)
@@ -105,6 +123,30 @@ def _export(report: Report, html: Path | None, trace: Path | None, parquet: Path
         remarks += write_parquet(report, parquet)
     for remark in remarks:
         narrate(remark)
+
+
+def _sweep(asked: Request) -> None:
+    """Print the result of a sweep, and write it in other formats."""
+    if asked.by is not None or asked.trace is not None or asked.parquet is not None:
+        raise UsageError("a sweep has no --by, --trace or --parquet", where=str(asked.report))
+    sweep = load_sweep(asked.report)
+    if asked.csv is not None:
+        write_text(asked.csv, csv_of(sweep_table(sweep)))
+    if asked.html is not None:
+        write_text(asked.html, sweep_page(sweep))
+    if asked.markdown is not None:
+        write_text(asked.markdown, sweep_markdown(sweep))
+    if asked.as_json:
+        write_json(sweep)
+    else:
+        print_sweep(sweep)
+
+
+def print_sweep(result: Sweep) -> None:
+    """Print the best points, the knees, and a row a point."""
+    for line in (*sweep_lines(result), ""):
+        write(line)
+    write_table(sweep_table(result))
 
 
 def print_tuning(result: TuneResult) -> None:

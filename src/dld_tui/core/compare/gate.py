@@ -52,6 +52,7 @@ from dld_tui.core.params import is_same_file
 from dld_tui.core.process.child import Child
 from dld_tui.core.report.records import Layer
 from dld_tui.core.statistics import median_ranks
+from dld_tui.core.tables.rendering import markdown_plain
 from dld_tui.core.tables.table import MS, Column, Estimate, IntervalUnit, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import TextEnum
@@ -808,11 +809,6 @@ def markdown_code(text: str) -> str:
     ends = shown[:1], shown[-1:]
     space = " " if "`" in ends or (" " in ends and shown.strip()) else ""
     return f"{fence}{space}{shown}{space}{fence}"
-
-
-def markdown_plain(text: str) -> str:
-    """Return text that may hold foreign parts so that none of it is markup."""
-    return re.sub(r"[\\`*_\[\]<>&|~$@#]", r"\\\g<0>", visible(text))
 
 
 def junit(result: GateResult) -> str:

@@ -16,11 +16,12 @@ from typing import TypeAlias
 from xml.etree import ElementTree
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.gate import Outcome, markdown_plain
+from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.compare.requirement_files import VERDICT_STYLES, shown_requirement
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.statistics import median, median_ranks
+from dld_tui.core.tables.rendering import markdown_of, markdown_plain
 from dld_tui.core.tables.table import (
     COUNT,
     TEXT,
@@ -276,13 +277,8 @@ def requirements_bars(result: RequirementsResult) -> Table[Judged]:
 
 def requirements_markdown(result: RequirementsResult) -> str:
     """Return the verdicts as Markdown, for the summary of a pipeline."""
-    lines = [f"### dld gate: {result.outcome.value}", "", markdown_plain(result.line), ""]
-    lines.append("| " + " | ".join(column.title for column in COLUMNS) + " |")
-    lines.append("|" + "---|" * len(COLUMNS))
-    for one in result.judged:
-        cells = [markdown_plain(column.shown_text(one)) for column in COLUMNS]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    heading = f"### dld gate: {result.outcome.value}\n\n{markdown_plain(result.line)}\n\n"
+    return heading + markdown_of(Table(COLUMNS, result.judged))
 
 
 def requirements_junit(result: RequirementsResult) -> str:

@@ -721,6 +721,20 @@ def _link_lines(result: MergedModel) -> Iterator[str]:
                 yield f"and {fmt.count(len(pairs) - _CHANGED)} more {verb}"
 
 
+def value_problem(result: object) -> str:
+    """Return why the outputs of a converted model do not count; empty where they are close."""
+    if not isinstance(result, VerifiedResult):
+        return "not compared"
+    if isinstance(result.values, NotCompared):
+        return f"not compared: {result.values.skipped}"
+    wrong = (
+        f"output {name}: {error.problem}"
+        for name, error in result.values.outputs.items()
+        if error.problem
+    )
+    return next(wrong, "")
+
+
 def _latency_lines(latency: Latencies | None) -> Iterator[str]:
     if latency is None:
         return

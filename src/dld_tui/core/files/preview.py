@@ -71,6 +71,8 @@ def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str]
             return _of_report(path)
         if kind == "TUNING":
             return _of_tuning(path)
+        if kind == "SWEEP":
+            return _of_sweep(path)
         if kind.startswith("ENGINE_") and kind not in ("ENGINE_PROFILE", "ENGINE_TIMES"):
             return _of_engine(path)
     except CancelledError:
@@ -87,6 +89,14 @@ def _of_tuning(path: str) -> Preview:
 
     parts = result_parts(load_result(Path(path)))
     return Preview([(name.lower() or "tuned", text) for name, text in parts[:4]])
+
+
+def _of_sweep(path: str) -> Preview:
+    from dld_tui.core.report.sweep import load_sweep
+    from dld_tui.core.report.sweep_export import sweep_lines
+
+    found = load_sweep(Path(path))
+    return Preview([("swept", visible(found.model)), *(("", line) for line in sweep_lines(found))])
 
 
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import quote
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.errors import CorruptFileError, DldError, InputError
 from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.files.proto_fields import (
     DELIMITED,
@@ -135,6 +135,7 @@ class FileKind(Enum):
     ENGINE_ARCHIVE = "an archive of a TensorRT engine"
     TRTEXEC_LOG = "a TensorRT log"
     TUNING = "a result of tuning"
+    SWEEP = "a result of a sweep"
     EDIT_SCRIPT = "an edit script"
     OTHER_PROFILE = "a profile that another package reads"
 
@@ -201,6 +202,7 @@ _TEXT: Final = r'"(?:[^"\\]|\\.)*"'
 _JSON_STARTS: Final = (
     (r'\{\s*"(?:journal|edit|undo|redo)"\s*:', FileKind.EDIT_SCRIPT),
     (rf'\{{\s*"report"\s*:\s*{_TEXT},\s*"source"\s*:\s*{_TEXT},\s*"best"\s*:\s*"', FileKind.TUNING),
+    (rf'\{{\s*"model"\s*:\s*{_TEXT},\s*"backend"\s*:\s*{_TEXT},\s*"axes"\s*:', FileKind.SWEEP),
     (r'\[\s*\{\s*"count"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{\s*"name"\s*:[^{}]{0,9999}"(?:averageMs|timeMs)"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{[^{}]{0,9999}"(?:startComputeMs|startEnqMs|computeMs)"\s*:', FileKind.ENGINE_TIMES),
@@ -249,6 +251,14 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
         return _kind_of_text(text, where)
     _require_model(head, where)
     return FileKind.ONNX
+
+
+def is_sweep(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is that of a result of ``dld sweep``."""
+    try:
+        return recognise(path) is FileKind.SWEEP
+    except DldError:  # who opens it says why
+        return False
 
 
 def _refuse_known(head: bytes, where: str) -> None:

@@ -297,22 +297,31 @@ class StepFeeds:
         prompt: Tokens of each before the first that is made.
         seed: Of the prompt.
         capacity: The length of a cache that does not grow, if the model leaves it open; by default
-            that of the prompt and 64 tokens.
+            that of the context, the prompt and 64 tokens.
+        context: Tokens in the cache before the prompt.
     """
 
     def __init__(
-        self, decoder: Decoder, batch: int, prompt: int, seed: int = 0, capacity: int | None = None
+        self,
+        decoder: Decoder,
+        batch: int,
+        prompt: int,
+        seed: int = 0,
+        capacity: int | None = None,
+        context: int = 0,
     ) -> None:
         self._decoder, self._batch, self._prompt, self._seed = decoder, batch, prompt, seed
-        self.capacity = prompt + _MARGIN if capacity is None else capacity
+        self.context = context
+        past = context + prompt
+        self.capacity = past + _MARGIN if capacity is None else capacity
         """The length of a cache that shares memory with its present."""
         self.first = decoder.guess(
-            batch, 0, 1 if decoder.takes_one else prompt, capacity=self.capacity
+            batch, context, 1 if decoder.takes_one else prompt, capacity=self.capacity
         )
         """Of the prefill, or of the first token of the prompt where one is taken at a time."""
-        self.later = decoder.guess(batch, prompt, 1, capacity=self.capacity)
+        self.later = decoder.guess(batch, past, 1, capacity=self.capacity)
         """Of the first token after it."""
-        again = decoder.guess(batch, prompt + 1, 1, capacity=self.capacity)
+        again = decoder.guess(batch, past + 1, 1, capacity=self.capacity)
         left_out = {*decoder.caches}
         self._steps = [
             (step, other)

@@ -48,7 +48,7 @@ def environment(packages: Iterable[str] = ()) -> Facts:
         "cpu_limit": _cpu_limit(),
         **_clocks(),
         "load_average": _load_average(),
-        "memory_bytes": _memory(),
+        "memory_bytes": memory_bytes(),
         "os": _os_name(),
         "kernel": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
@@ -170,7 +170,8 @@ def _load_average() -> list[JSON] | None:
         return None
 
 
-def _memory() -> int | None:
+def memory_bytes() -> int | None:
+    """Return the memory of this machine; None if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

@@ -1,22 +1,35 @@
-"""The latency of a model at several sizes and settings: one row a point, and where it saturates."""
+"""The latency of a model at several sizes and settings: a point each, and where it saturates.
+
+Throughputs are compared where an item is the same work: along the batch and the settings (threads,
+provider, precision, target). Another size, prompt or context is other work, which is not compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from itertools import product
+from pathlib import Path
+from typing import Any
 
-from dld_tui.core import fmt
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import UsageError
-from dld_tui.core.statistics import median, median_ranks
-from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
+from dld_tui.core.errors import ActivityError, InputError, UsageError
+from dld_tui.core.statistics import is_valid_time, median, median_ranks
 from dld_tui.core.text import visible
 
-BATCH, THREADS, PROVIDER = "batch", "threads", "provider"
-"""Axes that are not dimensions of the model."""
+BATCH, THREADS, PROVIDER, PRECISION = "batch", "threads", "provider", "precision"
+PROMPT, CONTEXT, TARGET = "prompt", "context", "target"
+"""Names of axes; other axes are dynamic dimensions of the model."""
+SETTINGS = (TARGET, PRECISION, PROVIDER, THREADS)
+"""Axes along which an item is the same work, but for the batch."""
 KNEE = 0.95
 """The smallest size with this part of the highest throughput is the knee."""
+LEAST_SIZES = 3
+"""Of an axis that has a knee."""
 MOST_POINTS = 1000
+SUFFIX = ".sweep.json"
 
 
 @dataclass(frozen=True)
@@ -24,8 +37,13 @@ class SweepAxis:
     """What is varied, and its values in the order in which they were given."""
 
     name: str
-    """:data:`BATCH`, :data:`THREADS`, :data:`PROVIDER`, or a dynamic dimension. Untrusted text."""
+    """:data:`BATCH`, …, :data:`TARGET`, or a dynamic dimension. Untrusted text."""
     values: tuple[int | str, ...]
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether its values are numbers, over which a chart can be drawn."""
+        return all(isinstance(value, int) for value in self.values)
 
 
 @dataclass(frozen=True)
@@ -35,13 +53,16 @@ class SweepPoint:
     at: tuple[int | str, ...]
     """Its values, in the order of the axes."""
     rounds_ms: tuple[float, ...] = ()
-    """The median latency of each turn, in the order in which they were measured."""
+    """The median latency of each turn, in the order in which they were measured: of a pass, or of a
+    token after the first one of a decoder."""
     problem: str = ""
     """Why it was not measured. Fit for a terminal."""
+    first_rounds_ms: tuple[float, ...] = ()
+    """Of a decoder: the median time to the first token of each turn."""
 
     @property
     def ms(self) -> float | None:
-        """The median latency of a pass."""
+        """The median latency of a pass, or of a token of a decoder."""
         return median(self.rounds_ms) if self.rounds_ms else None
 
     @property
@@ -53,6 +74,11 @@ class SweepPoint:
     def high_ms(self) -> float | None:
         """The upper end."""
         return self._rank(1)
+
+    @property
+    def first_ms(self) -> float | None:
+        """The median time to the first token; None but for decoders."""
+        return median(self.first_rounds_ms) if self.first_rounds_ms else None
 
     def _rank(self, end: int) -> float | None:
         if not self.rounds_ms:
@@ -75,16 +101,55 @@ class Sweep:
     """Seconds in timed passes."""
     seconds: float = 0.0
     """Of the whole sweep."""
+    tokens: int = 0
+    """How many a decoder made after each prompt; 0 for other models."""
+    report: str = ""
+    """The file that holds this result; empty where none was asked for."""
+    digest: str = ""
+    """Of the content of the model."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The request."""
+
+    @property
+    def unit(self) -> str:
+        """What throughputs count."""
+        return "tokens/s" if self.tokens else "items/s"
+
+    def value(self, point: SweepPoint, axis: str) -> int | str | None:
+        """Return the value of a point along an axis; None without this axis."""
+        named = zip(self.axes, point.at, strict=True)
+        return next((value for one, value in named if one.name == axis), None)
 
     def items(self, point: SweepPoint) -> int:
         """Return how many items a pass computes: the batch."""
-        sizes = dict(zip((axis.name for axis in self.axes), point.at, strict=True))
-        batch = sizes.get(BATCH, 1)
+        batch = self.value(point, BATCH)
         return batch if isinstance(batch, int) else 1
 
     def throughput(self, point: SweepPoint) -> float | None:
-        """Return items a second, one pass after the other."""
+        """Return items a second, one pass after the other; of a decoder tokens of all sequences."""
         return None if not point.ms else 1000 * self.items(point) / point.ms
+
+    def others(self, point: SweepPoint, *left_out: str) -> tuple[tuple[str, int | str], ...]:
+        """Return (axis, value) of a point along all axes but some."""
+        named = zip(self.axes, point.at, strict=True)
+        return tuple((axis.name, value) for axis, value in named if axis.name not in left_out)
+
+    def alike(self, *varied: str) -> dict[tuple[tuple[str, int | str], ...], list[SweepPoint]]:
+        """Return the points that were measured, by what they have in common.
+
+        Args:
+            varied: The axes along which points of a group differ.
+        """
+        groups: dict[tuple[tuple[str, int | str], ...], list[SweepPoint]] = {}
+        for point in self.points:
+            if point.ms is not None:
+                groups.setdefault(self.others(point, *varied), []).append(point)
+        return groups
+
+    @property
+    def same_work(self) -> dict[tuple[tuple[str, int | str], ...], list[SweepPoint]]:
+        """The points that were measured, by the sizes of an item: throughputs compare in each."""
+        return self.alike(BATCH, *SETTINGS)
 
 
 def places(axes: Sequence[SweepAxis]) -> list[tuple[int | str, ...]]:
@@ -126,108 +191,122 @@ def parse_values(text: str, option: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Knee:
-    """Where a larger size stops paying."""
+    """Where a larger batch, or more threads, stops paying while all else stays."""
 
     axis: str
-    """Untrusted text."""
+    """:data:`BATCH` or :data:`THREADS`."""
+    fixed: tuple[tuple[str, int | str], ...]
+    """(axis, value) of the others. Untrusted text."""
     at: int
     throughput: float
     """Items a second there."""
     best: float
     """The highest of all sizes."""
     is_last: bool
-    """Whether it is the largest size of the sweep: there may be more beyond."""
+    """Whether it is the largest size that was measured: there may be more beyond."""
+    point: SweepPoint
 
 
-def knee(sweep: Sweep) -> Knee | None:
-    """Return the smallest batch with nearly the highest throughput, the other axes at their best.
+def knee_axis(sweep: Sweep) -> str:
+    """Return the axis that knees are along: the batch, else threads; empty without one.
 
-    None where the batch has fewer than three sizes that ran.
+    It has three sizes or more.
     """
-    at = next((i for i, axis in enumerate(sweep.axes) if axis.name == BATCH), None)
-    if at is None:
-        return None
-    best: dict[int, float] = {}
-    for point in sweep.points:
-        size, rate = point.at[at], sweep.throughput(point)
-        if isinstance(size, int) and rate is not None:
-            best[size] = max(rate, best.get(size, 0.0))
-    if len(best) < 3:
-        return None
-    most = max(best.values())
-    chosen = min(size for size, rate in best.items() if rate >= KNEE * most)
-    return Knee(BATCH, chosen, best[chosen], most, chosen == max(best))
+    sizes = {axis.name: len(axis.values) for axis in sweep.axes}
+    return next((name for name in (BATCH, THREADS) if sizes.get(name, 0) >= LEAST_SIZES), "")
 
 
-def sweep_axis(sweep: Sweep) -> SweepAxis | None:
-    """Return the axis to draw over: the batch, else that of most numbers; None without any."""
-    axes = [axis for axis in sweep.axes if axis.name != PROVIDER and len(axis.values) > 1]
-    return max(axes, key=lambda axis: (axis.name == BATCH, len(axis.values)), default=None)
+def knees(sweep: Sweep) -> list[Knee]:
+    """Return the smallest batch with nearly the highest throughput, for all others fixed.
+
+    A combination of the others has none where fewer than three sizes ran.
+    """
+    axis = knee_axis(sweep)
+    found = []
+    for fixed, points in sweep.alike(axis).items() if axis else ():
+        rates = {point: sweep.throughput(point) or 0.0 for point in points}
+        if len(rates) < LEAST_SIZES:
+            continue
+        sizes = {point: int(sweep.value(point, axis) or 0) for point in points}
+        best = max(rates.values())
+        at = min((p for p in points if rates[p] >= KNEE * best), key=lambda point: sizes[point])
+        is_last = sizes[at] == max(sizes.values())
+        found.append(Knee(axis, fixed, sizes[at], rates[at], best, is_last, at))
+    return found
 
 
-def sweep_table(sweep: Sweep) -> Table[SweepPoint]:
-    """Return a row a point: its values, latency with interval, throughput, or what went wrong."""
-    columns: list[Column[SweepPoint]] = [
-        Column(
-            axis.name,
-            visible(axis.name),
-            lambda point, at=at: point.at[at],  # type: ignore[misc]
-            COUNT if all(isinstance(value, int) for value in axis.values) else TEXT,
-            max(8, len(visible(axis.name))),
-        )
-        for at, axis in enumerate(sweep.axes)
+def joined(sweeps: Mapping[str, Sweep], report: str = "") -> Sweep:
+    """Return the sweeps of several targets as one, with the target as the slowest axis.
+
+    Args:
+        sweeps: By target, of the same request.
+        report: The file that holds the result.
+
+    Raises:
+        ActivityError: They were not measured at the same points.
+    """
+    first = next(iter(sweeps.values()))
+    if any(one.axes != first.axes for one in sweeps.values()):
+        raise ActivityError("the targets did not measure the same points")
+    points = [
+        replace(point, at=(target, *point.at))
+        for target, one in sweeps.items()
+        for point in one.points
     ]
-    columns += [
-        Column("ms", "ms", lambda point: point.ms, MS, 10, heat=True),
-        Column("low_ms", "from", lambda point: point.low_ms, MS, 10),
-        Column("high_ms", "to", lambda point: point.high_ms, MS, 10),
-        Column("per_second", "items/s", sweep.throughput, RATE, 10),
-        Column("problem", "why not", lambda point: point.problem, TEXT, least=12),
-    ]
-    if not any(point.problem for point in sweep.points):
-        columns.pop()
-    return Table(tuple(columns), sweep.points, name="sweep", title="Points")
+    return replace(
+        first, axes=(SweepAxis(TARGET, tuple(sweeps)), *first.axes), points=tuple(points),
+        backend=" / ".join(dict.fromkeys(one.backend for one in sweeps.values())),
+        measured_s=sum(one.measured_s for one in sweeps.values()),
+        seconds=max(one.seconds for one in sweeps.values()), report=report,
+    )  # fmt: skip
 
 
-def sweep_lines(sweep: Sweep) -> list[str]:
-    """Return the answer first: the best point and the knee; then what failed and how it was run."""
-    ran = [point for point in sweep.points if point.ms is not None]
-    lines = []
-    if ran:
-        lines.append(_best(sweep, ran))
-        found = knee(sweep)
-        if found is not None:
-            beyond = "; larger batches may give more" if found.is_last else ""
-            lines.append(
-                f"Batch {found.at} has {100 * found.throughput / found.best:.0f} % of the highest"
-                f" throughput, {_rate(found.best)}{beyond}."
-            )
-    failed = [point for point in sweep.points if point.problem]
-    if failed:
-        text = f"{fmt.plural(len(failed), 'point')} not measured: {failed[0].problem}"
-        lines.append(f"{text}{', …' if len({point.problem for point in failed}) > 1 else ''}")
-    lines.append(
-        f"{fmt.plural(len(ran), 'point')} in turns, {visible(sweep.backend)};"
-        f" {fmt.duration(sweep.seconds)}, of these {fmt.duration(sweep.measured_s)} measuring"
-        + (f"; first point {sweep.fixed}" if sweep.fixed else "")
-    )
-    return lines
+# --- its file ---------------------------------------------------------------------------------
+
+_MOST_BYTES = 16 << 20
+"""A thousand points have 300 kB."""
 
 
-def _best(sweep: Sweep, ran: Sequence[SweepPoint]) -> str:
-    fastest = min(ran, key=lambda point: point.ms or 0.0)
-    most = max(ran, key=lambda point: sweep.throughput(point) or 0.0)
-    text = f"Lowest latency: {fmt.milliseconds(fastest.ms or 0.0)} ms at {_place(sweep, fastest)}."
-    if any(axis.name == BATCH for axis in sweep.axes):
-        rate = _rate(sweep.throughput(most) or 0.0)
-        text += f" Highest throughput: {rate} at {_place(sweep, most)}."
-    return text
+def sweep_text(sweep: Sweep) -> str:
+    """Return the content of its file."""
+    return json.dumps(encode(sweep), indent=1) + "\n"
 
 
-def _place(sweep: Sweep, point: SweepPoint) -> str:
-    pairs = zip(sweep.axes, point.at, strict=True)
-    return ", ".join(f"{visible(axis.name)} {visible(str(value))}" for axis, value in pairs)
+def load_sweep(path: Path) -> Sweep:
+    """Read the file of a result.
+
+    Raises:
+        InputError: It cannot be read, or is no result of ``dld sweep``.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError("not a result of dld sweep: the file is too large", where=str(path))
+        found: Sweep = decode(Sweep, json.loads(path.read_text(encoding="utf-8")))
+        _require_plausible(found)
+    except (OSError, ValueError, RecursionError, ActivityError, UsageError) as error:
+        raise InputError(f"not a result of dld sweep: {error}", where=str(path)) from error
+    return replace(found, report=str(path.absolute()))
 
 
-def _rate(rate: float) -> str:
-    return f"{ratio_text(rate)} items/s"
+def _require_plausible(sweep: Sweep) -> None:
+    """Refuse what no sweep writes, with which nothing can be computed or shown.
+
+    Raises:
+        ValueError: Says what.
+        UsageError: There are too many points.
+    """
+    if len({axis.name for axis in sweep.axes}) < len(sweep.axes):
+        raise ValueError("an axis is there twice")
+    if [point.at for point in sweep.points] != places(sweep.axes):
+        raise ValueError("its points are not those of its axes")
+    sizes = [
+        value for axis in sweep.axes for value in axis.values
+        if axis.name == BATCH or not isinstance(value, str)
+    ]  # fmt: skip
+    if not all(isinstance(size, int) and 0 < size < 1 << 31 for size in sizes):
+        raise ValueError("a size is out of range")
+    rounds = [ms for one in sweep.points for ms in (*one.rounds_ms, *one.first_rounds_ms)]
+    if not all(ms > 0 and is_valid_time(ms) for ms in rounds):
+        raise ValueError("a time is out of range")
+    if not all(map(is_valid_time, (sweep.measured_s, sweep.seconds))):
+        raise ValueError("a time is out of range")

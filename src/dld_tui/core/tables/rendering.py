@@ -1,4 +1,4 @@
-"""Renderers of a table: text, CSV, JSON, HTML and Parquet; and of several, as a workbook."""
+"""Renderers of a table: text, CSV, Markdown, HTML and Parquet; and of several, as a workbook."""
 
 from __future__ import annotations
 
@@ -65,6 +65,26 @@ def _cell(value: object) -> object:
     if _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{shown}"
     return shown
+
+
+# --- Markdown, in which nothing foreign is markup -------------------------------------------------
+
+
+def markdown_plain(text: str) -> str:
+    """Return text that may hold foreign parts so that none of it is markup."""
+    return re.sub(r"[\\`*_\[\]<>&|~$@#]", r"\\\g<0>", visible(text))
+
+
+def markdown_of(table: Table[Any]) -> str:
+    """Return a table as Markdown, a line a row."""
+    lines = [
+        "| " + " | ".join(markdown_plain(column.title) for column in table.columns) + " |",
+        "|" + "---|" * len(table.columns),
+    ]
+    for row in table.rows:
+        cells = [markdown_plain(column.shown_text(row)) for column in table.columns]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 # --- A table of a page, sorted by a click on a column's title ------------------------------------

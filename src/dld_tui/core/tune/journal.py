@@ -46,6 +46,8 @@ class Journal:
         permission.agree([folder])  # a run that was stopped may have left models that do not count
         self._made: dict[str, Exclusion | None] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
+        self.digest = ""
+        """Of the content of the model; empty of a folder that :meth:`of` did not choose."""
         self._is_cut = False
         """Whether the last line has no end."""
         self._read()
@@ -69,10 +71,13 @@ class Journal:
         path = cache_dir() / "tune" / search_name(facts)
         lock = _locked(path.with_suffix(".lock"))
         if lock is None:  # another run has the journal: this one leaves nothing for the next
-            return cls(hold_folder("tune"), is_temporary=True)
-        if again:
-            shutil.rmtree(path, ignore_errors=True)
-        return cls(path, lock)
+            journal = cls(hold_folder("tune"), is_temporary=True)
+        else:
+            if again:
+                shutil.rmtree(path, ignore_errors=True)
+            journal = cls(path, lock)
+        journal.digest = str(facts["model"])
+        return journal
 
     def _read(self) -> None:
         """Read all lines but those that are damaged, such as the last one of a killed run."""

@@ -241,6 +241,7 @@ OPENERS: dict[str, str] = {
     "ENGINE_ARCHIVE": _PLAN,
     "ENGINE_METADATA": _PLAN,
     "TUNING": "dld_tui.screens.results.tuning:TuneScreen",
+    "SWEEP": "dld_tui.screens.results.sweep:open_sweep",
     "TRTEXEC_LOG": "dld_tui.screens.results.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""

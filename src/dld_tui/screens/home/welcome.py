@@ -463,6 +463,7 @@ KINDS = {
     "ENGINE_ARCHIVE": "engine",
     "ENGINE_METADATA": "engine",
     "TUNING": "tuning",
+    "SWEEP": "sweep",
     "TRTEXEC_LOG": "log",
 }
 SECONDS = Unit("s", ago)

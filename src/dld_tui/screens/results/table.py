@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,6 @@ from dld_tui.core.machine.health import (
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
-from dld_tui.core.report.sweep import (
-    BATCH,
-    Sweep,
-    knee,
-    sweep_axis,
-    sweep_lines,
-    sweep_table,
-)
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table, ratio_text
 from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
@@ -78,6 +70,7 @@ class TableResult(ResultsPage[TableData]):
         rows: The table.
         plot: What is drawn between them.
         written: What is written as CSV, where the rows have figures that are only drawn.
+        about_row: What is said of the row at the cursor, fit for a terminal.
     """
 
     SCOPE = "result"
@@ -95,8 +88,10 @@ class TableResult(ResultsPage[TableData]):
         rows: Table[Any],
         plot: Plot | None = None,
         written: Table[Any] | None = None,
+        about_row: Callable[[Any], str] = lambda _: "",
     ) -> None:
         super().__init__(None, title, TableData(tuple(summary), rows, plot, written))
+        self._about_row = about_row
         if plot is not None:
             head, listed = self.panes
             self.panes = (head, Pane("plot", partial(ChartView, id="plot"), stays=ALWAYS), listed)
@@ -129,6 +124,11 @@ class TableResult(ResultsPage[TableData]):
             if self._below:
                 plot.styles.height = self._below
             plot.show_chart("plot", partial(draw, loaded.plot))
+
+    def row_changed(self) -> None:
+        """Say what is known of a row beside its cells."""
+        self.crumb(self._about_row(self.row) if self.row is not None else "")
+        super().row_changed()
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
@@ -181,36 +181,6 @@ def of_gate(result: Gate, values: Mapping[str, JSON]) -> TableResult:
     keep_verdict(model, met)
     title = f"gate of {model.name}"
     return TableResult(title, [met.line], requirements_bars(met), written=requirements_table(met))
-
-
-def of_sweep(result: Sweep, values: Mapping[str, JSON]) -> TableResult:
-    """Return the page of a sweep, with throughput or latency over the axis of most sizes."""
-    return TableResult(
-        f"sweep of {Path(result.model).name}", sweep_lines(result), sweep_table(result),
-        _sweep_plot(result),
-    )  # fmt: skip
-
-
-def _sweep_plot(result: Sweep) -> Plot | None:
-    axis = sweep_axis(result)
-    if axis is None:
-        return None
-    is_rate = axis.name == BATCH
-    at = result.axes.index(axis)
-    spots = []
-    for point in result.points:
-        size, figure = point.at[at], result.throughput(point) if is_rate else point.ms
-        if isinstance(size, int) and figure is not None:
-            place = ", ".join(visible(str(value)) for value in point.at)
-            unit = "items/s" if is_rate else "ms"
-            spots.append(Spot(size, figure, f"{place}: {ratio_text(figure)} {unit}"))
-    found = knee(result)
-    return Plot(
-        [Marks([spot.x for spot in spots], [spot.y for spot in spots])],
-        Axis(visible(axis.name), lambda size: f"{size:,.0f}"),
-        Axis("items/s" if is_rate else "ms", ratio_text, least=0.0), spots,
-        [(found.at, "warn")] if found is not None else [],
-    )  # fmt: skip
 
 
 def of_scores(result: DatasetScores, values: Mapping[str, JSON]) -> TableResult:

@@ -65,6 +65,8 @@ class Axis:
     """Values are drawn by their logarithm; those that are not positive are left out."""
     least: float | None = None
     """Where it begins; at the smallest value when None."""
+    marked: Sequence[float] = ()
+    """The values that get a text, rising, as far as there is room; round ones without any."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,11 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
                     "Not enough data for the chart.")  # fmt: skip
     x_range = _range(plot.x, [x for x, _ in points])
     y_range = _range(plot.y, [y for _, y in points])
-    y_ticks = ticks(*y_range, max(rows // _TICK_ROWS, 2), log=plot.y.log)
+    y_ticks = _ticks(plot.y, y_range, max(rows // _TICK_ROWS, 2))
     y_texts = [plot.y.text(_value(plot.y, at)) for at in y_ticks]
     left = max(map(len, y_texts)) + 1
     columns, lines = width - left, rows - 2 - bool(plot.x.title)
-    x_ticks = ticks(*x_range, max(columns // _TICK_CELLS, 2), log=plot.x.log)
+    x_ticks = _ticks(plot.x, x_range, max(columns // _TICK_CELLS, 2))
     tokens: list[str] = []
 
     def colour(style: str) -> int:
@@ -211,6 +213,14 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
         for spot in spots
     ]
     return Picture([*drawn, *plot.below], (first, last, bottom - 1), places, spots)
+
+
+def _ticks(axis: Axis, ends: tuple[float, float], most: int) -> list[float]:
+    """Return the places on an axis that get a text."""
+    if not axis.marked:
+        return ticks(*ends, most, log=axis.log)
+    step = -(-len(axis.marked) // most)
+    return [_placed(axis, at) for at in axis.marked[::step] if _is_shown(axis, at)]
 
 
 def _add(

@@ -1,0 +1,79 @@
+"""The result of a sweep: the answer, a chart over sizes with the knees, and a row a point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from dld_tui.core.report.sweep import BATCH, PROMPT, THREADS, Sweep, knee_axis, knees, load_sweep
+from dld_tui.core.report.sweep_export import drawn_axis, place_text, sweep_lines, sweep_table
+from dld_tui.core.tables.table import ratio_text
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.results.table import TableResult
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.charts.plots import Axis, Marks, Plot, Spot
+
+
+def of_sweep(result: Sweep, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of what a job found."""
+    page = TableResult(
+        f"sweep of {Path(result.model).name}", sweep_lines(result), sweep_table(result),
+        _plot(result), about_row=lambda point: point.problem,
+    )  # fmt: skip
+    page.path = Path(result.report) if result.report else None
+    return page
+
+
+def open_sweep(path: Path) -> TableResult:
+    """Return the page of a file.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    return of_sweep(load_sweep(path), {})
+
+
+_STYLES = ("bar", "warn", "good", "accent", "bad")
+_BY_FACTORS = 4.0
+"""From this ratio of the largest to the smallest size on, sizes are drawn by their logarithm."""
+
+
+def _plot(sweep: Sweep) -> Plot | None:
+    """Return throughput over batch or threads, else latency; a line a combination of others."""
+    axis = drawn_axis(sweep)
+    if axis is None:
+        return None
+    is_rate, is_first = axis.name in (BATCH, THREADS), axis.name == PROMPT
+    unit = sweep.unit if is_rate else "ms to the first token" if is_first else "ms"
+    marks, spots = list[Marks](), list[Spot]()
+    names: Line = []
+    groups = sweep.alike(axis.name)
+    values = Counter(pair for fixed in groups for pair in fixed)
+    for at, (fixed, points) in enumerate(groups.items()):
+        line = []
+        for point in points:
+            size = sweep.value(point, axis.name)
+            latency = point.first_ms if is_first else point.ms
+            figure = sweep.throughput(point) if is_rate else latency
+            assert isinstance(size, int)
+            assert figure is not None
+            named = place_text([(axis.name, size), *fixed])
+            line.append(Spot(size, figure, f"{named}: {ratio_text(figure)} {unit}"))
+        line.sort(key=lambda spot: spot.x)
+        style = _STYLES[at % len(_STYLES)]
+        marks.append(Marks([spot.x for spot in line], [spot.y for spot in line], "line", style))
+        own = [pair for pair in fixed if values[pair] < len(groups)]
+        names += [(" ■ ", style), (place_text(own), "dim")]
+        spots += line
+    sizes = sorted({spot.x for spot in spots})
+    found = knees(sweep) if axis.name == knee_axis(sweep) else []
+    return Plot(
+        marks,
+        Axis(visible(axis.name), lambda size: f"{size:,.0f}", marked=sizes,
+             log=sizes[-1] >= _BY_FACTORS * sizes[0]),
+        Axis(unit, ratio_text, least=0.0), spots,
+        [(at, "warn") for at in sorted({knee.at for knee in found})],
+        [names] if 1 < len(groups) <= len(_STYLES) else (),
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""The page of a sweep: from its file, with a chart whose knees are marked, at every size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.errors import InputError
+from dld_tui.core.files.preview import preview
+from dld_tui.core.report.sweep import (
+    BATCH,
+    PROVIDER,
+    THREADS,
+    Sweep,
+    SweepAxis,
+    SweepPoint,
+    places,
+    sweep_text,
+)
+from dld_tui.screens.results.sweep import of_sweep, open_sweep
+from dld_tui.screens.results.table import TableResult
+from dld_tui.widgets.lists.table_view import TableView
+from tests.support.tui import screen_text, until
+
+AXES = SweepAxis(THREADS, (1, 2)), SweepAxis(BATCH, (1, 2, 4, 8))
+
+
+def result(*axes: SweepAxis) -> Sweep:
+    """Passes of a constant cost and a cost an item."""
+    points = []
+    for at in places(axes):
+        sizes = dict(zip((axis.name for axis in axes), at, strict=True))
+        batch, threads = sizes.get(BATCH, 1), sizes.get(THREADS, 1)
+        assert isinstance(batch, int)
+        assert isinstance(threads, int)
+        points.append(SweepPoint(at, (10 / threads + max(2, batch),) * 6))
+    points[-1] = SweepPoint(points[-1].at, problem="no memory")
+    return Sweep("m.onnx", "ONNX Runtime 1", axes, tuple(points))
+
+
+def written(path: Path, *axes: SweepAxis) -> Path:
+    path.write_text(sweep_text(result(*axes)))
+    return path
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (200, 50)])
+async def test_a_file_opens_with_its_points_and_a_chart(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    app = DldApp([written(tmp_path / "m.sweep.json", *AXES)])
+    async with app.run_test(size=size) as pilot:
+        await until(
+            pilot, lambda: isinstance(app.screen, TableResult) and app.screen.query("#plot")
+        )
+        page = app.screen
+        assert isinstance(page, TableResult)
+        await until(pilot, lambda: "■ threads 1" in screen_text(app))
+        assert page.query_one(TableView).table.name == "sweep"
+        assert page.result.plot is not None
+        assert [len(marks.xs) for marks in page.result.plot.marks] == [4, 3]
+        assert page.result.plot.rules == [(4, "warn"), (8, "warn")]
+        await pilot.press("end")
+        await until(pilot, lambda: "no memory" in screen_text(app))
+
+
+def test_without_sizes_there_is_no_chart() -> None:
+    page = of_sweep(result(SweepAxis(PROVIDER, ("CPU", "CUDA"))), {})
+    assert page.result.plot is None
+
+
+def test_a_damaged_file_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.sweep.json", *AXES)
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(InputError, match="not a result of dld sweep"):
+        open_sweep(path)
+    assert "not a result of dld sweep" in preview(str(path), "SWEEP", lambda: False).problem
