@@ -1,4 +1,4 @@
-# dld in a container for a Jetson with JetPack 6 or 7: docs/guides/containers.md. Run on the board, in the
+# dld in a container for a Jetson with JetPack 6 or 7: docs/guides/targets.md. Run on the board, in the
 # root of a clone:
 #   docker build -f containers/l4t.Dockerfile --build-arg BASE=IMAGE -t dld .
 # BASE: an L4T image with TensorRT, of the same release as the board (R36, R38, R39).

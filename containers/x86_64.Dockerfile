@@ -1,4 +1,4 @@
-# dld in a container for x86_64: docs/guides/containers.md. Run in the root of a clone:
+# dld in a container for x86_64: docs/guides/targets.md. Run in the root of a clone:
 #   docker build -f containers/x86_64.Dockerfile --build-arg BASE=IMAGE -t dld .
 # BASE: a Debian or Ubuntu image with Python 3.10 or newer, such as a TensorRT image.
 ARG BASE

@@ -259,7 +259,7 @@ def test_launcher_and_environment_reach_the_worker(connection: Connection, tmp_p
 def test_a_python_that_is_a_script_takes_all_of_the_target_elsewhere(
     connection: Connection, tmp_path: Path
 ) -> None:
-    """As ``docker exec -i NAME python3`` does: docs/guides/containers.md."""
+    """As ``docker exec -i NAME python3`` does: docs/guides/targets.md."""
     script_of_python = tmp_path / "python in a container"
     script_of_python.write_text(f'#!/bin/sh\nDLD_PROOF=inside exec {sys.executable} "$@"\n')
     script_of_python.chmod(0o755)
