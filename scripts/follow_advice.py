@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
-from dld_tui.core.cost.roofline import is_above_roof, roof_percent
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished
 from dld_tui.core.params import from_json
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.roofline import is_above_roof, roof_percent
 from dld_tui.core.report.story import advice_json
 from dld_tui.core.tune.result import CandidateState, TuneResult
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.llm.figures import GenerationFigures, sharing_gain
+from dld_tui.core.report.generation import GenerationFigures, sharing_gain
 from dld_tui.core.report.report import Report
 from scripts.follow_advice import (
     BUDGET_S,

@@ -54,7 +54,7 @@ READERS = {
     "core.tensorrt.plan.mapping": "names of TensorRT's layers",
     "core.tensorrt.plan.summary": "the log of TensorRT",
     "core.tensorrt.plan.trtexec_log": "trtexec",
-    "core.tensorrt.plan.subject": "metadata of trtexec",
+    "core.compare.engine_subject": "metadata of trtexec",
     "core.tensorrt.tactics": "the log of TensorRT",
     "core.tensorrt.trtexec": "trtexec",
     "targets.base": "Python",

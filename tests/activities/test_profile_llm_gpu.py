@@ -13,13 +13,13 @@ from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import generation, processor_peaks
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.events import Finished, Log
-from dld_tui.core.llm.figures import (
+from dld_tui.core.report.export import report_json
+from dld_tui.core.report.generation import (
     big_numbers,
     generation_of,
     generation_story,
     sharing_gain,
 )
-from dld_tui.core.report.export import report_json
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import next_steps, request_of, trial_command
 from dld_tui.widgets.results.report_views import decoder_blocks

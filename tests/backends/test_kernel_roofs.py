@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dld_tui.backends.onnxruntime.profiling import hold_against_kernels
-from dld_tui.core.cost.roofline import limiter, roof_percent
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.roofline import limiter, roof_percent
 from tests.support.profiles import start_report
 
 CUDA = "CUDAExecutionProvider"

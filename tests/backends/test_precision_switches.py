@@ -19,7 +19,7 @@ from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
-from dld_tui.core.tensorrt.retyping import in_lower_precision, switchable
+from dld_tui.core.conversion.retyping import in_lower_precision, switchable
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 X = np.linspace(0, 1, 4 * WIDTH, dtype=np.float32).reshape(4, WIDTH)

@@ -10,12 +10,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.cost.sharing import cost_shares
 from dld_tui.core.document.document import Document
 from dld_tui.core.report.formats.import_ort import Attribution
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.sharing import cost_shares
 
 
 def block(path: Path, batch: int | str, channels: int, out: int, kernel: int, size: int) -> Path:

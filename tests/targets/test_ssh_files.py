@@ -15,9 +15,9 @@ from dld_tui.activities.convert import opset
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files.external import ExternalDataError
-from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
+from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core import fmt
-from dld_tui.core.llm.figures import GenerationFigures
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report import first_lines
+from dld_tui.core.report.generation import GenerationFigures
 from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
 from dld_tui.widgets.charts.bars import Line, width_of

@@ -337,8 +337,8 @@ class _Plan:
 
     def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
         """Open the models, and return the two sides."""
+        from dld_tui.core.conversion.retyping import in_lower_precision
         from dld_tui.core.document.document import Document
-        from dld_tui.core.tensorrt.retyping import in_lower_precision
 
         request = self._request
         mine, theirs = self._ways()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.builder import BuiltEngine
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.identity import ModelIdentity
     from dld_tui.core.document.metadata import Profile
-    from dld_tui.core.machine.environment import ModelIdentity
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 
 
 def _identity(model: Path, document: Document) -> ModelIdentity:
-    from dld_tui.core.machine.environment import identify
+    from dld_tui.core.document.identity import identify
 
     return result_of(identify(model, document))
 

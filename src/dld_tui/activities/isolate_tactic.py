@@ -334,7 +334,7 @@ class _Searching:
 
     def _facts(self) -> dict[str, JSON]:
         """Return what the builds of this very search depend on."""
-        from dld_tui.core.trials import search_facts
+        from dld_tui.core.conversion.search_key import search_facts
 
         request, library = self._request, self._library
         settings: Mapping[str, Any] = to_json(request)

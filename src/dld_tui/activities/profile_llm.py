@@ -24,9 +24,9 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.roles import writes_in_place
 from dld_tui.core.inputs.settings import InputSettings
-from dld_tui.core.llm.figures import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
+from dld_tui.core.report.generation import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.statistics import median_ranks
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
@@ -217,11 +217,12 @@ class _Run:
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.runtime import version
         from dld_tui.backends.onnxruntime.session import Session, with_genai_options
+        from dld_tui.core.document.identity import identify
         from dld_tui.core.inputs.guess import specs_for
         from dld_tui.core.inputs.guessed_input import INPUTS
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
-        from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
+        from dld_tui.core.machine.environment import CpuWatch, peak_memory
         from dld_tui.core.process.paths import report_path
         from dld_tui.core.report.store import ReportWriter
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.backends.tensorrt.profiling import Plan
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.identity import ModelIdentity
     from dld_tui.core.inputs.guess import Guess
-    from dld_tui.core.machine.environment import ModelIdentity
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def run(request: Request) -> Iterator[Event]:
         document = None
         identity = None
         if request.onnx is not None:
-            from dld_tui.core.machine.environment import identify
+            from dld_tui.core.document.identity import identify
 
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))

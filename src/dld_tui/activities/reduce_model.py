@@ -18,6 +18,7 @@ from dld_tui.core.conversion.reduction import (
     minimize_nodes,
     node_labels,
 )
+from dld_tui.core.conversion.search_key import search_facts
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
@@ -35,7 +36,6 @@ from dld_tui.core.trials import (
     Trials,
     Words,
     limit_notes,
-    search_facts,
     subset_key,
     unknown_notes,
 )

@@ -349,7 +349,7 @@ class _Search:
         )
 
     def _facts(self, library: Library | None) -> dict[str, JSON]:
-        from dld_tui.core.trials import search_facts
+        from dld_tui.core.conversion.search_key import search_facts
 
         request = self._request
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}

@@ -439,8 +439,9 @@ def _shapes(document: Document, request: Request) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
     """Return where the trials of this very search are noted."""
+    from dld_tui.core.conversion.search_key import search_facts
     from dld_tui.core.process.paths import cache_dir
-    from dld_tui.core.trials import search_facts, search_name
+    from dld_tui.core.trials import search_name
 
     matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
     facts = search_facts(matter, document, [request.inputs])

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.types import TextEnum
+from dld_tui.core.types import JSON, TextEnum
 
 PERCENTILES = (90, 95, 99)
 METHOD = "linear interpolation (Hyndman-Fan type 7)"
@@ -167,3 +168,8 @@ def summarise(
         source=source,
         percentiles=METHOD if percentile_at is percentile else TRTEXEC_METHOD,
     )
+
+
+def latency_json(summary: LatencySummary | None) -> JSON:
+    """Return a latency summary in milliseconds; None when nothing was measured."""
+    return None if summary is None else asdict(summary)

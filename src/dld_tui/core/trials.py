@@ -38,13 +38,12 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Metric, Progress, events_of
-from dld_tui.core.machine.environment import package_version
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    pass
 
 Subset: TypeAlias = "frozenset[str]"
 """Some of the things."""
@@ -91,35 +90,10 @@ Asking: TypeAlias = "Generator[Event, None, Outcome]"
 
 # --- the journal ----------------------------------------------------------------------------------
 
-_PACKAGES = ("dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu")
-"""Those that trials run; other versions may give other outcomes."""
 _DIGEST = 24
 _BEGUN = "begun"
 _CRASHES = 3
 """A trial during which so many processes ended is not made again. Fewer may have been killed."""
-
-
-def search_facts(
-    settings: Mapping[str, JSON], document: Document, inputs: Iterable[Path | None] = ()
-) -> dict[str, JSON]:
-    """Return what the trials of a search depend on.
-
-    The model counts by its content, not by its file: a model with edits that are not saved is
-    written to another file each time it is searched.
-
-    Args:
-        settings: Those that matter to a trial.
-        inputs: Folders of input files.
-    """
-    from dld_tui.core.conversion.storage import content_digest
-
-    folders = [folder for folder in inputs if folder is not None]
-    return {
-        "settings": {name: value for name, value in settings.items() if name != "model"},
-        "model": content_digest(document),
-        "files": stamps(path for folder in folders for path in sorted(folder.rglob("*"))),
-        "packages": {name: package_version(name) for name in _PACKAGES},
-    }
 
 
 def stamps(paths: Iterable[Path]) -> list[JSON]:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.conditions import batch_sizes
+from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.compare.export import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.records import KIND, MEANS, PER_ITEM, Subject
-from dld_tui.core.tensorrt.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 
 IMAGE, HALF, QUARTER = (4, 3, 64, 64), (4, 8, 32, 32), (4, 8, 16, 16)

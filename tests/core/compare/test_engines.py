@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, Comparison
+from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.compare.export import comparison_csv, comparison_json, comparison_page
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.subject import plan_subject
 from tests.support.compared import subject, timed
 from tests.support.plans import layer, plan
 

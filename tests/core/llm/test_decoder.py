@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.llm.figures import GenerationFigures, generation_story, llm_json
 from dld_tui.core.llm.folder import find_decoder, read_config
 from tests.support import decoders
 
@@ -74,35 +72,3 @@ def test_a_configuration_of_another_form_is_an_error(text: str, tmp_path: Path) 
     path.write_text(text)
     with pytest.raises(DldError):
         read_config(path)
-
-
-def test_figures_by_phase() -> None:
-    row = GenerationFigures(2, 8, 3, 10.0, 12.0, 6.0, (1.0, 2.0, 3.0), 64)
-    assert llm_json([row, replace(row, batch=1, prompt=16)]) == {
-        "prefill": [
-            {"prompt": 8, "batch": 2, "ms": 10.0, "tokens_s": 1600.0},
-            {"prompt": 16, "batch": 1, "ms": 10.0, "tokens_s": 1600.0},
-        ],
-        "decode": [
-            {"context": 10, "batch": 2, "ms_token": 2.0, "tokens_s": 1000.0},
-            {"context": 18, "batch": 1, "ms_token": 2.0, "tokens_s": 500.0},
-        ],
-        "ttft_ms": 12.0,
-        "tokens_s": 1000.0,
-        "new_shape_ms": None,
-        "kv_bytes": 64,
-    }
-    assert llm_json([]) is None
-
-
-def test_the_story_compares_prompts_and_batches() -> None:
-    def figures(batch: int, prompt: int, ms: float) -> GenerationFigures:
-        return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
-
-    uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
-    assert [*generation_story([uneven])] == ["Half of the tokens take at most 1.00 ms, some 13.0."]
-    said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
-    assert said == [
-        "At a prompt of 64 a token takes 1.50× as long.",
-        "A batch of 4 makes 2.0× as many tokens a second.",
-    ]

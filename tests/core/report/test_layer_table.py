@@ -28,7 +28,7 @@ from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
 from dld_tui.core.tables.table import Column
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
-from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.tables import make_table
 from dld_tui.widgets.results.layers import screen_table
 from tests.support.plans import layer as plan_layer

@@ -19,10 +19,10 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, groups
 from tests.oracles.test_html_figures import check_plan
 

@@ -59,7 +59,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.accuracy_criteria import criteria_for
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel
-    from dld_tui.core.tensorrt.retyping import losses, retyped
+    from dld_tui.core.conversion.retyping import losses, retyped
 
     request.require()
     yield Progress(0, None, stage="Opening the model")

@@ -340,8 +340,9 @@ class _Repair:
         quantizer: Quantizer,
         attempt: _Attempt,
     ) -> None:
+        from dld_tui.core.conversion.search_key import search_facts
         from dld_tui.core.params import to_json
-        from dld_tui.core.trials import Journal, search_facts
+        from dld_tui.core.trials import Journal
 
         self._limit, self._began = request.limit, monotonic()
         self._verifier, self._quantizer, self._attempt = verifier, quantizer, attempt

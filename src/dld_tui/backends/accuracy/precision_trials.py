@@ -1,7 +1,7 @@
 """Trials of a precision search: a model in a lower precision except for some nodes, and its errors.
 
-ONNX Runtime runs the copy of :func:`~dld_tui.core.tensorrt.retyping.in_lower_precision`. On a CPU,
-it would compute a float16 model in float32 without rounding between nodes (measured with 1.31:
+ONNX Runtime runs the copy of :func:`~dld_tui.core.conversion.retyping.in_lower_precision`. On a
+CPU, it would compute a float16 model in float32 without rounding between nodes (measured with 1.31:
 values beyond the range of float16 stay finite), so tensors are rounded by a pair of casts. The
 errors are then those of Tensor Cores, which accumulate in float32: tensors overflow, underflow or
 are rounded between nodes. The rounding can be switched by node in one session
@@ -34,6 +34,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, l
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
+from dld_tui.core.conversion.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.casting import Relink, SwitchedCopy
 from dld_tui.core.document.document import Document
@@ -46,7 +47,6 @@ from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
-from dld_tui.core.tensorrt.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
 from dld_tui.core.trials import Answer, Outcome

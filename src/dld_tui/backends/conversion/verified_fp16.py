@@ -17,6 +17,7 @@ from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.conversion.result import OwnHalfModel
+from dld_tui.core.conversion.search_key import search_facts
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
@@ -34,7 +35,6 @@ from dld_tui.core.trials import (
     Subset,
     Trials,
     Words,
-    search_facts,
     subset_key,
 )
 

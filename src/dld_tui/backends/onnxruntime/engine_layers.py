@@ -19,9 +19,9 @@ from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -36,9 +36,9 @@ from dld_tui.backends.onnxruntime.session import (
 )
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
-from dld_tui.core.cost.roofline import NodeKind, with_roof
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.identity import ModelIdentity, identify
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress, result_of
@@ -47,12 +47,7 @@ from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import Guess, candidate_guesses, first_that_runs, specs_for
 from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
-from dld_tui.core.machine.environment import (
-    CpuWatch,
-    ModelIdentity,
-    identify,
-    peak_memory,
-)
+from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.import_ort import add_ort_profile
@@ -70,6 +65,7 @@ from dld_tui.core.report.latency import (
     turn_s,
 )
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.roofline import NodeKind, with_roof
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH

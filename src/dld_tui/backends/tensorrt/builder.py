@@ -566,7 +566,7 @@ class _Build:
 
     def _retype(self, stack: contextlib.ExitStack) -> Document:
         """Return a copy of the model whose casts give the layers their precisions."""
-        from dld_tui.core.tensorrt.retyping import retyped
+        from dld_tui.core.conversion.retyping import retyped
 
         retyping = retyped(self._document, self._settings.layer_precision)
         stack.callback(retyping.document.close)

@@ -47,10 +47,10 @@ from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, pla
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import milliseconds
-from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.params import written_files
 from dld_tui.core.report.first_lines import text_lines
+from dld_tui.core.report.generation import generation_story, generation_table
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table

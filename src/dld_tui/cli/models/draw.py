@@ -159,7 +159,7 @@ def _picture(kind: str, asked: Request) -> tuple[Picture, int]:
     """Return the picture and its number of nodes or layers."""
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import body_at
-    from dld_tui.core.tensorrt.plan.subject import is_plan
+    from dld_tui.core.tensorrt.plan.reader import is_plan
 
     model = asked.model
     if model.suffix != ".onnx" and not model.is_dir() and is_plan(model):

@@ -31,12 +31,12 @@ from dld_tui.core.compare.export import (
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
-from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import param
+from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.file_set import trex_paths, write_trex
 from dld_tui.core.tensorrt.plan.gains import gain_text
+from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.layer_work import peaks_of, unknown_device
 from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
 from dld_tui.core.tensorrt.plan.lint import findings as lint
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.text import visible

@@ -12,7 +12,6 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import parameters_of
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
-from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Progress
@@ -33,6 +32,7 @@ from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
+from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.report.story import next_steps, step_commands
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from dld_tui.core.report.sweep_export import (

@@ -2,7 +2,7 @@
 
 - :mod:`.records`: the input (`Subject`) and the result (`Row`, `Cell`) of a comparison.
 - :mod:`.comparison`: `Comparison`, for screens and commands, and what makes it unfair;
-  `open_subject`: a report as a `Subject` (engines: :mod:`..tensorrt.plan.subject`).
+  `open_subject`: a report as a `Subject` (engines: :mod:`.engine_subject`).
 - :mod:`.matching`: matching the layers of reports.
 - :mod:`.rows`: times by layer, ONNX node, operator, scope, provider or precision.
 - :mod:`.engines`: differing tactics and precisions, inserted layers.

@@ -28,6 +28,7 @@ from dld_tui.core.compare.conditions import (
     fairness_warnings,
     same_model,
 )
+from dld_tui.core.compare.engine_subject import open_plan_subject
 from dld_tui.core.compare.engines import (
     Mismatch,
     PrecisionFigures,
@@ -63,7 +64,7 @@ from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
 from dld_tui.core.statistics import LatencySource
-from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
+from dld_tui.core.tensorrt.plan.reader import is_plan
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

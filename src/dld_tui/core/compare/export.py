@@ -22,10 +22,9 @@ from dld_tui.core.compare.rows import (
     sort_rows,
 )
 from dld_tui.core.process.paths import near
-from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.report.pass_statistics import percentile_of
-from dld_tui.core.statistics import LatencySource, summarise
+from dld_tui.core.statistics import LatencySource, latency_json, summarise
 from dld_tui.core.tables.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.tables.table import (

@@ -19,6 +19,7 @@ from dld_tui.core.codec import optional
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.conversion.retyping import CastFigures, CastLoss
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
@@ -31,7 +32,6 @@ from dld_tui.core.files.external import is_data_file, named_data_files, remove_u
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import is_same_file
-from dld_tui.core.tensorrt.retyping import CastFigures, CastLoss
 from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:

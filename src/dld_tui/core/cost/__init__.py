@@ -3,6 +3,4 @@
 - :mod:`.counts`: numbers with symbolic dimensions.
 - :mod:`.operators`: the work of one call of an operator, from its shapes.
 - :mod:`.nodes`: all nodes of a model, including subgraphs and functions.
-- :mod:`.roofline`: how close a measured layer comes to the limits of the machine.
-- :mod:`.sharing`: how the time of a fused layer is distributed over its nodes.
 """

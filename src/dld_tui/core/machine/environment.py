@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui import __version__
-from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import InputError
-from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    pass
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
@@ -252,56 +248,3 @@ def _busy_seconds() -> float | None:
     for user, nice, system, _idle, _wait, interrupts, soft, stolen in (map(int, r) for r in rows):
         ticks += user + nice + system + interrupts + soft + stolen
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-HASHED_BYTES = 1_000_000_000
-"""Larger files are not read for their hash: size and time must do."""
-_CHUNK = 32 << 20
-
-
-@dataclass(frozen=True)
-class ModelIdentity:
-    """Identifies the model file that was measured or built."""
-
-    path: str
-    """Absolute. Untrusted text."""
-    bytes: int
-    mtime_ns: int
-    sha256: str | None
-    """None for a file of more than `HASHED_BYTES`."""
-    opsets: Mapping[str, int]
-    """Versions of operator sets, by domain."""
-    nodes: int
-    """In all scopes."""
-
-
-def identify(path: Path, document: Document) -> Generator[Progress, None, ModelIdentity]:
-    """Return the identity of a model file, as reports and build records store it.
-
-    Raises:
-        InputError: The file cannot be read.
-    """
-    try:
-        status = os.stat(path)
-        digest = None
-        if status.st_size <= HASHED_BYTES:
-            digest = yield from _sha256(path, status.st_size)
-    except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
-    return ModelIdentity(
-        str(path.absolute()),
-        status.st_size,
-        status.st_mtime_ns,
-        digest,
-        dict(document.opset_imports),
-        sum(len(scope.nodes) for scope in document.scopes()),
-    )
-
-
-def _sha256(path: Path, size: int) -> Generator[Progress, None, str]:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            yield Progress(file.tell(), size, "bytes", "Reading the model")
-    return digest.hexdigest()

@@ -3,6 +3,8 @@
 - :mod:`.report`: `Report` and `open_report`, what a screen or a command reads.
 - :mod:`.store`: `ReportWriter`, what an activity writes.
 - :mod:`.records`: the rows of both.
+- :mod:`.roofline`, :mod:`.sharing`: what limits a layer; the time of a fused one by its nodes.
+- :mod:`.generation`: measurements of prefill and decode.
 - :mod:`.formats`: files of other profilers into a report, and out of one.
 - :mod:`.triage`, :mod:`.export`: text for people, CSV and JSON for programs.
 

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import is_above_roof, limiter, measured_ms, per_second
-from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
-from dld_tui.core.llm.figures import big_numbers, generation_of, llm_json
 from dld_tui.core.report.details import details_of
 from dld_tui.core.report.first_lines import first_lines, text_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
+from dld_tui.core.report.generation import big_numbers, generation_of, llm_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, has_gpu_times
 from dld_tui.core.report.layer_table import (
@@ -47,7 +45,9 @@ from dld_tui.core.report.records import (
     Layer,
     PassEvent,
 )
+from dld_tui.core.report.roofline import is_above_roof, limiter, measured_ms, per_second
 from dld_tui.core.report.schema import finite
+from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.report.story import (
     advice_json,
     is_launched_only,
@@ -56,7 +56,7 @@ from dld_tui.core.report.story import (
     types_of,
 )
 from dld_tui.core.report.triage import notes_of
-from dld_tui.core.statistics import LatencySummary
+from dld_tui.core.statistics import latency_json
 from dld_tui.core.tables.html_page import (
     WIDTH,
     Section,
@@ -620,11 +620,6 @@ def memory_json(layers: Sequence[Layer]) -> JSON:
         "arena_bytes": peak.arena_bytes,
         "alive": None,
     }
-
-
-def latency_json(summary: LatencySummary | None) -> JSON:
-    """Return a latency summary in milliseconds; None when nothing was measured."""
-    return None if summary is None else asdict(summary)
 
 
 def layers_json(layers: Sequence[Layer]) -> list[dict[str, JSON]]:

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.llm.figures import generation_of
+from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
@@ -24,6 +23,7 @@ from dld_tui.core.report.measured_facts import (
 )
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
+from dld_tui.core.report.roofline import roofline_text
 from dld_tui.core.report.story import (
     Step,
     is_launched_only,

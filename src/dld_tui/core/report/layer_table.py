@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import GROUPINGS, group_layers, has_gpu_times, main_node
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
+from dld_tui.core.report.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.table import (
     BAR,

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.inputs.guessed_input import INPUTS
-from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.machine.peaks import BUSY
+from dld_tui.core.report.generation import GENERATION, generation_of
 from dld_tui.core.report.groups import HOST
+from dld_tui.core.report.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
 from dld_tui.core.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

@@ -64,7 +64,7 @@ class NodeLink:
     confidence: Confidence = "name"
     share: float = 1.0
     """The share of the layer's time attributed to this node, 0 to 1. An estimate by cost where a
-    layer has several nodes, see :mod:`dld_tui.core.cost.sharing`."""
+    layer has several nodes, see :mod:`dld_tui.core.report.sharing`."""
     calls: tuple[str, ...] = ()
     """The nodes that call the local functions it is in, the outermost first, where known: a body
     then has its own times for each call."""

@@ -509,7 +509,7 @@ class Report:
             )
         self.layers = priced(self.layers)
         if any(layer.cost and layer.cost.roof_ms for layer in self.layers):
-            from dld_tui.core.cost.roofline import with_reached_roofs  # needs messages of onnx
+            from dld_tui.core.report.roofline import with_reached_roofs  # needs messages of onnx
 
             self.layers = with_reached_roofs(self.layers)
         self.latencies = self._sound_latencies(read_latencies(self._query))

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import roof_percent
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.llm.figures import generation_of, sharing_gain
 from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.report.generation import generation_of, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched, is_split
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
+from dld_tui.core.report.roofline import roof_percent
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
 from dld_tui.core.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary

@@ -57,9 +57,10 @@ class Journal:
         cls, settings: Mapping[str, JSON], document: Document, *, again: bool = False
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
+        from dld_tui.core.conversion.search_key import search_facts
         from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
         from dld_tui.core.process.paths import cache_dir
-        from dld_tui.core.trials import search_facts, search_name
+        from dld_tui.core.trials import search_name
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))

@@ -33,10 +33,10 @@ from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, drawn_plan
+from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.model.graph_picture import shown_in

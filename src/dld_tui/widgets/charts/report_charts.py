@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.roofline import per_second
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
+from dld_tui.core.report.roofline import per_second
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.statistics import median, percentile
 from dld_tui.core.text import fit, visible
@@ -44,7 +44,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.cells import time_text
 
 if TYPE_CHECKING:
-    from dld_tui.core.llm.figures import GenerationFigures
+    from dld_tui.core.report.generation import GenerationFigures
 
 _LABELS = 8
 """About the cells of the labels of an axis."""

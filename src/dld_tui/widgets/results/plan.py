@@ -32,6 +32,7 @@ from dld_tui.core.tensorrt.plan.graph import (
     precision_text,
     tensor_type,
 )
+from dld_tui.core.tensorrt.plan.layer_records import shown_names
 from dld_tui.core.tensorrt.plan.layer_work import (
     peaks_of,
     placement,
@@ -40,7 +41,6 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.subject import shown_names
 from dld_tui.core.tensorrt.plan.summary import summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible

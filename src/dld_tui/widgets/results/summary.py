@@ -11,7 +11,6 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from dld_tui.core import fmt
-from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.report.first_lines import (
     beside_layers,
     between,
@@ -22,6 +21,7 @@ from dld_tui.core.report.first_lines import (
     shapes_text,
     spread,
 )
+from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.layer_table import shapes_text as dims_text

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.report.layer_table import select
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import matching
 from tests.support.plans import layer, plan
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.cost.sharing import node_macs
 from dld_tui.core.document import Document
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import times_by_node
+from dld_tui.core.report.sharing import node_macs
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 from tests.support.models import parse
 from tests.support.plans import layer, plan
 

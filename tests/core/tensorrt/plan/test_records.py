@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.report.groups import group_layers, output_bytes
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 from tests.support.engine_files import write_engine
 
 

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.cost.roofline import kernel_cost, node_kind, with_roof
-from dld_tui.core.cost.sharing import cost_shares
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.notes import NoteKind
@@ -51,6 +49,8 @@ from dld_tui.core.report.records import (
     SharedBy,
 )
 from dld_tui.core.report.report import Report, temporary_report
+from dld_tui.core.report.roofline import kernel_cost, node_kind, with_roof
+from dld_tui.core.report.sharing import cost_shares
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

@@ -18,6 +18,7 @@ from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.groups import main_node
 from dld_tui.core.tables.table import Column, Table, json_of
+from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.layer_work import (
     arithmetic_intensity,
     macs,
@@ -25,7 +26,6 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     placement,
     unknown_device,
 )
-from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
     NAMES,
     distribution,

@@ -40,6 +40,7 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.graph import plan_content
+from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.layer_work import (
     is_convolution,
     peaks_of,
@@ -49,7 +50,6 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.subject import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.summary import (
     NAMES,
     UNKNOWN,

@@ -1,7 +1,7 @@
 """The ONNX nodes that the layers of an engine compute, and the time of the layers by node.
 
 The time of a layer with several nodes cannot be measured by node: it is distributed by their cost
-(:mod:`dld_tui.core.cost.sharing`) or by another stated rule, and labelled an estimate. Nodes that
+(:mod:`dld_tui.core.report.sharing`) or by another stated rule, and labelled an estimate. Nodes that
 work on weights only run when the engine is built, and get nothing.
 
 ::
@@ -24,11 +24,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.sharing import cost_shares, counts_macs
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
 from dld_tui.core.document.traversal import is_ordered, sources, topological_order
 from dld_tui.core.report.groups import layer_type, main_node
+from dld_tui.core.report.sharing import cost_shares, counts_macs
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -20,7 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.parts.ep_context import engine_beside
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
+from dld_tui.core.files.recognise import MAGICS, EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.foreign import objects_of
 from dld_tui.core.process.collector import collector_paused
@@ -643,3 +643,28 @@ def _graph(target: Path, file_set: FileSet, header: EngineHeader | None, archive
         " trtexec --exportLayerInfo); where this engine can be loaded, dld profile tensorrt"
         f" {target.name} reads its layers",
     )
+
+
+_PLANS = frozenset({FileKind.ENGINE_LAYERS, FileKind.ENGINE_METADATA, FileKind.TRTEXEC_LOG})
+
+
+_ARCHIVE = b"PK\x03\x04"
+
+
+_DATABASE = b"SQLi"
+
+
+def is_plan(path: Path) -> bool:
+    """Return whether a file is read as an engine plan: layer information, a set of files, a log.
+
+    Raises:
+        InputError: The file cannot be read, or is of an unknown kind.
+    """
+    source = Source.open(path)
+    try:
+        head = source.read(0, min(4, source.size))
+    finally:
+        source.close()
+    if head == _DATABASE:
+        return False  # a report, whole or not
+    return head == _ARCHIVE or head in MAGICS or recognise(path) in _PLANS

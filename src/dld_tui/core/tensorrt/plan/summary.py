@@ -19,9 +19,9 @@ from dld_tui.core.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 
 if TYPE_CHECKING:
     from dld_tui.core.tensorrt.plan.lint import PlanFinding

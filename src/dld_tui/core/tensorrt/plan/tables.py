@@ -44,6 +44,7 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
 )
 from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.json_text import layout_of
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.layer_work import (
     Placement,
     arithmetic_intensity,
@@ -73,7 +74,6 @@ from dld_tui.core.tensorrt.plan.lint import (
     unfused_attention,
 )
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
-from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import PlanGroup, device_table, groups, matching
 
 # --- attention, block by block --------------------------------------------------------------------

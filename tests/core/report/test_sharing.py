@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dld_tui.core.cost.sharing import cost_shares, sharing_note
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.sharing import cost_shares, sharing_note
 
 TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu", share=0.1))
 

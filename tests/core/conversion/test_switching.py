@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dld_tui.core.conversion.retyping import assigned, in_lower_precision, switchable
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.tensorrt.retyping import assigned, in_lower_precision, switchable
-from tests.core.tensorrt.test_retyping import CALLS, X
+from tests.core.conversion.test_retyping import CALLS, X
 from tests.support import models
 from tests.support.sessions import run
 

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.core.conversion.retyping import RetypedModel, in_lower_precision, losses, retyped
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.retyping import RetypedModel, in_lower_precision, losses, retyped
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, run

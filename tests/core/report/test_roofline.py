@@ -8,7 +8,11 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.cost.roofline import (
+from dld_tui.core.document.document import Document
+from dld_tui.core.machine.peaks import MemoryLevel, Peaks
+from dld_tui.core.report.formats.ort_profile import Kernel
+from dld_tui.core.report.records import Cost, Layer
+from dld_tui.core.report.roofline import (
     NodeKind,
     is_above_roof,
     kernel_cost,
@@ -19,10 +23,6 @@ from dld_tui.core.cost.roofline import (
     with_reached_roofs,
     with_roof,
 )
-from dld_tui.core.document.document import Document
-from dld_tui.core.machine.peaks import MemoryLevel, Peaks
-from dld_tui.core.report.formats.ort_profile import Kernel
-from dld_tui.core.report.records import Cost, Layer
 from tests.support.models import parse
 
 F = "float32"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.compare.comparison import Comparison, open_subject
+from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.subject import is_plan, plan_subject
+from dld_tui.core.tensorrt.plan.reader import is_plan
 from tests.support import models
 from tests.support.plans import layer, plan, write_layers, write_profile
 from tests.support.report_files import make_report

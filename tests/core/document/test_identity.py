@@ -7,16 +7,16 @@ import onnx.parser
 import pytest
 
 from dld_tui.core.codec import encode
+from dld_tui.core.document import identity
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
-from dld_tui.core.machine import environment
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 
 
-def identify(path: Path, document: Document) -> tuple[list[Progress], environment.ModelIdentity]:
-    steps = environment.identify(path, document)
+def identify(path: Path, document: Document) -> tuple[list[Progress], identity.ModelIdentity]:
+    steps = identity.identify(path, document)
     progress = []
     while True:
         try:
@@ -34,11 +34,11 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_facts_of_a_file(model: Path) -> None:
     document = Document.open(model)
-    progress, identity = identify(model, document)
+    progress, found = identify(model, document)
     document.close()
 
     status = model.stat()
-    assert encode(identity) == {
+    assert encode(found) == {
         "path": str(model),
         "bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
@@ -50,12 +50,12 @@ def test_the_facts_of_a_file(model: Path) -> None:
 
 
 def test_a_large_file_is_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "HASHED_BYTES", 10)
+    monkeypatch.setattr(identity, "HASHED_BYTES", 10)
     document = Document.open(model)
-    progress, identity = identify(model, document)
+    progress, found = identify(model, document)
     document.close()
 
-    assert identity.sha256 is None
+    assert found.sha256 is None
     assert progress == []
 
 
