@@ -24,9 +24,9 @@ from dld_tui.activities import registry
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished
 from dld_tui.core.params import from_json
+from dld_tui.core.reading.story import advice_json
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.roofline import is_above_roof, roof_percent
-from dld_tui.core.report.story import advice_json
 from dld_tui.core.tune.result import CandidateState, TuneResult
 
 BUDGET_S = 40.0

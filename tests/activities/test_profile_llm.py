@@ -19,8 +19,8 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.report.export import report_json
-from dld_tui.core.report.first_lines import headline
+from dld_tui.core.reading.export import report_json
+from dld_tui.core.reading.first_lines import headline
 from dld_tui.core.report.generation import GenerationFigures, generation_of, llm_json
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report, open_report

@@ -13,7 +13,8 @@ from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import generation, processor_peaks
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.events import Finished, Log
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
+from dld_tui.core.reading.story import next_steps, request_of, trial_command
 from dld_tui.core.report.generation import (
     big_numbers,
     generation_of,
@@ -21,7 +22,6 @@ from dld_tui.core.report.generation import (
     sharing_gain,
 )
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import next_steps, request_of, trial_command
 from dld_tui.widgets.results.report_views import decoder_blocks
 from tests.activities.test_profile_gpu import KERNELS, FakeTracer
 from tests.support import decoders

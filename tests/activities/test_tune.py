@@ -25,10 +25,10 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
+from dld_tui.core.reading.story import Step
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import Step
 from dld_tui.core.tune.changes import (
     CHANGES,
     Change,
@@ -833,7 +833,7 @@ def test_what_a_report_of_the_model_advises_is_tried_first(
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, DEEP, "deep.onnx")
     steps = [Step("this", "why", ("blocks",)), Step("that", "why", ("opset", "blocks"))]
-    monkeypatch.setattr("dld_tui.core.report.story.next_steps", lambda report: steps)
+    monkeypatch.setattr("dld_tui.core.reading.story.next_steps", lambda report: steps)
     with (
         contextlib.closing(Document.open(path)) as document,
         contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,

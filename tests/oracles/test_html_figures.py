@@ -18,13 +18,13 @@ from dld_tui.activities import profile_llm, profile_tensorrt
 from dld_tui.backends.tensorrt import library, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.events import Finished
-from dld_tui.core.report.export import report_json, report_page
-from dld_tui.core.report.first_lines import first_lines
+from dld_tui.core.reading.export import report_json, report_page
+from dld_tui.core.reading.first_lines import first_lines
+from dld_tui.core.reading.story import next_steps, step_commands
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import next_steps, step_commands
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.lint import findings, grouped

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import open_report
 from tests.oracles.plain import least_quarter

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.report.export import layers_csv, report_json, report_page
-from dld_tui.core.report.first_lines import first_lines
+from dld_tui.core.reading.export import layers_csv, report_json, report_page
+from dld_tui.core.reading.first_lines import first_lines
+from dld_tui.core.reading.story import next_steps
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import next_steps
 from dld_tui.widgets.charts.report_charts import precision_rows
 from tests.oracles.plain import StoredReport, least_quarter, rows, unpack
 from tests.support.profiles import start_report, told

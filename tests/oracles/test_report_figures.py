@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.compare.comparison import Comparison, subject_of
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report, open_report

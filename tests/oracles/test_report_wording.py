@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.report.export import report_json, report_page
+from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.report.layer_table import summarise_selection
 from dld_tui.core.report.report import open_report
 from dld_tui.widgets.results.layers import screen_table, sums_text

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.statistics import median_ranks
 from dld_tui.core.statistics import trtexec_percentile as ours

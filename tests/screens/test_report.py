@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
+from dld_tui.core.reading.story import Step
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import Step
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as report_page
 from dld_tui.screens.results import views

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.report.first_lines import doubts
+from dld_tui.core.reading.first_lines import doubts
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter

@@ -11,7 +11,7 @@ import pytest
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.events import Finished, Log, Metric
 from dld_tui.core.params import to_json
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.process import LocalTarget

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.report import first_lines
+from dld_tui.core.reading import first_lines
 from dld_tui.core.report.generation import GenerationFigures
 from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible

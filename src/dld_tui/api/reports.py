@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from html import escape
 
+from dld_tui.core.reading.first_lines import headline, text_lines
 from dld_tui.core.report import report as core
-from dld_tui.core.report.first_lines import headline, text_lines
 
 
 class Report(core.Report):

@@ -15,8 +15,8 @@ from textual.widget import Widget
 from dld_tui.activities import registry as activities
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.files.preview import ago
 from dld_tui.core.params import from_json
+from dld_tui.core.preview import ago
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import (
     Connection,

@@ -120,7 +120,7 @@ KINDS = {
         go(lambda: ask([python, f"{folder}/spin.py"], 60))
     """,
     "the previewer": """
-        from dld_tui.core.files.preview import Previewer
+        from dld_tui.core.preview import Previewer
         it = Previewer()
         it.preview(f"{folder}/spin.py", "model", lambda: False)
     """,

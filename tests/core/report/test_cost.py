@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.report.export import cost_json
+from dld_tui.core.reading.export import cost_json
 from dld_tui.core.report.groups import has_gpu_times, output_bytes, priced
 from dld_tui.core.report.records import Cost, Layer, NodeLink
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError, InputError
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report import schema
-from dld_tui.core.report.export import report_json
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import is_report, open_database

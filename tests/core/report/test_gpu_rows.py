@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.records import Bucket
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import STEP

@@ -10,7 +10,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.inputs.guess import guess_inputs
 from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.inputs.shapes import InputSpec
-from dld_tui.core.report.export import report_json, report_page
+from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.report.measured_facts import input_lines, report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter

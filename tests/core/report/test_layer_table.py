@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.reading.export import layers_csv, report_json, report_page, write_parquet
 from dld_tui.core.report import layer_table as layer_module
-from dld_tui.core.report.export import layers_csv, report_json, report_page, write_parquet
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from dld_tui.core.machine.peaks import Peaks, PeakSource
-from dld_tui.core.report.export import report_json, report_page
-from dld_tui.core.report.first_lines import first_lines
+from dld_tui.core.reading.export import report_json, report_page
+from dld_tui.core.reading.first_lines import first_lines
+from dld_tui.core.reading.story import next_steps
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import next_steps
 from dld_tui.core.types import JSON
 from tests.support.profiles import start_report, told
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
 from tests.support.profiles import start_report, write_report

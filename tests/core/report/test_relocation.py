@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError
+from dld_tui.core.reading.story import advice_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.schema import moved_paths, relocate
-from dld_tui.core.report.story import advice_json
 from dld_tui.core.types import JSON
 from tests.support.report_files import make_report, writer
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from dld_tui.core.report.first_lines import text_lines
+from dld_tui.core.reading.first_lines import text_lines
+from dld_tui.core.reading.story import next_steps, step_command
 from dld_tui.core.report.records import GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.story import next_steps, step_command
 from dld_tui.core.report.triage import notes_of
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 from tests.support.profiles import told

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.core.report.export import report_json
+from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_times
 from dld_tui.core.report.report import open_report
 from tests.support.profiles import told

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dld_tui.core.report.export import Graph, Lane, Span, timeline
+from dld_tui.core.reading.export import Graph, Lane, Span, timeline
 from dld_tui.core.tables.html_page import WIDTH, Bar, bars, histogram, scale, ticks
 
 

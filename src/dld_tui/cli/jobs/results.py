@@ -49,7 +49,7 @@ from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.params import written_files
-from dld_tui.core.report.first_lines import text_lines
+from dld_tui.core.reading.first_lines import text_lines
 from dld_tui.core.report.generation import generation_story, generation_table
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.load import LoadResult, load_lines, load_table

@@ -19,14 +19,15 @@ from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import param
-from dld_tui.core.report.export import (
+from dld_tui.core.reading.export import (
     groups_csv,
     layers_csv,
     report_json,
     write_html,
     write_parquet,
 )
-from dld_tui.core.report.first_lines import text_lines
+from dld_tui.core.reading.first_lines import text_lines
+from dld_tui.core.reading.story import next_steps, step_commands
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table

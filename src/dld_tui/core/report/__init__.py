@@ -6,7 +6,7 @@
 - :mod:`.roofline`, :mod:`.sharing`: what limits a layer; the time of a fused one by its nodes.
 - :mod:`.generation`: measurements of prefill and decode.
 - :mod:`.formats`: files of other profilers into a report, and out of one.
-- :mod:`.triage`, :mod:`.export`: text for people, CSV and JSON for programs.
+- :mod:`.triage`: remarks on how far its figures hold. What it says: :mod:`dld_tui.core.reading`.
 
 The file is SQLite 3; docs/reference/report-format.md documents its tables.
 """

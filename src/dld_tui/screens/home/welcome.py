@@ -24,7 +24,7 @@ from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
-from dld_tui.core.files.preview import Preview, age_text, ago
+from dld_tui.core.preview import Preview, age_text, ago
 from dld_tui.core.process.paths import cache_dir, ensure, short
 from dld_tui.core.settings.state import RecentFile
 from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
@@ -42,7 +42,7 @@ from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
 
 if TYPE_CHECKING:
-    from dld_tui.core.files.preview import Previewer
+    from dld_tui.core.preview import Previewer
 
 
 def this_folder() -> str:
@@ -325,7 +325,7 @@ class WelcomeScreen(Page):
 
     @task("preview", replace=True)
     async def _preview(self, path: str) -> None:
-        from dld_tui.core.files.preview import Previewer
+        from dld_tui.core.preview import Previewer
 
         await asyncio.sleep(_REST_S)
         self._previewer = self._previewer or Previewer()

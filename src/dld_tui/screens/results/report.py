@@ -18,13 +18,13 @@ from textual.binding import BindingType
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
-from dld_tui.core.report.card import card_lines, write_card
-from dld_tui.core.report.export import FORMATS, export_report
+from dld_tui.core.reading.card import card_lines, write_card
+from dld_tui.core.reading.export import FORMATS, export_report
+from dld_tui.core.reading.story import Step, next_steps, request_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report, open_report, times_by_node
-from dld_tui.core.report.story import Step, next_steps, request_of
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback

@@ -71,7 +71,7 @@ class Recovery(Controller):
 
     def restore_discarded(self) -> None:
         """Make edits again that were thrown away."""
-        from dld_tui.core.files.preview import ago
+        from dld_tui.core.preview import ago
 
         journals = discarded_journals(self.document.path)
         if not journals:

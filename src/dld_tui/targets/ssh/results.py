@@ -17,9 +17,9 @@ from typing import Any
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
-from dld_tui.core.files.preview import ago
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.preview import ago
 from dld_tui.core.process import paths
 from dld_tui.core.report.schema import moved_paths, relocate
 from dld_tui.core.tables.table import NOTE, Column, Table

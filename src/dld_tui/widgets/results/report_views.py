@@ -14,7 +14,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.report.first_lines import doubts
+from dld_tui.core.reading.first_lines import doubts
 from dld_tui.core.report.generation import GenerationFigures, generation_of
 from dld_tui.core.report.layer_table import (
     all_nodes,

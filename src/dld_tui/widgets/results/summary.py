@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from dld_tui.core import fmt
-from dld_tui.core.report.first_lines import (
+from dld_tui.core.reading.first_lines import (
     beside_layers,
     between,
     costly_types,
@@ -21,13 +21,13 @@ from dld_tui.core.report.first_lines import (
     shapes_text,
     spread,
 )
+from dld_tui.core.reading.story import Step
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import LAYERS_ONLY, Report
-from dld_tui.core.report.story import Step
 from dld_tui.core.report.triage import passes_text
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names

@@ -288,7 +288,7 @@ _CHUNK = 1 << 16
 # Isolated, so that no file of the folder that is browsed is taken for a module.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from dld_tui.core.files.preview import main; main()"
+    "from dld_tui.core.preview import main; main()"
 )
 
 
@@ -308,7 +308,7 @@ class Previewer:
     def preview(
         self, path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str] = ()
     ) -> Preview:
-        """Return what is in a file, as :func:`~dld_tui.core.files.preview.preview` does.
+        """Return what is in a file, as :func:`~dld_tui.core.preview.preview` does.
 
         Raises:
             CancelledError: `cancelled` said so, or this was closed.
@@ -401,7 +401,7 @@ class Previewer:
 def _started() -> Child:
     from dld_tui.core.process.child import Child
 
-    paths = [str(Path(__file__).parents[3]), *filter(os.path.isabs, sys.path)]
+    paths = [str(Path(__file__).parents[2]), *filter(os.path.isabs, sys.path)]
     process = Child(
         [sys.executable, "-I", "-S", "-c", _START, json.dumps(paths)],
         stdin=subprocess.PIPE,

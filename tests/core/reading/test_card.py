@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.report.card import card_lines, card_svg, write_card
-from dld_tui.core.report.first_lines import headline
+from dld_tui.core.reading.card import card_lines, card_svg, write_card
+from dld_tui.core.reading.first_lines import headline
 from tests.core.report.test_story import report_of
 from tests.support.report_files import HOSTILE
 

@@ -15,8 +15,15 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.reading.first_lines import first_lines, text_lines
+from dld_tui.core.reading.story import (
+    advice_json,
+    is_launched_only,
+    next_steps,
+    step_commands,
+    types_of,
+)
 from dld_tui.core.report.details import details_of
-from dld_tui.core.report.first_lines import first_lines, text_lines
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.generation import big_numbers, generation_of, llm_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
@@ -48,13 +55,6 @@ from dld_tui.core.report.records import (
 from dld_tui.core.report.roofline import is_above_roof, limiter, measured_ms, per_second
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.sharing import sharing_note
-from dld_tui.core.report.story import (
-    advice_json,
-    is_launched_only,
-    next_steps,
-    step_commands,
-    types_of,
-)
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.statistics import latency_json
 from dld_tui.core.tables.html_page import (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core import preview as previews
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.files import preview as previews
-from dld_tui.core.files.preview import Preview, preview
+from dld_tui.core.preview import Preview, preview
 from dld_tui.core.report.report import Report
 from tests.support import models
 from tests.support.report_files import make_report

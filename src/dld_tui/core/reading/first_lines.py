@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.reading.story import Step, is_launched_only, next_steps, step_command, types_of
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
@@ -24,13 +25,6 @@ from dld_tui.core.report.measured_facts import (
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.roofline import roofline_text
-from dld_tui.core.report.story import (
-    Step,
-    is_launched_only,
-    next_steps,
-    step_command,
-    types_of,
-)
 from dld_tui.core.report.triage import (
     FEW_FOR_P99,
     fallback_lines,

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.export import (
-    groups_csv,
-    layers_csv,
-    report_json,
-)
+from dld_tui.core.reading.export import groups_csv, layers_csv, report_json
 from dld_tui.core.report.layer_table import VIEWS, shape_text
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError, UnavailableError, UsageError
-from dld_tui.core.report.export import FORMATS, export_report
+from dld_tui.core.reading.export import FORMATS, export_report
 from dld_tui.core.report.report import Report
 from tests.support.report_files import HOSTILE, make_report
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.process.installation import install_command
-from dld_tui.core.report.first_lines import first_lines, title
+from dld_tui.core.reading.first_lines import first_lines, title
+from dld_tui.core.reading.story import types_of
 from dld_tui.core.report.generation import generation_of
-from dld_tui.core.report.story import types_of
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:

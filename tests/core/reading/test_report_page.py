@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.report.export import report_page
+from dld_tui.core.reading.export import report_page
 from dld_tui.core.report.records import GpuEvent, Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
