@@ -24,9 +24,9 @@ from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import PRODUCTS
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.types.inference import infer, store_types
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+from dld_tui.core.tensors.value_types import ValueType
 
 _SIDE = {1: 1, 2: 16, 3: 224, 4: 224}
 """The size of a symbolic dimension of an input, by rank; the first one is the batch, which is 1."""

@@ -20,8 +20,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.shapes.evaluation import Evaluation
+from dld_tui.core.tensors.value_types import value_type_of
 from tests.support.backend_cases import Case, backend_cases, known, shape_of
 
 Shapes: TypeAlias = "dict[str, tuple[object, ...] | None]"

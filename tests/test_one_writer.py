@@ -31,7 +31,7 @@ ELSEWHERE = {
     "core/tune/journal.py": "a line is added to a journal",
     "core/document/scripting/journal.py": "a line an edit, so that a crash loses none",
     # Written by others, or on another machine: renamed when whole.
-    "core/document/payloads.py": "under the hash of its content, renamed when it is whole",
+    "core/tensors/payloads.py": "under the hash of its content, renamed when it is whole",
     "core/process/terminal.py": "the terminal itself",
     "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",
     "targets/ssh/remote/environment.py": "a bare Python on a target",

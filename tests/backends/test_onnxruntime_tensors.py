@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

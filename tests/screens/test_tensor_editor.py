@@ -12,9 +12,9 @@ from onnx import numpy_helper
 from textual.events import Paste
 
 from dld_tui.core.document.packed_weights import WeightPart, weight_views
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings import config
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from dld_tui.core.conversion.result import TensorLosses
-from dld_tui.core.document.payloads import reference
 from dld_tui.core.notes import texts
+from dld_tui.core.tensors.payloads import reference
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import (
     AppliedDialog,

@@ -12,8 +12,8 @@ import pytest
 
 from dld_tui.core.checks.findings import INFERENCE
 from dld_tui.core.document import Change
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import InferredTypes, ScopeTypes, TypeInference

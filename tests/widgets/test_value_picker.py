@@ -7,7 +7,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.widgets.dialogs.wiring import ValuePicker
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from dld_tui.core.checks.findings import ToolFinding, complaints_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.locations import Place
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.core.params import param
+from dld_tui.core.tensors.value_types import ValueType
 
 if TYPE_CHECKING:
     import onnx
@@ -138,8 +138,8 @@ def _read(request: Request) -> onnx.ModelProto:
 
 
 def _parts(place: Place, graph: onnx.GraphProto, variant: int | None = None) -> Iterator[Part]:
-    from dld_tui.core.document.types.value_types import value_type_of
     from dld_tui.core.files.proto_fields import text_of
+    from dld_tui.core.tensors.value_types import value_type_of
 
     types: dict[str, int] = {}
     kinds: dict[ValueType, int] = {}

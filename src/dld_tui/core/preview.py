@@ -102,7 +102,7 @@ def _of_sweep(path: str) -> Preview:
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
-    from dld_tui.core.document.types.value_types import alias_legend, aliases_in
+    from dld_tui.core.tensors.value_types import alias_legend, aliases_in
 
     document = Document.open(path, cancelled=cancelled)
     try:
@@ -133,7 +133,7 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
 def _terminal_lines(
     title: str, tensors: Sequence[GraphTensor], aliases: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    from dld_tui.core.document.types.value_types import with_aliases
+    from dld_tui.core.tensors.value_types import with_aliases
 
     types = [with_aliases(tensor.type.short, aliases) if tensor.type else "–" for tensor in tensors]
     lines = [
@@ -160,7 +160,7 @@ def _weights(document: Document, summary: ModelSummary) -> str:
 
 def _precisions(document: Document) -> str:
     """Return the types of weights by their share of the bytes, as ``, float32 97 %``."""
-    from dld_tui.core.document.tensor import Tensor
+    from dld_tui.core.tensors.tensor import Tensor
 
     sizes = Counter[str]()
     for proto in document.main.records["initializer"]:

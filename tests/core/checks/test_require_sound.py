@@ -14,8 +14,8 @@ from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import LOAD, ToolFinding
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import LocatedMessage
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import decoders, models
 
 BROKEN = models.CHAIN.replace("Mul(b, b)", "Mul(b, none)")

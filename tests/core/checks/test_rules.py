@@ -308,7 +308,7 @@ def test_many_unused_nodes_are_one_finding(tmp_path: Path) -> None:
 
 
 def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
-    from dld_tui.core.document.types.value_types import ValueType
+    from dld_tui.core.tensors.value_types import ValueType
 
     document = opened(tmp_path, models.parse(models.CHAIN))
     document.main.inferred = {"a": ValueType("int64", ("N", 4)), "y": ValueType("float32", (7, 4))}

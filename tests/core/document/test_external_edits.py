@@ -15,11 +15,11 @@ from dld_tui.core.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.tensor import Tensor, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, FileChangedError
 from dld_tui.core.files.blobs import PatchedBlob
 from dld_tui.core.files.external import set_external
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.tensors.tensor import Tensor, tensor_statistics
 from dld_tui.core.types import JSON
 from tests.support import models
 

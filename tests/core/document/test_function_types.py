@@ -8,7 +8,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.extraction import extract_body
 from dld_tui.core.document.types.inference import function_types, infer_types, store_types
-from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of
 

@@ -12,8 +12,8 @@ from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.extraction import extract_nodes
 from dld_tui.core.document.types.inference import infer, store_types
-from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.inputs.guess import guess_inputs, input_specs
+from dld_tui.core.tensors.value_types import ValueType, value_type_of
 from tests.support import models
 
 NEGATIVE = """

@@ -18,8 +18,8 @@ from dld_tui.core.document.metadata import (
     profiles_of,
     validate,
 )
-from dld_tui.core.document.types.value_types import Dims
 from dld_tui.core.errors import InputError
+from dld_tui.core.tensors.value_types import Dims
 from dld_tui.core.types import JSON
 from tests.support import models
 

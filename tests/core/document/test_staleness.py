@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.types.staleness import Staleness
-from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 
 TYPED = """

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import check_dimensions
+from dld_tui.core.tensors.value_types import ValueType
 
 
 def test_sizes_need_a_free_dimension() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, is_required, mismatch
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import Formal
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 
 MODEL = """

@@ -11,7 +11,7 @@ import pytest
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
 from dld_tui.core.reading.first_lines import headline
-from tests.core.report.test_story import report_of
+from tests.core.reading.test_story import report_of
 from tests.support.report_files import HOSTILE
 
 

@@ -13,12 +13,12 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.rules import RULES, WITHOUT_RULE, Rule, rule_of
 from dld_tui.core.shapes.size import Size, common, symbol, value_at
 from dld_tui.core.shapes.value import NOTHING, Value
+from dld_tui.core.tensors.value_types import value_type_of
 from dld_tui.core.types import plain_domain
 from tests.support.backend_cases import Case, backend_cases, claims, fits, known, less_known
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from onnx.reference.ops.op_cast import cast_to
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError
 from dld_tui.core.tensors.elements import (
     Array,
@@ -27,6 +26,7 @@ from dld_tui.core.tensors.elements import (
     prepare_conversion,
     require_dtype,
 )
+from dld_tui.core.tensors.tensor import Tensor
 from tests.core.tensors.test_elements import DTYPES
 from tests.support import models
 

@@ -7,8 +7,6 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.tensors.elements import (
@@ -22,6 +20,8 @@ from dld_tui.core.tensors.elements import (
     require_dtype,
     to_json,
 )
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_name
 
 DTYPES = [
     dtype_name(number)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.payloads import reference
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError
 from dld_tui.core.tensors.elements import is_float, payload_bytes
 from dld_tui.core.tensors.generate import random_kinds, uniform_range
+from dld_tui.core.tensors.payloads import reference
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.core.tensors.test_elements import DTYPES
 from tests.support import models

@@ -13,10 +13,10 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, InputError, SaveError
 from dld_tui.core.tensors.elements import payload_bytes, require_dtype
 from dld_tui.core.tensors.npy import export_npy, import_npy, read_npy_header
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.core.tensors.test_elements import DTYPES
 from tests.support import models

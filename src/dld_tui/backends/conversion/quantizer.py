@@ -53,10 +53,8 @@ from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import nodes_called, topological_order
-from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -66,6 +64,8 @@ from dld_tui.core.operators import registry
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.process.installation import install_hint
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import type_proto_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import UNNAMED
 

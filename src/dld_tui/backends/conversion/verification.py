@@ -85,7 +85,6 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -110,6 +109,7 @@ from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.operators.native import too_wide
+from dld_tui.core.tensors.value_types import value_type_of
 from dld_tui.core.text import visible
 from dld_tui.core.trials import Answer, Outcome
 

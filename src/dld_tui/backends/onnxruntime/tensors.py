@@ -22,11 +22,11 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import instances, key_of
 from dld_tui.core.document.locations import names_used
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
 from dld_tui.core.tensors.elements import element_type, payload_bytes
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
@@ -377,8 +377,8 @@ def groups(
 
 
 def _size(known: ValueType | None) -> int:
-    from dld_tui.core.document.types.value_types import dtype_number
     from dld_tui.core.files.external import element_bits
+    from dld_tui.core.tensors.value_types import dtype_number
 
     if known is None or known.dims is None or not known.dtype:
         return _UNKNOWN_BYTES

@@ -15,12 +15,12 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
+from dld_tui.core.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

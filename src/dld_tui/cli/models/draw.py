@@ -12,7 +12,6 @@ import click
 from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.graph.folding import Overview
@@ -24,6 +23,7 @@ from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
 from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensors.value_types import aliases_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,7 +34,6 @@ from dld_tui.core.report.layer_table import costliest_first, group_table, layer_
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.sharing import sharing_note
-from dld_tui.core.report.story import next_steps, step_commands
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from dld_tui.core.report.sweep_export import (
     sweep_lines,

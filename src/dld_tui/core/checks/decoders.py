@@ -17,8 +17,8 @@ from dld_tui.core.checks.rewrites import ATTENTION, NORM, ROTARY, fitting_rule
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
+from dld_tui.core.tensors.value_types import ValueType
 
 _NUMBER = re.compile(r"\d+")
 _HALVES = ("key", "value", "k", "v")

@@ -17,7 +17,7 @@ from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.value_types import GENERATED, ValueType, type_proto_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators import native
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
@@ -29,6 +28,7 @@ from dld_tui.core.operators.provider_tables import (
 )
 from dld_tui.core.operators.registry import OLDEST_OPSET, newest_opset, schema_for
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError
+from dld_tui.core.tensors.value_types import GENERATED, ValueType, type_proto_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

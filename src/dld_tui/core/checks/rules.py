@@ -23,19 +23,9 @@ from dld_tui.core.checks.signatures import (
     function_key,
 )
 from dld_tui.core.checks.state import ScopeState, Types
-from dld_tui.core.document import Document, Node, Scope, Tensor
+from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.document.node import attribute_type, grouped_for_reading
-from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT, AmbiguousDataError, NoDataError
-from dld_tui.core.document.types.value_types import (
-    Dims,
-    castable,
-    shown,
-    tensor_type,
-    type_of_proto,
-    type_of_value,
-    value_type_of,
-)
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
@@ -52,6 +42,21 @@ from dld_tui.core.files.proto_fields import (
     crowd_of_tensor,
     crowd_of_value,
     text_of,
+)
+from dld_tui.core.tensors.tensor import (
+    MAX_DIMENSION_PRODUCT,
+    AmbiguousDataError,
+    NoDataError,
+    Tensor,
+)
+from dld_tui.core.tensors.value_types import (
+    Dims,
+    castable,
+    shown,
+    tensor_type,
+    type_of_proto,
+    type_of_value,
+    value_type_of,
 )
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import ELEMENT_BITS, TextEnum

@@ -18,8 +18,8 @@ from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.tensors.value_types import ValueType
 
 _WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _PASSING = REARRANGING | {"MaxPool"}

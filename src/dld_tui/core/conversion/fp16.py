@@ -49,7 +49,6 @@ from dld_tui.core.document.edits.tensors import location_of, put_payload, withou
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
 from dld_tui.core.document.traversal import nodes_called
 from dld_tui.core.document.types.inference import TypeSource
@@ -60,6 +59,7 @@ from dld_tui.core.operators.categories import SIZE_OPERATORS
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 

@@ -29,7 +29,13 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.imports import least_ir_of, raise_ir_version
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
 from dld_tui.core.document.types.inference import import_used
-from dld_tui.core.document.types.value_types import (
+from dld_tui.core.errors import ActivityError, DldError
+from dld_tui.core.files.proto_fields import set_items, text_of
+from dld_tui.core.operators import native
+from dld_tui.core.operators.inlining import inline_local_functions
+from dld_tui.core.operators.registry import OLDEST_OPSET
+from dld_tui.core.shapes.value import Value
+from dld_tui.core.tensors.value_types import (
     dtype_number,
     dtype_of,
     shown,
@@ -37,20 +43,14 @@ from dld_tui.core.document.types.value_types import (
     type_of_value,
     type_proto_of,
 )
-from dld_tui.core.errors import ActivityError, DldError
-from dld_tui.core.files.proto_fields import set_items, text_of
-from dld_tui.core.operators import native
-from dld_tui.core.operators.inlining import inline_local_functions
-from dld_tui.core.operators.registry import OLDEST_OPSET
-from dld_tui.core.shapes.value import Value
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.tensor import Tensor
     from dld_tui.core.shapes.evaluation import Evaluation
+    from dld_tui.core.tensors.tensor import Tensor
 
 _DEFAULT = ("", "ai.onnx")
 _OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")

@@ -18,8 +18,8 @@ from dld_tui.core.document.casting import FreshNames, SwitchedCopy, choice
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.files.proto_fields import set_text
+from dld_tui.core.tensors.value_types import dtype_number
 
 _FLOATS = ("float32", "float64")
 """Types that can be switched: those that ONNX Runtime's ``Where`` takes on a CPU."""

@@ -33,11 +33,11 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import nodes_called
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tensors.elements import plan_conversion
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
 from dld_tui.core.types import JSON, CancelCheck
 

@@ -21,12 +21,12 @@ from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_items, set_text
 from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_number
 from dld_tui.core.text import shortened, visible
 
 KINDS = ("initializer", "constant", "list")

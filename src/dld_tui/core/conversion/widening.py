@@ -19,10 +19,10 @@ from dld_tui.core.document.edits.initializers import list_as_input
 from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.tensors.elements import PART_ELEMENTS, encode_elements
+from dld_tui.core.tensors.tensor import Tensor
 
 _HALF, _FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
 _TYPE_ATTRIBUTES = (

@@ -24,11 +24,6 @@ from dld_tui.core.cost.operators import (
 from dld_tui.core.document.local_functions import call_of, declared_attributes, key_of
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.types.value_types import (
-    ValueType,
-    dtype_name,
-    value_type_of,
-)
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.shapes.call import Call, Demands
@@ -47,6 +42,7 @@ from dld_tui.core.shapes.size import (
 )
 from dld_tui.core.shapes.value import NOTHING, Dims, Value, contradict
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
+from dld_tui.core.tensors.value_types import ValueType, dtype_name, value_type_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import ELEMENT_BITS, JSON, Facts
 

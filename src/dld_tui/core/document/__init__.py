@@ -5,9 +5,7 @@ from __future__ import annotations
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.scope import Definition, Scope, Use
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import Change, Transaction
-from dld_tui.core.document.types.value_types import ValueType
 
 __all__ = [
     "Attribute",
@@ -16,8 +14,6 @@ __all__ = [
     "Document",
     "Node",
     "Scope",
-    "Tensor",
     "Transaction",
     "Use",
-    "ValueType",
 ]

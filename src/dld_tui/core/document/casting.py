@@ -27,11 +27,11 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import node_proto
 from dld_tui.core.document.scope import unused_name
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
-from dld_tui.core.document.types.value_types import dtype_number, dtype_of, type_of_value
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import dtype_number, dtype_of, type_of_value
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -346,7 +346,7 @@ def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
 
 def type_text_of(dtype: str) -> str:
     """Return a plain tensor's type in ONNX notation, e.g. ``tensor(float)``."""
-    from dld_tui.core.document.types.value_types import ValueType
+    from dld_tui.core.tensors.value_types import ValueType
 
     return type_of_value(ValueType(dtype, ())) or ""
 
@@ -403,7 +403,7 @@ def _why_none(node: Node, precision: str) -> Unchangeable:
 
 
 def _bits(dtype: str) -> int:
-    from dld_tui.core.document.types.value_types import dtype_number
+    from dld_tui.core.tensors.value_types import dtype_number
 
     number = dtype_number(dtype)
     return (element_bits(number) or 0) if number else 0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import DecodeError
 
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
 from dld_tui.core.document.transactions import Change, History, Transaction
@@ -23,6 +22,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.tensors.payloads import PayloadStore
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

@@ -224,7 +224,7 @@ def _kind(number: int) -> str:
 
 
 def _literal(default: onnx.AttributeProto, kind: str) -> str:
-    from dld_tui.core.document.literals import format_literal
+    from dld_tui.core.tensors.literals import format_literal
 
     if kind not in _TYPED:
         return "…"

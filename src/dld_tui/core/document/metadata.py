@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
-    from dld_tui.core.document.types.value_types import Dims
+    from dld_tui.core.tensors.value_types import Dims
 
 POSITION_KEY = "dld.position"
 """The entry of ``metadata_props``: ``x,y``, cells and rows of boxes from where it would be."""

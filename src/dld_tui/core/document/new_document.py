@@ -11,7 +11,7 @@ from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.types.value_types import ValueType
+    from dld_tui.core.tensors.value_types import ValueType
 
 
 def new_document(request: NewModel) -> Document:
@@ -34,7 +34,7 @@ def new_document(request: NewModel) -> Document:
 
 
 def _value(flag: str, text: str, taken: set[str]) -> tuple[str, ValueType | None]:
-    from dld_tui.core.document.types.value_types import parse_type
+    from dld_tui.core.tensors.value_types import parse_type
 
     name, colon, kind = text.rpartition(":")
     if not colon:

@@ -24,8 +24,8 @@ from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.tensor import Tensor
     from dld_tui.core.files.blobs import Blob
+    from dld_tui.core.tensors.tensor import Tensor
 
 D = TypeVar("D", bound="int | None")
 _AttributeType = onnx.AttributeProto
@@ -180,7 +180,7 @@ class Attribute:
         return self._tensor(proto)
 
     def _tensor(self, proto: onnx.TensorProto) -> Tensor:
-        from dld_tui.core.document.tensor import Tensor
+        from dld_tui.core.tensors.tensor import Tensor
 
         return Tensor(proto, self.node.scope.document)
 

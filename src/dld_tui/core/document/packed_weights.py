@@ -22,11 +22,11 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import enclosing_function
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.operators.registry import CONTRIB_DOMAIN
 from dld_tui.core.tensors.elements import is_float, numpy_type
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_name
 from dld_tui.core.text import visible
 from dld_tui.core.types import TextEnum, plain_domain
 

@@ -10,13 +10,13 @@ from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
 from dld_tui.core.document.node import Node, NodeTexts, attribute_type, unread_nodes
-from dld_tui.core.document.payloads import PayloadOwner
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes, NodeParts
 from dld_tui.core.files.proto_fields import MOST_PARTS, text_of, texts_of
+from dld_tui.core.tensors.payloads import PayloadOwner
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import ValueType, value_type_of
 from dld_tui.core.text import quoted, visible
 
 GRAPH_LISTS = (
@@ -574,7 +574,7 @@ class ShownTypes:
 
     def aliases(self, scope: Scope) -> Mapping[str, str]:
         """Return the short names of a scope's long dimensions. Untrusted text."""
-        from dld_tui.core.document.types.value_types import aliases_in
+        from dld_tui.core.tensors.value_types import aliases_in
 
         if scope not in self._aliases and not self.is_held:
             self._aliases[scope] = aliases_in(scope)

@@ -11,10 +11,10 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import texts_of_nodes
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON, plain_domain
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL

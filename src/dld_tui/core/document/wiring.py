@@ -7,7 +7,6 @@ from dataclasses import field
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.renaming import is_taken
 from dld_tui.core.document.scope import Scope, unused_name
-from dld_tui.core.document.types.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.listing import Origin, PaletteOperator
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, weight_dims
@@ -15,6 +14,7 @@ from dld_tui.core.operators.registry import importable_version
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.tensors.elements import is_float
 from dld_tui.core.tensors.generate import uniform_range
+from dld_tui.core.tensors.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.types import JSON
 
 SETTABLE = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})

@@ -11,11 +11,11 @@ from dld_tui.core.document.index import enter_links, record_name
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.scope import Definition, Scope
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import ValueType, dtype_name
 from dld_tui.core.graph.graph import Graph, Kind, Net
 from dld_tui.core.graph.rails import Rails
 from dld_tui.core.operators.categories import category_of
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import ValueType, dtype_name
 
 
 @dataclass

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for, random_inputs
 from dld_tui.core.inputs.guessed_input import GuessedInput
@@ -59,6 +58,7 @@ from dld_tui.core.inputs.roles import (
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, check_given, is_fixed
 from dld_tui.core.process.child import says_no_memory
 from dld_tui.core.shapes.value import Value
+from dld_tui.core.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:

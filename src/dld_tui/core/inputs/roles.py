@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
+from dld_tui.core.tensors.value_types import PLACEHOLDERS, ValueType
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.tensors.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.text import visible
 
 AnyArray: TypeAlias = "npt.NDArray[np.generic]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.types.value_types import dtype_name, dtype_number, dtype_of
+from dld_tui.core.tensors.value_types import dtype_name, dtype_number, dtype_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Attribute

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,
     function_attributes,
@@ -20,7 +19,6 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.scope import Scope, ScopeOwner
-from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of, texts_of
@@ -42,6 +40,8 @@ from dld_tui.core.operators.schema import (
     wrapped,
 )
 from dld_tui.core.tables.table import NOTE, PLACE, Column, Table
+from dld_tui.core.tensors.literals import format_literal
+from dld_tui.core.tensors.value_types import shown, types_text
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.fuzzy import score
 from dld_tui.core.types import JSON, is_array, plain_domain

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.document.types.value_types import (
-    ValueType,
-    castable,
-    shown,
-    type_of_value,
-    types_text,
-)
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import ValueType, castable, shown, type_of_value, types_text
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node

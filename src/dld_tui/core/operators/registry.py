@@ -16,7 +16,6 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.node import VALUE_FIELDS
-from dld_tui.core.document.types.value_types import shown
 from dld_tui.core.files import protos
 from dld_tui.core.operators.schema import (
     AttributeSchema,
@@ -25,6 +24,7 @@ from dld_tui.core.operators.schema import (
     OperatorSchema,
     TypeConstraint,
 )
+from dld_tui.core.tensors.value_types import shown
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

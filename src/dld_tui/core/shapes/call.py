@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import attribute_type
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.shapes.size import (
@@ -26,10 +25,11 @@ from dld_tui.core.shapes.size import (
     value_at,
 )
 from dld_tui.core.shapes.value import NOTHING, Dims, Elements, Value
+from dld_tui.core.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
-    from dld_tui.core.document.payloads import PayloadOwner
+    from dld_tui.core.tensors.payloads import PayloadOwner
 
 _A = onnx.AttributeProto
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.shapes.call import NO_ATTRIBUTES, Call, Demands
 from dld_tui.core.shapes.evaluation import MALFORMED, without_negative
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Size, name_of, number_of, product, size_of
 from dld_tui.core.shapes.value import MOST_ELEMENTS, NOTHING, Dims, Value, contradict
+from dld_tui.core.tensors.value_types import PLACEHOLDERS, ValueType
 
 if TYPE_CHECKING:
     import onnx

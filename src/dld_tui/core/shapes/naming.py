@@ -12,9 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.inference import is_generated
-from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.shapes.call import Call
@@ -22,6 +20,8 @@ from dld_tui.core.shapes.evaluation import MALFORMED, MOST_NODES
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Atom, Size, name_of, size_of
 from dld_tui.core.shapes.value import Dims, Value
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.types import plain_domain
 
 _KEEPS_NAMES = 10

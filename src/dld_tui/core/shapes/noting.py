@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.value import Value
+from dld_tui.core.tensors.value_types import ValueType
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.document.types.value_types import dim_of
+from dld_tui.core.tensors.value_types import dim_of
 
 if TYPE_CHECKING:
     import onnx

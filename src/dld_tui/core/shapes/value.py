@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
 from dld_tui.core.shapes.size import UNKNOWN, Size, equal, plain
+from dld_tui.core.tensors.tensor import Tensor
 
 Dims: TypeAlias = "tuple[Size, ...]"
 Elements: TypeAlias = "npt.NDArray[Any]"

@@ -16,13 +16,13 @@ from dld_tui.core.document.metadata import (
     problem_of,
     profiles_of,
 )
-from dld_tui.core.document.types.value_types import Dims
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.following import declared_dims
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
+from dld_tui.core.tensors.value_types import Dims
 from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:

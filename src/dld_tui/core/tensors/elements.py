@@ -15,12 +15,12 @@ import numpy as np
 import onnx
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.literals import LiteralError, element_text, parse_element
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.files.blobs import Blob, SpillFile
 from dld_tui.core.files.external import element_bits
+from dld_tui.core.tensors.literals import LiteralError, element_text, parse_element
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_name, dtype_number
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

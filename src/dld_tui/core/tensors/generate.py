@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.document.payloads import resolve
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.tensors.elements import (
@@ -28,10 +27,8 @@ from dld_tui.core.tensors.elements import (
     payload_bytes,
     require_dtype,
 )
+from dld_tui.core.tensors.payloads import PayloadOwner, resolve
 from dld_tui.core.types import JSON
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
 
 _SMALL = 1 << 16
 _ZEROS = bytes(1 << 20)
@@ -68,7 +65,7 @@ def uniform_range(dtype: str, sign: int) -> tuple[float, float]:
 
 
 def fill_payload(
-    document: Document, dtype: str, dims: tuple[int, ...], fill: Mapping[str, JSON]
+    document: PayloadOwner, dtype: str, dims: tuple[int, ...], fill: Mapping[str, JSON]
 ) -> bytes | Blob | Iterator[bytes]:
     """Return the payload that a ``fill`` describes, as ``raw_data`` has it; not for strings.
 
@@ -102,7 +99,7 @@ def fill_payload(
     raise EditError(f"a tensor cannot be filled with {kind!r:.40}")
 
 
-def require_room(document: Document, length: int) -> None:
+def require_room(document: PayloadOwner, length: int) -> None:
     """Refuse to generate more values than the limit of the document allows.
 
     The values of all edits of a document count against its ``new_data_limit``.
@@ -123,7 +120,7 @@ def require_room(document: Document, length: int) -> None:
 
 
 def referenced_payload(
-    document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]
+    document: PayloadOwner, payload: JSON, dtype: str, dims: tuple[int, ...]
 ) -> bytes | Blob:
     """Return the payload of a reference, or of ``{"values": [...]}``, for a type and dimensions.
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.literals import LiteralError, element_text, parse_element
-from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, numpy_type, to_json
+from dld_tui.core.tensors.literals import LiteralError, element_text, parse_element
+from dld_tui.core.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 # --- Random access to the elements of a tensor of any size, for grids that show a part of it ------

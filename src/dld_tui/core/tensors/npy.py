@@ -16,14 +16,12 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.payloads import INLINE_LIMIT, reference, write_payload
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.files.blobs import Blob, SpillFile
 from dld_tui.core.files.source import Source
@@ -38,11 +36,10 @@ from dld_tui.core.tensors.elements import (
     raw_payload,
     require_dims,
 )
+from dld_tui.core.tensors.payloads import INLINE_LIMIT, PayloadOwner, reference, write_payload
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 10_000
@@ -179,7 +176,7 @@ class NpyPayload:
 
 
 def import_npy(
-    document: Document,
+    document: PayloadOwner,
     path: Path | str,
     *,
     dtype: str | None = None,

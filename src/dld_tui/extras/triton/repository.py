@@ -17,13 +17,13 @@ from google.protobuf.text_encoding import CEscape
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files import permission
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces, write_text
 from dld_tui.core.tensorrt.plan.json_text import layout_of
+from dld_tui.core.tensors.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

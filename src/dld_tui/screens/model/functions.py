@@ -15,7 +15,6 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope, Transaction
 from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
-from dld_tui.core.document.literals import format_string, infer_kind, split_list
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,
     FunctionRow,
@@ -25,10 +24,11 @@ from dld_tui.core.document.local_functions import (
     operator_of_text,
 )
 from dld_tui.core.document.parts.extraction import imports_of, nodes_at
-from dld_tui.core.document.types.value_types import parse_type
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
+from dld_tui.core.tensors.literals import format_string, infer_kind, split_list
+from dld_tui.core.tensors.value_types import parse_type
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage

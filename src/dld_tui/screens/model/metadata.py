@@ -25,10 +25,10 @@ from dld_tui.core.document.metadata import (
     profiles_json,
     profiles_of,
 )
-from dld_tui.core.document.types.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
+from dld_tui.core.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage

@@ -13,7 +13,6 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node import LIST_DTYPES
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.tensors.elements import (
@@ -22,6 +21,7 @@ from dld_tui.core.tensors.elements import (
     require_convertible,
     require_dtype,
 )
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.editing import name_editor

@@ -14,11 +14,11 @@ from textual.widget import Widget
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Scope
-from dld_tui.core.document.literals import parse_literal
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.params import from_json, param, when
 from dld_tui.core.tensors.elements import payload_bytes, to_json
 from dld_tui.core.tensors.generate import uniform_range
+from dld_tui.core.tensors.literals import parse_literal
 from dld_tui.core.tensors.npy import import_npy
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback

@@ -417,7 +417,7 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
-        from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
         record = row.scope.named("sparse_initializer").first(row.name)

@@ -17,18 +17,18 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change
-from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.packed_weights import (
     BlockedWeight,
     WeightPart,
     WeightView,
     weight_views,
 )
-from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.tensors.elements import to_json
 from dld_tui.core.tensors.inspection import Histogram, TensorWindow
+from dld_tui.core.tensors.literals import parse_element
 from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_npy_header
+from dld_tui.core.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.tensors.conversion import (

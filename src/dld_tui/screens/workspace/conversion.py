@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import RequestData, from_json, settings_of
 from dld_tui.core.process.paths import unused
+from dld_tui.core.tensors.payloads import scratch_folder
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller

@@ -156,12 +156,12 @@ class Editing(Controller):
         """Type the value of the attribute under the cursor."""
         from dld_tui.core.document import Node
         from dld_tui.core.document.edits.imports import versions_by_domain
-        from dld_tui.core.document.literals import LISTS, format_literal
         from dld_tui.core.operators.attribute_words import (
             attribute_words,
             integer_word,
             integer_words,
         )
+        from dld_tui.core.tensors.literals import LISTS, format_literal
         from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
 
@@ -214,7 +214,7 @@ class Editing(Controller):
 
     def _edit_sparse(self, node: Node, attribute: Attribute) -> None:
         """Edit type, dimensions and elements of a sparse tensor as text."""
-        from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
         try:
@@ -367,7 +367,7 @@ def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
 
     A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
     """
-    from dld_tui.core.document.literals import escaped, unescaped
+    from dld_tui.core.tensors.literals import escaped, unescaped
 
     if visible(name) == name:
         return name, lambda text: text

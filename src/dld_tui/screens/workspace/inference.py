@@ -23,9 +23,9 @@ from dld_tui.core.checks.findings import (
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Change
 from dld_tui.core.document.locations import scope_at
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import ValueType, format_type, parse_type
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller

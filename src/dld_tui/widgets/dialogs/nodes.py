@@ -16,11 +16,11 @@ from textual.widgets import Input
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
-from dld_tui.core.document.literals import LiteralError, format_literal
 from dld_tui.core.document.node import Attribute
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.attribute_words import integer_word
+from dld_tui.core.tensors.literals import LiteralError, format_literal
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog

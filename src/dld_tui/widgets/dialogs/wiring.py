@@ -11,10 +11,8 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.imports import versions_by_domain
-from dld_tui.core.document.literals import LISTS, format_literal
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Definition, Scope, visible_values
-from dld_tui.core.document.types.value_types import ValueType, shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.attribute_words import (
@@ -31,6 +29,8 @@ from dld_tui.core.operators.listing import (
 )
 from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.operators.schema import AttributeSchema, Formal
+from dld_tui.core.tensors.literals import LISTS, format_literal
+from dld_tui.core.tensors.value_types import ValueType, shown, types_text
 from dld_tui.core.text import cell_width, clip, fit, quoted, visible
 from dld_tui.core.text.fuzzy import FuzzyIndex
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.literals import parse_literal
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.attribute_words import attribute_word
+from dld_tui.core.tensors.literals import parse_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,10 +26,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal, round_to_float32
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.rewrite.query import Completion
 from dld_tui.core.errors import UsageError
+from dld_tui.core.tensors.literals import LiteralError, infer_kind, parse_literal, round_to_float32
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import query_field

@@ -21,7 +21,7 @@ from textual.message import Message
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.types.value_types import alias_legend
+from dld_tui.core.tensors.value_types import alias_legend
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
     NOTHING,

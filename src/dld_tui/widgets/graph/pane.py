@@ -20,9 +20,9 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import alias_legend
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.layout import Link, links_at
+from dld_tui.core.tensors.value_types import alias_legend
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing

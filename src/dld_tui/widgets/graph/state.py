@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document.metadata import position_of, precision_of
-from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.graph.build import ScopeGraph, Weights, graph_of, weight_text, work_text
 from dld_tui.core.graph.folding import (
     Arrangement,
@@ -29,6 +28,7 @@ from dld_tui.core.graph.folding import (
 )
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Link
+from dld_tui.core.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype

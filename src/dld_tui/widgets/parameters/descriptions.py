@@ -15,11 +15,11 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.ep_context import context_of
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import aliases_in, with_aliases
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.process.paths import short
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.styled import Piece, operator_style, wrap
 from dld_tui.widgets.shell import glyphs
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Attribute, Node
     from dld_tui.core.document.scope import Definition, Scope
     from dld_tui.core.document.summary import ModelSummary
-    from dld_tui.core.document.tensor import Tensor
     from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
+    from dld_tui.core.tensors.tensor import Tensor
 
 
 _LABEL_CELLS = 22

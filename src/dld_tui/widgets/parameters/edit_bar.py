@@ -15,17 +15,17 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
-from dld_tui.core.document.literals import (
+from dld_tui.core.document.node import Attribute
+from dld_tui.core.errors import DldError
+from dld_tui.core.tensors.literals import (
     LiteralError,
     format_literal,
     format_string,
     lines_literal,
     parse_literal,
 )
-from dld_tui.core.document.node import Attribute
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import dtype_name, value_type_of
-from dld_tui.core.errors import DldError
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_name, value_type_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, is_array
 from dld_tui.widgets.dialogs.dialogs import put_next
@@ -335,7 +335,7 @@ def edit_value(
     if kind == "type_proto":
         return text.strip()
     if kind == "sparse_tensor":
-        from dld_tui.core.document.edits.sparse import read_sparse_lines
+        from dld_tui.core.tensors.sparse import read_sparse_lines
 
         return read_sparse_lines(text.replace(";", "\n"))
     if kind == "int":

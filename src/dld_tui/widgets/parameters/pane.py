@@ -42,7 +42,7 @@ from dld_tui.widgets.tasks import Tasks, task, with_progress
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.summary import ModelSummary
-    from dld_tui.core.document.tensor import Tensor
+    from dld_tui.core.tensors.tensor import Tensor
     from dld_tui.widgets.graph.pane import Around
     from dld_tui.widgets.tensors.side import TensorPreview
 

@@ -24,8 +24,8 @@ from textual.strip import Strip
 from textual.widgets import Input
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.literals import element_text, format_string
 from dld_tui.core.errors import DldError
+from dld_tui.core.tensors.literals import element_text, format_string
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Line, width_of
 from dld_tui.widgets.forms.text_field import TextField

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.errors import EditError
+from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of

@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
+from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of

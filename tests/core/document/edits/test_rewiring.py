@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import EditError
+from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.payloads import reference
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import PATCH_LIMIT, PatchedBlob
+from dld_tui.core.tensors.payloads import reference
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of

@@ -20,8 +20,8 @@ from dld_tui.core.document.parts.extraction import (
     nodes_at,
 )
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 from tests.support.sessions import bytes_of
 

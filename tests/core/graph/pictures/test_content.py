@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.value_types import aliases_in
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.pictures import content
 from dld_tui.core.graph.pictures.scene import make_scene
+from dld_tui.core.tensors.value_types import aliases_in
 from tests.support import models
 from tests.support.graphs import graph_of_links
 

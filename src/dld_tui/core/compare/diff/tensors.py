@@ -24,11 +24,11 @@ from dld_tui.core.document.packed_weights import (
     weights_of,
 )
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob
 from dld_tui.core.tensors.elements import is_float
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 PART_ELEMENTS = 1 << 19

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.registry import edit, node_at, nodes_at, subject
-from dld_tui.core.document.edits.sparse import sparse_value
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.transactions import SetAttribute, Transaction
-from dld_tui.core.document.types.value_types import dtype_number, parse_type, type_proto_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.operators.attribute_words import integer_text
 from dld_tui.core.operators.matching import schema_of
+from dld_tui.core.tensors.sparse import sparse_value
+from dld_tui.core.tensors.value_types import dtype_number, parse_type, type_proto_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

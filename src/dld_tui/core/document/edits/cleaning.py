@@ -22,13 +22,13 @@ from dld_tui.core.document.local_functions import FunctionKey, called_by, key_of
 from dld_tui.core.document.node import Node, constant_node
 from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import is_external
 from dld_tui.core.files.proto_fields import get_text, set_text, text_of
 from dld_tui.core.tensors.elements import raw_payload
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from dld_tui.core.document.parts.extraction import (
     is_constant,
     nested,
 )
-from dld_tui.core.document.payloads import CHUNK, scratch_folder
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise
@@ -44,6 +43,7 @@ from dld_tui.core.operators.native import trial_limits
 from dld_tui.core.process.child import ask
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.tensors.generate import require_room
+from dld_tui.core.tensors.payloads import CHUNK, scratch_folder
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -12,7 +12,6 @@ from dld_tui.core import fmt
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.registry import edit, strings, subject
 from dld_tui.core.document.edits.renaming import require_free
-from dld_tui.core.document.edits.sparse import sparse_entries, sparse_parts
 from dld_tui.core.document.edits.tensors import (
     Target,
     belongs_inside,
@@ -23,7 +22,6 @@ from dld_tui.core.document.edits.tensors import (
     without_values,
 )
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
@@ -42,6 +40,8 @@ from dld_tui.core.tensors.elements import (
     require_dtype,
 )
 from dld_tui.core.tensors.generate import fill_payload, require_room, string_elements
+from dld_tui.core.tensors.sparse import sparse_entries, sparse_parts
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

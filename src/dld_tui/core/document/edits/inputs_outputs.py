@@ -12,10 +12,10 @@ from dld_tui.core.document.local_functions import key_of, nodes_with_key
 from dld_tui.core.document.parts.extraction import typed_record
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Transaction
-from dld_tui.core.document.types.value_types import ValueType, type_proto_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text
+from dld_tui.core.tensors.value_types import ValueType, type_proto_of
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

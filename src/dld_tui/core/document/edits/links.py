@@ -20,10 +20,10 @@ from dld_tui.core.document.parts.extraction import typed_record
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
-from dld_tui.core.document.types.value_types import GENERATED, ValueType
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.matching import wanted_type
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import GENERATED, ValueType
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

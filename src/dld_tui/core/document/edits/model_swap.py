@@ -10,15 +10,6 @@ from google.protobuf.message import DecodeError
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.registry import edit
-from dld_tui.core.document.payloads import (
-    CHUNK,
-    INLINE_LIMIT,
-    journaled_file,
-    reference,
-    resolve,
-    scratch_folder,
-    write_payload,
-)
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.transactions import Primitive, Transaction
@@ -37,6 +28,15 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.wire import cut, pieces_length, splice
 from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.tensors.payloads import (
+    CHUNK,
+    INLINE_LIMIT,
+    journaled_file,
+    reference,
+    resolve,
+    scratch_folder,
+    write_payload,
+)
 from dld_tui.core.types import JSON, CancelCheck
 
 

@@ -57,11 +57,11 @@ from dld_tui.core.document.traversal import (
     outer_node,
     places,
 )
-from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import get_text
 from dld_tui.core.operators.registry import least_ir_version, schema_for
+from dld_tui.core.tensors.value_types import dtype_number
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain
 

@@ -21,14 +21,14 @@ from dld_tui.core.document.parts.fragment import (
     same_values,
 )
 from dld_tui.core.document.scope import Scope, unused_name
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.traversal import outer_node, upstream_of
-from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import value_type_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -21,9 +21,9 @@ from dld_tui.core.document.edits.renaming import (
 from dld_tui.core.document.edits.terminals import LAYOUTS
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.transactions import SetLinks, Transaction
-from dld_tui.core.document.types.value_types import ValueType, dtype_number, type_of_value
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import ValueType, dtype_number, type_of_value
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

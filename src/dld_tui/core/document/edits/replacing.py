@@ -29,10 +29,10 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.traversal import downstream_of, live_nodes, outer_node
-from dld_tui.core.document.types.value_types import parse_type
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import parse_type
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -15,7 +15,6 @@ from google.protobuf.message_factory import GetMessageClass
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.serialise import filled, filled_scope
@@ -31,6 +30,7 @@ from dld_tui.core.document.transactions import (
 from dld_tui.core.errors import EditError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.tensors.payloads import decode_message, encode_message
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -43,12 +43,12 @@ from dld_tui.core.document.rewrite.views import ValueView, made_dtype
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import names_taken, sources
-from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.attribute_words import integer_text
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
+from dld_tui.core.tensors.value_types import dtype_name, dtype_number
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -17,10 +17,10 @@ from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.traversal import depends_on
-from dld_tui.core.document.types.value_types import ValueType, type_proto_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts
+from dld_tui.core.tensors.value_types import ValueType, type_proto_of
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

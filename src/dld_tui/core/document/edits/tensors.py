@@ -19,9 +19,7 @@ from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
-from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
@@ -47,6 +45,8 @@ from dld_tui.core.tensors.elements import (
     require_dims,
 )
 from dld_tui.core.tensors.generate import referenced_payload, require_room, string_elements
+from dld_tui.core.tensors.tensor import DATA_FIELDS, Tensor
+from dld_tui.core.tensors.value_types import dtype_number
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

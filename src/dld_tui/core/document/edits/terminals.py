@@ -18,14 +18,9 @@ from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import SetLinks, Transaction
-from dld_tui.core.document.types.value_types import (
-    ValueType,
-    dtype_name,
-    dtype_number,
-    type_of_value,
-)
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.tensors.value_types import ValueType, dtype_name, dtype_number, type_of_value
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -24,11 +24,11 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import feeding, inputs_and_outputs, scope_of
-from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import importable_version
+from dld_tui.core.tensors.value_types import type_proto_of, value_type_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
 

@@ -21,9 +21,7 @@ from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.locations import bodies_of, nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import parts_of, small_model, typed_record
-from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.scope import Scope, ScopeOwner
-from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.document.traversal import scope_of
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.files import protos as onnx
@@ -38,6 +36,8 @@ from dld_tui.core.files.external import (
     set_pending,
 )
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.tensors.payloads import decode_message, encode_message
+from dld_tui.core.tensors.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from dld_tui.core.document.parts.fragment import (
     rename_inside,
 )
 from dld_tui.core.document.scope import unused_name
-from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType, value_type_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.tensors.value_types import PLACEHOLDERS, ValueType, value_type_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain
 

@@ -118,7 +118,7 @@ def _bounded(dims: Any) -> tuple[int, ...]:
 
 
 def _cast(value: Any, dtype: str) -> np.ndarray[Any, Any]:
-    from dld_tui.core.document.types.value_types import dtype_number
+    from dld_tui.core.tensors.value_types import dtype_number
 
     number = dtype_number(dtype)
     if not number:
@@ -129,7 +129,7 @@ def _cast(value: Any, dtype: str) -> np.ndarray[Any, Any]:
 
 
 def _dtype_name(number: int) -> str:
-    from dld_tui.core.document.types.value_types import dtype_name
+    from dld_tui.core.tensors.value_types import dtype_name
 
     return dtype_name(number)
 

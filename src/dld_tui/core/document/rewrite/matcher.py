@@ -30,7 +30,6 @@ from dld_tui.core.document.rewrite.views import (
     schema_of,
 )
 from dld_tui.core.document.scope import Scope, ScopeOwner
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.transactions import (
     Change,
     SetAttribute,
@@ -45,6 +44,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.attribute_words import attribute_word
 from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import shortened
 
 MOST_STEPS = 10_000

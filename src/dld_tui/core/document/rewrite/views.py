@@ -22,8 +22,6 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.rewrite.expression import MOST_ELEMENTS, UNKNOWN, Subject
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.value_types import dtype_name, dtype_of
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.attribute_words import Coded
@@ -33,6 +31,8 @@ from dld_tui.core.shapes import size as sizes
 from dld_tui.core.shapes.following import Following
 from dld_tui.core.shapes.size import Size
 from dld_tui.core.shapes.value import Dims, Value
+from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.tensors.value_types import dtype_name, dtype_of
 
 _MOST_FOLLOWED = 16
 """Nodes along a path through those that make a value, of which its type is worked out."""

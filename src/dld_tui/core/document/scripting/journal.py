@@ -25,11 +25,11 @@ from typing import IO, TYPE_CHECKING
 from dld_tui import __version__
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.payloads import sweep
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import DldError
 from dld_tui.core.process.paths import NEW_JOURNALS, ensure, journal_dir
+from dld_tui.core.tensors.payloads import sweep
 
 if TYPE_CHECKING:
     from dld_tui.core.document.new_model import NewModel

@@ -33,12 +33,6 @@ from dld_tui.core.document.locations import (
 from dld_tui.core.document.scope import CallTypes, Scope
 from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.transactions import Splice
-from dld_tui.core.document.types.value_types import (
-    GENERATED,
-    ValueType,
-    type_proto_of,
-    value_type_of,
-)
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
@@ -59,6 +53,7 @@ from dld_tui.core.operators.native import (
     limits_for,
 )
 from dld_tui.core.process.child import CrashError, LimitError, Limits, RefusedError
+from dld_tui.core.tensors.value_types import GENERATED, ValueType, type_proto_of, value_type_of
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 
 if TYPE_CHECKING:

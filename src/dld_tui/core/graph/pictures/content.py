@@ -11,12 +11,12 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import position_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.types.value_types import with_aliases
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.build import ScopeGraph
 from dld_tui.core.graph.folding import Fold, Overview, Part, Row, neighbourhood, part_of
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.operators.categories import colour_class_of
+from dld_tui.core.tensors.value_types import with_aliases
 from dld_tui.core.text import clip, visible
 
 MOST_VERTICES = 20_000

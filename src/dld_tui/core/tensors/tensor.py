@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import CancelledError, DldError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, SpillFile
@@ -28,12 +27,13 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import fixed_width
+from dld_tui.core.tensors.value_types import dtype_name
 from dld_tui.core.types import ELEMENT_BITS, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dld_tui.core.document.payloads import PayloadOwner
+    from dld_tui.core.tensors.payloads import PayloadOwner
 
 _T = onnx.TensorProto
 DATA_FIELDS = (

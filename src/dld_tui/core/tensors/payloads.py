@@ -278,6 +278,9 @@ class PayloadOwner(Protocol):
     external: ExternalFiles
     fixed_forms: dict[tuple[Blob, int], Blob]
     prepared: dict[str, Blob]
+    new_data: int
+    """The bytes that edits have generated so far."""
+    new_data_limit: int
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.document.literals import (
+from dld_tui.core.tensors.literals import (
     TENSOR_LITERAL_LIMIT,
     LiteralError,
     LiteralRangeError,

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.document.literals import (
+from dld_tui.core.errors import ExitStatus
+from dld_tui.core.tensors.literals import (
     KINDS,
     LiteralError,
     LiteralRangeError,
@@ -18,7 +19,6 @@ from dld_tui.core.document.literals import (
     parse_literal,
     split_list,
 )
-from dld_tui.core.errors import ExitStatus
 from dld_tui.core.text import visible
 
 FLOAT32 = st.floats(width=32)

@@ -10,9 +10,9 @@ import onnx.numpy_helper
 import pytest
 from onnx import TensorProto
 
-from dld_tui.core.document import Document, Tensor
-from dld_tui.core.document.tensor import tensor_statistics
+from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
+from dld_tui.core.tensors.tensor import Tensor, tensor_statistics
 from tests.support import models
 
 TYPED_FIELDS = {
@@ -132,7 +132,7 @@ def test_external_data(tmp_path: Path) -> None:
 def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dld_tui.core.document.tensor.PART_ELEMENTS", 7)
+    monkeypatch.setattr("dld_tui.core.tensors.tensor.PART_ELEMENTS", 7)
     values = np.linspace(-3, 5, 100).astype(np.float32)
     values[[1, 2, 3]] = [np.nan, np.inf, -np.inf]
     values[[10, 11]] = 0

@@ -4,7 +4,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.core.document.types.value_types import (
+from dld_tui.core.tensors.elements import element_type
+from dld_tui.core.tensors.value_types import (
     ValueType,
     dtype_of,
     parse_type,
@@ -14,7 +15,6 @@ from dld_tui.core.document.types.value_types import (
     types_text,
     value_type_of,
 )
-from dld_tui.core.tensors.elements import element_type
 
 _FLOAT = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
 _SPARSE = helper.make_sparse_tensor_type_proto(TensorProto.DOUBLE, None)

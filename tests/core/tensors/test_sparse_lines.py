@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document.edits.sparse import read_sparse_lines
 from dld_tui.core.errors import DldError
+from dld_tui.core.tensors.sparse import read_sparse_lines
 
 
 def test_blanks_and_brackets_do_not_matter() -> None:

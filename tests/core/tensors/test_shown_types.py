@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.types.value_types import ValueType
+from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from dld_tui.core.document.literals import LiteralValue, lines_literal, list_lines, parse_literal
 from dld_tui.core.errors import UsageError
+from dld_tui.core.tensors.literals import LiteralValue, lines_literal, list_lines, parse_literal
 
 
 @pytest.mark.parametrize(

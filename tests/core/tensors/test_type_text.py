@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document.types.value_types import ValueType, format_type, parse_type
 from dld_tui.core.errors import UsageError
+from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
 
 
 @pytest.mark.parametrize(

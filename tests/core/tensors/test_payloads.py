@@ -13,7 +13,12 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.payloads import (
+from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
+from dld_tui.core.document.scripting.scripts import replay
+from dld_tui.core.document.serialise import save
+from dld_tui.core.errors import CancelledError, EditError, SaveError
+from dld_tui.core.files.blobs import Blob
+from dld_tui.core.tensors.payloads import (
     INLINE_LIMIT,
     PayloadStore,
     decode_message,
@@ -24,11 +29,6 @@ from dld_tui.core.document.payloads import (
     resolve,
     sweep,
 )
-from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
-from dld_tui.core.document.scripting.scripts import replay
-from dld_tui.core.document.serialise import save
-from dld_tui.core.errors import CancelledError, EditError, SaveError
-from dld_tui.core.files.blobs import Blob
 from dld_tui.core.types import JSON
 from tests.support import models
 
@@ -160,7 +160,7 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from dld_tui.core.document import Document
-from dld_tui.core.document.payloads import reference
+from dld_tui.core.tensors.payloads import reference
 from dld_tui.core.document.serialise import save
 document = Document.open(sys.argv[1], journaled=True)
 data = np.arange(50_000, dtype=np.float32).tobytes()

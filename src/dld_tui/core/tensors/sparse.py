@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import element_bits
@@ -24,11 +23,10 @@ from dld_tui.core.tensors.elements import (
     require_dtype,
     to_json,
 )
+from dld_tui.core.tensors.payloads import PayloadOwner
+from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
 
 MOST_ELEMENTS = 20_000
 """Elements of a sparse tensor that can be edited as text."""
@@ -104,7 +102,7 @@ def _places(indices: Sequence[JSON], shape: tuple[int, ...]) -> Array:
     return np.array(places, np.int64)
 
 
-def sparse_elements(document: Document, record: onnx.SparseTensorProto) -> tuple[Array, Array]:
+def sparse_elements(document: PayloadOwner, record: onnx.SparseTensorProto) -> tuple[Array, Array]:
     """Return where the elements of a sparse tensor are in row order, and their values.
 
     Raises:
@@ -119,7 +117,7 @@ def sparse_elements(document: Document, record: onnx.SparseTensorProto) -> tuple
 
 
 def sparse_entries(
-    document: Document, record: onnx.SparseTensorProto, title: str
+    document: PayloadOwner, record: onnx.SparseTensorProto, title: str
 ) -> Iterator[tuple[Array, Array]]:
     """Yield the places in row order and the values of a sparse tensor, in parts.
 
@@ -157,7 +155,7 @@ def _flat(indices: Array, dims: tuple[int, ...]) -> Array:
     return flat
 
 
-def sparse_lines(document: Document, record: onnx.SparseTensorProto) -> str:
+def sparse_lines(document: PayloadOwner, record: onnx.SparseTensorProto) -> str:
     """Return a sparse tensor as text.
 
     Raises:
