@@ -8,7 +8,7 @@ Without a model, ResNet-50 with random weights at batch 8 is exported by PyTorch
 ``--suite`` does the same with four models of different kinds, and one of them as a CUDA graph, each
 in a process of its own, and prints one table. ``--figures`` checks decoders against a plain loop
 and advice against tuning (``scripts/gpu_figures.py``), in less than eight minutes. Prints the
-figures for benchmarks/results/log.md, one check a line, and exits with 1 when one fails. Needs
+figures for benchmarks/log/measurements.md, one check a line, and exits with 1 when one fails. Needs
 dld-tui with the extra ``gpu``; run from a checkout with ``PYTHONPATH=src``.
 """
 
