@@ -57,6 +57,20 @@ mixed (float[N, 4, "length"] x, int64[1] k) => (float[N, 4, M] y)
 """
 
 
+OF_RUNTIME = """
+<ir_version: 10, opset_import: ["" : 21]>
+decoder (float[2, 4] x) => (float[2, 4] y)
+<float[4] scale = {1, 1, 1, 1}> { y = SimplifiedLayerNormalization <axis = -1> (x, scale) }
+"""
+
+
+def test_an_operator_of_onnx_runtime_without_a_domain_has_no_definition(tmp_path: Path) -> None:
+    with reader_of(tmp_path, OF_RUNTIME) as reader:
+        found = {one.name: told(reader, one.name) for one in tables()}
+    assert found["CUDA"]["SimplifiedLayerNormalization"][0].support is Support.TAKEN
+    assert {len(verdicts) for verdicts in found.values()} == {1}
+
+
 def test_the_nearest_opset_with_a_kernel_is_advised(tmp_path: Path) -> None:
     with reader_of(tmp_path, NEW) as reader:
         verdict, change = told(reader, "Dml")["Conv"]
