@@ -26,7 +26,7 @@ from dld_tui.core.operators.provider_tables import (
     fits,
     judge,
 )
-from dld_tui.core.operators.registry import OLDEST_OPSET, newest_opset, onnx_schema, schema_for
+from dld_tui.core.operators.registry import OLDEST_OPSET, newest_opset, schema_for
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError
 from dld_tui.core.tensors.value_types import GENERATED, ValueType, type_proto_of
 from dld_tui.core.types import plain_domain
@@ -164,7 +164,7 @@ class TableReader:
         if (
             plain_domain(node.domain)
             or version is None
-            or onnx_schema(node.op_type, "", version) is None
+            or schema_for(node.op_type, "", version) is None
         ):
             return None
         types = [_type_proto(node.scope, name) for name in node.inputs]

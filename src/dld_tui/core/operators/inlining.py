@@ -69,7 +69,10 @@ def plain_call(node: onnx.NodeProto, version: int) -> onnx.NodeProto:
     call.output.extend(name and f"out{at}" for at, name in enumerate(node.output))
     call.attribute.extend(node.attribute)
     given = {text_of(attribute.name) for attribute in call.attribute}
-    for name, attribute in defs.get_schema(text_of(node.op_type), version).attributes.items():
+    op_type = text_of(node.op_type)
+    if not defs.has(op_type, version, ""):  # one of ONNX Runtime, which takes it without a domain
+        return call
+    for name, attribute in defs.get_schema(op_type, version).attributes.items():
         if name not in given and attribute.default_value.type:
             call.attribute.append(attribute.default_value)
     return call
