@@ -20,7 +20,7 @@ again = { test $$? = 1 && echo "failed tests run once more, alone" >&2 && \
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all conformance test-aarch64 check check-slow bench wheels costs screenshots lock format clean
+.PHONY: help demo test test-all conformance test-aarch64 check check-slow bench wheels costs runtimes references site screenshots lock format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 14
@@ -80,6 +80,16 @@ wheels: $(DEVELOPED)  ## check that all dependencies have wheels for Jetson (aar
 
 costs: $(DEVELOPED)  ## measure the download and disk size of each extra
 	@$(BIN)/python -m scripts.costs
+
+runtimes: $(DEVELOPED)  ## run tests with the oldest and the newest ONNX Runtime
+	@$(BIN)/python -m scripts.runtimes
+
+references: $(DEVELOPED)  ## write the reference of commands, the man page and the completions anew
+	@$(BIN)/python -m scripts.references
+
+site: $(DEVELOPED)  ## build the documentation as a site with search; a dead link fails
+	@$(PIP) --requirement requirements/site.txt
+	@$(BIN)/python -m scripts.site
 
 screenshots: $(DEVELOPED)  ## regenerate the pictures of the documentation
 	@$(BIN)/python -m scripts.screenshots

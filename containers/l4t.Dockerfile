@@ -16,8 +16,9 @@ RUN apt-get update \
       || echo "no TensorRT for Python in this image"; } \
  && rm -rf /var/lib/apt/lists/*
 
-COPY pyproject.toml README.md LICENSE /opt/dld/source/
+COPY pyproject.toml README.md LICENSE NOTICE.md /opt/dld/source/
 COPY requirements /opt/dld/source/requirements
+COPY share /opt/dld/source/share
 COPY src /opt/dld/source/src
 
 # The environment sees the TensorRT of the image. NVIDIA's images pin packages in PIP_CONSTRAINT,

@@ -10,8 +10,9 @@ RUN apt-get update \
       python3 python3-pip python3-venv \
  && rm -rf /var/lib/apt/lists/*
 
-COPY pyproject.toml README.md LICENSE /opt/dld/source/
+COPY pyproject.toml README.md LICENSE NOTICE.md /opt/dld/source/
 COPY requirements /opt/dld/source/requirements
+COPY share /opt/dld/source/share
 COPY src /opt/dld/source/src
 
 # The environment sees the TensorRT of the image. NVIDIA's images pin packages in PIP_CONSTRAINT,

@@ -1,3 +1,3 @@
 """dld-tui: open, inspect, edit, check, build and profile neural networks in a terminal."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
