@@ -1,4 +1,4 @@
-"""``dld compare``: two or more profile reports or engine plans side by side."""
+"""``dld compare``: two or more profile reports, engine plans or sweeps side by side."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from dld_tui.cli.output import (
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import (
+    SideBySide,
     compare_table,
     comparison_csv,
     comparison_json,
@@ -31,12 +32,16 @@ from dld_tui.core.compare.export import (
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
+from dld_tui.core.compare.sweeps import SweepComparison, point_table, sweeps_json, sweeps_page
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import param
 from dld_tui.core.report.sharing import sharing_note
+from dld_tui.core.report.sweep import load_sweep
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -62,9 +67,9 @@ class Request:
         1, label="Base", metavar="N", minimum=1,
         help="Number of the baseline report; the first is 1.",
     )  # fmt: skip
-    sort: str = param(
-        "delta", label="Sort", choices=tuple(SORTS),
-        help="Sort key; largest magnitude first.",
+    sort: str | None = param(
+        None, label="Sort", choices=tuple(SORTS),
+        help="Sort key; largest magnitude first. By default delta; sweeps in the order of points.",
     )  # fmt: skip
     top: int | None = param(
         None, label="Top", metavar="N", minimum=0,
@@ -82,23 +87,26 @@ class Request:
 
 @command_for("compare", Request)
 def command(asked: Request) -> None:
-    """Compare profile reports or engines: which layers changed, and by more than noise.
+    """Compare profile reports, engines or sweeps: what changed, and by more than noise.
 
-    REPORT is a .dldprof file, a profile of another tool, or the layer information of a TensorRT
-    engine with the files beside it.
+    REPORT is a .dldprof file, a profile of another tool, the layer information of a TensorRT engine
+    with the files beside it, or the result of dld sweep: sweeps are compared point by point.
     """
     if len(asked.reports) < 2:
         raise UsageError("two or more reports are needed: dld compare REPORT REPORT...")
     if asked.base > len(asked.reports):
         raise UsageError(f"--base {asked.base}: there are {len(asked.reports)} reports")
     require_free((asked.csv, asked.html), asked.force)
+    if any(map(is_sweep, asked.reports)):
+        _compare_sweeps(asked)
+        return
     with ProgressReporter() as reporter:
         document = None if asked.model is None else _open(asked.model)
         subjects = [
             open_subject(path, reporter.bytes_read, document=document) for path in asked.reports
         ]
     comparison = Comparison(subjects, asked.base - 1)
-    rows = sort_rows(comparison.rows(asked.by), asked.sort, comparison.base)
+    rows = sort_rows(comparison.rows(asked.by), asked.sort or "delta", comparison.base)
     if asked.csv is not None:
         write_text(asked.csv, comparison_csv(comparison, rows[: asked.top or None], asked.by))
         narrate(f"wrote {asked.csv}")
@@ -111,6 +119,50 @@ def command(asked: Request) -> None:
         _print(comparison, asked.by, rows, _TOP if asked.top is None else asked.top or len(rows))
 
 
+def _compare_sweeps(asked: Request) -> None:
+    if asked.by != "layer" or asked.model is not None:
+        raise UsageError("sweeps are compared point by point, without --by and --model")
+    compared = SweepComparison([load_sweep(path) for path in asked.reports], asked.base - 1)
+    rows = compared.rows
+    if asked.sort is not None:
+        rows = sort_rows(rows, asked.sort, compared.base)
+    rows = rows[: asked.top or None]
+    if asked.csv is not None:
+        write_text(asked.csv, csv_of(point_table(compared, rows, "csv")))
+        narrate(f"wrote {asked.csv}")
+    if asked.html is not None:
+        write_text(asked.html, sweeps_page(compared))
+        narrate(f"wrote {asked.html}")
+    if asked.as_json:
+        write_json(sweeps_json(compared, rows))
+        return
+    _write_subjects(compared)
+    _write_differences(compared)
+    for line in compared.lines:
+        write_wrapped(line, "  ")
+    write()
+    write_table(point_table(compared, rows, "text"))
+    write()
+    write_wrapped(METHOD, "  ")
+
+
+def _write_subjects(compared: SideBySide) -> None:
+    """Write what is compared."""
+    for index, subject in enumerate(compared.subjects):
+        mark = "base  " if index == compared.base else ""
+        write(f"{label(index)}  {mark}{visible(described(subject))}")
+    write()
+
+
+def _write_differences(compared: SideBySide) -> None:
+    """Write what differs between the runs."""
+    if compared.differences:
+        write_table(difference_table(compared))
+    else:
+        write("No differences in settings and environment.")
+    write()
+
+
 def _open(path: Path) -> Document:
     from dld_tui.core.document import Document  # needs onnx, which a comparison does not
 
@@ -118,18 +170,11 @@ def _open(path: Path) -> Document:
 
 
 def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> None:
-    for index, subject in enumerate(comparison.subjects):
-        mark = "base  " if index == comparison.base else ""
-        write(f"{label(index)}  {mark}{visible(described(subject))}")
-    write()
+    _write_subjects(comparison)
     if comparison.of_engines:
         write_table(precision_table(comparison))
         write()
-    if comparison.differences:
-        write_table(difference_table(comparison))
-    else:
-        write("No differences in settings and environment.")
-    write()
+    _write_differences(comparison)
     for line in comparison.warnings:
         write_wrapped(f"! {line}", "  ")
     if comparison.warnings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -95,11 +95,35 @@ def delta_style(cell: Cell) -> str:
     return "good" if cell.delta_ms < 0 else "bad"
 
 
-def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: str) -> Table[Row]:
+class SideBySide(Protocol):
+    """What rows are shown of: reports, or sweeps."""
+
+    base: int
+
+    @property
+    def target(self) -> int:
+        """What a single difference is of."""
+
+    @property
+    def subjects(self) -> Sequence[Subject]:
+        """What is compared, in order."""
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """Settings and facts that are not the same."""
+
+    def follows(self, row: Row, index: int) -> bool | None:
+        """Return whether a row changed as nearly all did; None where these have nothing common."""
+
+    def is_change(self, row: Row, index: int) -> bool:
+        """Return whether a row itself changed for certain."""
+
+
+def compare_table(comparison: SideBySide, by: str, rows: Sequence[Row], view: str) -> Table[Row]:
     """Return rows of a comparison as a table.
 
     Args:
-        comparison: The reports.
+        comparison: What is compared.
         by: What the rows are.
         rows: The rows, in order.
         view: ``csv``, ``text``, ``html`` or ``screen``.
@@ -250,7 +274,7 @@ def mismatches_of(comparison: Comparison, rows: Sequence[Row]) -> list[Mismatch]
     return [known[id(row)] for row in rows]
 
 
-def difference_table(comparison: Comparison) -> Table[Difference]:
+def difference_table(comparison: SideBySide) -> Table[Difference]:
     """Return the settings and facts that are not the same."""
 
     def value(at: int) -> Column[Difference]:
