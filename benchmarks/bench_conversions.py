@@ -160,7 +160,7 @@ def _rows(
         return
     put = {"MODEL": str(model), "CALIBRATION": str(sets)}
     ours = [str(_BIN / "dld"), "convert", *conversion.ours[:1], "MODEL", "-o", "OUT",
-            *conversion.ours[1:]]  # fmt: skip
+            "--keep-wrong", *conversion.ours[1:]]  # fmt: skip
     for by, command in {"dld": ours, **conversion.peers}.items():
         output = folder / f"{by}.onnx"
         output.unlink(missing_ok=True)

@@ -134,7 +134,7 @@ def test_a_dimension_that_is_no_batch_is_run_at_another_size(tmp_path: Path) -> 
 
 
 def test_items_that_depend_on_each_other_are_wrong_values(tmp_path: Path) -> None:
-    result, _ = convert(tmp_path, MIXED, "batch=N")
+    result, _ = convert(tmp_path, MIXED, "batch=N", keep_wrong=True)
     assert not result["values"]["is_good"]
     problem = cast("str", result["values"]["outputs"]["y"]["problem"])
     assert problem.startswith("at batch 2, items are not what each is alone")

@@ -45,6 +45,10 @@ def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
     assert outcome.status == 1
     assert "WRONG VALUES: output y" in outcome.out
     assert "first at Add one: its weight 'w' reaches 7e+04" in outcome.out
+    assert f"not written to {tmp_path / 'o.onnx'}" in outcome.out
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    kept = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx", "--keep-wrong")
+    assert (kept.status, (tmp_path / "o.onnx").exists()) == (1, True)
     more = ("-o", tmp_path / "p.onnx", "--repair", "--library", "onnxruntime")
     assert "--repair needs --library dld" in dld.fails(2, "convert", "fp16", path, *more)
 

@@ -201,8 +201,8 @@ async def test_a_form_at_every_size(about: Activity, folder: Path) -> None:
                     look(session, form, size)
 
 
-CHANGES = ("model", "output", "against", "in_place")
-"""Settings that stand for a snapshot or a result of an open model."""
+CHANGES = ("model", "output", "against", "in_place", "keep_wrong")
+"""Settings that stand for a snapshot or a result of an open model, about which a page asks."""
 
 
 RUN_IN_PARTS = {"tune_routes", "gate"}

@@ -19,9 +19,10 @@ from dld_tui.screens.model.opset_dialogs import (
     PreviewDialog,
 )
 from dld_tui.screens.workspace.conversion import result_notes
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog
 from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
+from tests.cli.test_convert_wrong import WIDE
 from tests.core.conversion.test_storage import model_file
 from tests.core.document.edits.test_merging import FIRST, SECOND
 from tests.support import models
@@ -90,6 +91,20 @@ async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
         await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
         assert "named 'nowhere'" in session.text
     assert not list(tmp_path.glob("*fp16*"))
+
+
+async def test_a_wrong_result_is_written_only_when_that_is_asked_for(tmp_path: Path) -> None:
+    path = models.write(tmp_path, WIDE)
+    offered = tmp_path / f"{path.stem}-fp16.onnx"
+    async with opened(path, NARROW) as session:
+        await form(session, "f", write=True)
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, QuestionDialog))
+        assert "The result has wrong values" in session.text
+        assert not offered.exists()
+        await session.pilot.press("w")
+        await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
+        assert offered.exists()
 
 
 async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:

@@ -89,13 +89,13 @@ def write_sound(
     is_for_runtime: bool = True,
     others: Sequence[Document] = (),
 ) -> Iterator[Event]:
-    """Write the result of a conversion if it is sound, and yield the events that end the job.
+    """Write the result of a conversion if it is sound and right; yield the events that end the job.
 
     Every conversion writes with this function, whether it verified its result or not.
 
     Args:
         asked: The request. With ``verify`` switched off, the result is written in any case, and
-            says what is wrong with it.
+            says what is wrong with it. With ``keep_wrong``, it is written with wrong outputs.
         before: The model that was converted.
         after: The result.
         output: The file to write.
@@ -118,7 +118,10 @@ def write_sound(
         if is_verified is not False:
             raise (error if is_verified is None else with_choice(error)) from None
         unsound = str(error)
-    yield from write_result(before, after, output, partial(make, unsound=unsound), notes)
+    yield from write_result(
+        before, after, output, partial(make, unsound=unsound), notes,
+        keep_wrong=getattr(asked, "keep_wrong", False),
+    )  # fmt: skip
 
 
 def require_sound(

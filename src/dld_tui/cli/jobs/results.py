@@ -90,7 +90,7 @@ def show_conversion(result: ConversionResult, as_json: bool) -> int:
     else:
         for note in report_notes(result):
             write(note.text)
-        write(f"written to {visible(str(result.path))}")
+        write(result.end_text)
     is_wrong = isinstance(result, VerifiedResult) and result.values.is_wrong
     return ExitStatus.FOUND if is_wrong or result.unsound else ExitStatus.DONE
 

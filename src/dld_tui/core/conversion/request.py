@@ -114,6 +114,14 @@ class ValueVerification(_Settings):
     tolerance: tuple[str, ...] = like(
         ToleranceSettings, "tolerance", page=_PAGE, applies=when("verify", True)
     )
+    keep_wrong: bool = param(
+        False,
+        label="Keep wrong",
+        applies=when("verify", True),
+        help="Write the result even if outputs are outside the tolerance.",
+        spellings=("--keep-wrong",),
+        page=_PAGE,
+    )
 
     def require(self) -> None:
         """Refuse tolerances that make no sense.

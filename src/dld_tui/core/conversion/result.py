@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -150,7 +150,7 @@ class ConversionResult:
     """The common part of all conversion results."""
 
     path: Path
-    """The model that was written."""
+    """The model that was written, or would have been."""
     before: ModelFigures
     after: ModelFigures
     notes: list[str]
@@ -159,6 +159,16 @@ class ConversionResult:
     """Remarks on writing the file. Untrusted text."""
     unsound: str = optional("")
     """Why the model is not valid, if it was written all the same. Untrusted text."""
+    is_written: bool = True
+    """False where outputs are wrong, unless they may be: what was at the path is untouched."""
+
+    @property
+    def end_text(self) -> str:
+        """Where the model is, or why it is not there. Fit for a terminal."""
+        path = visible(str(self.path))
+        if self.is_written:
+            return f"written to {path}"
+        return f"not written to {path}, since outputs are wrong: --keep-wrong writes it anyway"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,8 +399,10 @@ def write_result(
     output: Path,
     make: Callable[..., ConversionResult],
     notes: Sequence[str] = (),
+    *,
+    keep_wrong: bool = False,
 ) -> Iterator[Event]:
-    """Write a converted model and yield the events that end the job.
+    """Write a converted model unless its outputs are wrong, and yield the events that end the job.
 
     Args:
         before: The model as it was; it may be what is at `output` now.
@@ -398,6 +410,7 @@ def write_result(
         output: The file to write.
         make: Makes the result from the common fields.
         notes: What was not converted.
+        keep_wrong: Write it with wrong outputs, too.
 
     Raises:
         SaveError: It cannot be written; what was there is untouched.
@@ -407,8 +420,14 @@ def write_result(
             f"it holds weights of {visible(before.path.name)}", where=str(output),
             hint="Give another path",
         )  # fmt: skip
+    result = make(
+        path=output, before=figures(before), after=figures(after),
+        notes=[*notes, *_removed_inputs(before, after)], remarks=[],
+    )  # fmt: skip
+    if isinstance(result, VerifiedResult) and result.values.is_wrong and not keep_wrong:
+        yield Finished(replace(result, is_written=False))
+        return
     yield Progress(0, None, stage="Writing the result")
-    sides = figures(before), figures(after)
     plan = plan_model(
         skeleton_bytes(after), after.blobs, output, external=after.external, spill=after.spill
     )
@@ -420,12 +439,7 @@ def write_result(
     remarks = [*plan.write(overwrite=in_place)]
     remarks += (f"{path.name} is removed: only the former model used it"
                 for path in remove_unused(former, output))  # fmt: skip
-    yield Finished(
-        make(
-            path=output, before=sides[0], after=sides[1],
-            notes=[*notes, *_removed_inputs(before, after)], remarks=remarks,
-        )
-    )  # fmt: skip
+    yield Finished(replace(result, remarks=remarks))
 
 
 def _removed_inputs(before: Document, after: Document) -> list[str]:

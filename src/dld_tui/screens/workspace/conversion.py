@@ -278,6 +278,7 @@ class Conversion(Controller):
         output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
         result: Result | None = None
+        settings = settings_of(activities.load(activity).request)
         title = _modification(activity).edit
         if activity == _OPSET:
             title = f"convert to opset {values['to']}"
@@ -294,6 +295,8 @@ class Conversion(Controller):
                 data = RequestData({**values, "model": str(view), **written})
                 data.replaces = tuple(replaces)
                 if result is not None:
+                    if "keep_wrong" in {setting.name for setting in settings}:
+                        data["keep_wrong"] = True  # the user is asked whether to apply it
                     asked = from_json(activities.load(activity).request, data)
                     if isinstance(asked, PreviewedRequest):  # those of other packages need not be
                         result.edit = asked.as_edit(lambda path: result.keep(path, cancelled))
@@ -307,11 +310,13 @@ class Conversion(Controller):
             if points is not None:
                 self._keep_points(points)
             if (
-                result is not None
-                and isinstance(outcome, VerifiedResult)
+                isinstance(outcome, VerifiedResult)
                 and outcome.values.is_wrong
+                and (result is not None or not outcome.is_written)
             ):
-                self._ask_about_wrong(activity, values, result, outcome, is_current=is_current)
+                self._ask_about_wrong(
+                    activity, values, result, outcome, replaces, is_current=is_current
+                )
                 return
             if result is not None:
                 self.apply_conversion.apply(result, notes, is_current=is_current)
@@ -337,12 +342,22 @@ class Conversion(Controller):
         self,
         activity: str,
         values: Mapping[str, JSON],
-        result: Result,
+        result: Result | None,
         outcome: VerifiedResult,
+        replaces: Sequence[str],
         *,
         is_current: bool,
     ) -> None:
-        """Apply a result with wrong values only when that is asked for."""
+        """Apply or write a result with wrong values only when that is asked for.
+
+        Args:
+            activity: Which conversion.
+            values: Of its form.
+            result: What is to be applied; None for a file that was not written.
+            outcome: The result.
+            replaces: Files that may be written over.
+            is_current: Whether the model has not been edited since.
+        """
         from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.result import ComparedValues, values_lines
         from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
@@ -350,7 +365,9 @@ class Conversion(Controller):
         settings = settings_of(activities.load(activity).request)
         choices = [
             Choice("d", "discard it; the model stays unchanged", "drop"),
-            Choice("a", hint("apply it anyway, as one edit that {edit.undo} undoes"), "apply"),
+            Choice("a", hint("apply it anyway, as one edit that {edit.undo} undoes"), "apply")
+            if result is not None
+            else Choice("w", f"convert again, and write {visible(outcome.path.name)}", "write"),
         ]
         if not values.get("repair") and any(setting.name == "repair" for setting in settings):
             choices.insert(
@@ -366,9 +383,12 @@ class Conversion(Controller):
         }
 
         def answered(answer: str | None) -> None:
+            repaired, kept = {**values, **best, "repair": True}, {**values, "keep_wrong": True}
             if answer == "repair":
-                self._modify(activity, {**values, **best, "repair": True}, applies=True)
-            elif answer == "apply":
+                self._modify(activity, repaired, applies=result is not None, replaces=replaces)
+            elif answer == "write":
+                self._modify(activity, kept, replaces=replaces)
+            elif answer == "apply" and result is not None:
                 self.apply_conversion.apply(result, result_notes(outcome), is_current=is_current)
 
         # The advice names options of the command line; here the choices below stand for them.
