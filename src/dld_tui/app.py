@@ -430,13 +430,15 @@ class DldApp(Tabs, Commands, App[int]):
         from dld_tui.activities import registry
 
         is_model = self.page.edited_document is not None
+        has_report = self.page.has_report
         return [
             Command(
                 f"activity.{activity.id}", activity.title, activity.help, action="start",
                 parameter=activity.id, synonyms=activity.synonyms,
             )
             for activity in registry.activities()
-            if activity.offered and not (is_model and activity.page_command)
+            if (activity.offered and not (is_model and activity.page_command))
+            or (activity.of_report and has_report)
         ]  # fmt: skip
 
     def action_start(self, activity: str) -> None:

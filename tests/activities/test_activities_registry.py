@@ -9,7 +9,7 @@ from dld_tui.core.settings.plugins import resolve
 from tests.support import fake_worker
 
 
-@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
 def test_every_row_loads_and_every_setting_is_explained(row: registry.Activity) -> None:
     activity = registry.load(row.id)
 
@@ -21,7 +21,7 @@ def test_every_row_loads_and_every_setting_is_explained(row: registry.Activity) 
 
 
 def test_rows_are_unique_and_their_modules_exist() -> None:
-    rows = registry.ACTIVITIES
+    rows = registry.activities()
     assert len({row.id for row in rows}) == len(rows)
     modifications = [row.modification for row in rows if row.modification is not None]
     assert len({one.key for one in modifications}) == len(modifications)
@@ -30,7 +30,7 @@ def test_rows_are_unique_and_their_modules_exist() -> None:
     assert len(set(words)) == len(words)
 
 
-@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
 def test_all_that_a_row_refers_to_is_there(row: registry.Activity) -> None:
     about = [row.form, row.result_view, row.reasons]
     if row.command is not None:
@@ -40,7 +40,7 @@ def test_all_that_a_row_refers_to_is_there(row: registry.Activity) -> None:
 
 
 def test_no_two_settings_of_an_activity_share_a_spelling() -> None:
-    for row in registry.ACTIVITIES:
+    for row in registry.activities():
         settings = settings_of(registry.load(row.id).request)
         spellings = [spelling for setting in settings for spelling in setting.param.spellings]
         assert len(set(spellings)) == len(spellings)
@@ -60,7 +60,7 @@ def test_an_activity_that_cannot_be_imported_says_why(monkeypatch: pytest.Monkey
     assert registry.why_unavailable(fake_worker.FAKE) is None
 
 
-@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
 def test_a_result_of_another_form_is_refused(row: registry.Activity) -> None:
     if row.result is not None:
         with pytest.raises(ActivityError, match="an object is expected"):

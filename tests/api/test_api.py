@@ -81,7 +81,7 @@ def test_the_page_and_the_examples_of_the_page_are_true(network: Path) -> None:
 def test_each_command_that_runs_a_job_is_a_function() -> None:
     words = {
         "_".join(about.command.words)
-        for about in registry.ACTIVITIES
+        for about in registry.activities()
         if about.command is not None
         and about.id not in ("gate", "profile_onnxruntime", "score", "search_precision")
     }

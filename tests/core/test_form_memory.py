@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.registry import ACTIVITIES, load
+from dld_tui.activities.registry import activities, load
 from dld_tui.core.params import Setting, settings_of
 from dld_tui.core.settings import state as form_memory
 from dld_tui.core.settings.state import State
@@ -36,14 +36,14 @@ def models(tmp_path: Path) -> tuple[str, str]:
 
 def test_which_settings_belong_to_a_model() -> None:
     kinds: dict[str, set[bool]] = {}
-    for info in ACTIVITIES:
+    for info in activities():
         for setting in settings(info.id):
             kinds.setdefault(setting.name, set()).add(setting.of_model)
     assert {name for name in OF_MODEL if kinds[name] != {True}} == set()
     assert {name for name in HABITS if kinds[name] != {False}} == set()
 
 
-@pytest.mark.parametrize("activity", [info.id for info in ACTIVITIES])
+@pytest.mark.parametrize("activity", [info.id for info in activities()])
 def test_no_file_list_or_shape_reaches_another_model(
     activity: str, models: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -33,8 +33,8 @@ from tests.support.workspace import NARROW, Session, opened
 
 FORMS = [
     about
-    for about in registry.ACTIVITIES
-    if about.modification is not None or about.offered or about.page_command
+    for about in registry.activities()
+    if about.modification is not None or about.offered or about.page_command or about.of_report
 ]
 FEW = ("profile_onnxruntime", "convert_quantize", "convert_fold", "accuracy")
 """Those of each kind that are walked every time."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.registry import ACTIVITIES
+from dld_tui.activities.registry import ACTIVITIES, activities
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.core.settings.saved_targets import Connection, changed
@@ -293,7 +293,7 @@ def test_needs_of_every_activity_are_declared() -> None:
 
 
 def test_every_activity_that_runs_onnxruntime_brings_it() -> None:
-    for info in ACTIVITIES:
+    for info in activities():
         needs = needs_of(info.id, {"polygraphy": True})
         if needs.modules and "onnxruntime" in imported_by(info.run.partition(":")[0]):
             assert "onnxruntime" in {need.module for need in needs.modules}, info.id

@@ -247,7 +247,7 @@ def _times(
     path: Path, reader: TableReader, origins: Mapping[str, Node | None]
 ) -> dict[Node, float]:
     """Return the measured milliseconds of nodes; those of subgraphs have a part of their node's."""
-    from dld_tui.core.cost.critical_path import node_times
+    from dld_tui.core.cost.node_times import node_times
     from dld_tui.core.report.report import open_report
 
     with open_report(path) as report:

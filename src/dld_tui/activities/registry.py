@@ -93,6 +93,8 @@ class Activity:
     """Search words of the palette."""
     offered: bool = False
     """Whether the menu of activities lists it; False for helpers and conversions."""
+    of_report: bool = False
+    """Whether pages of reports, and of models with one, list it: its request takes a report."""
     page_command: str = ""
     """Command of a model's page that opens the form for that model."""
     modification: Modification | None = None
@@ -229,16 +231,6 @@ ACTIVITIES: tuple[Activity, ...] = (
         page_command="model.memory",
     ),
     _own(
-        "critical_path",
-        "Find the critical path",
-        "Show what parallel execution could save, and where to split a model for two devices.",
-        result="dld_tui.core.cost.critical_path:CriticalPath",
-        command=Command(("path",), show="dld_tui.cli.jobs.results:show_critical_path"),
-        result_view="dld_tui.screens.results.table:of_critical_path",
-        synonyms=("parallelism", "longest path", "split", "pipeline"),
-        page_command="report.path",
-    ),
-    _own(
         "build_tensorrt",
         "Build a TensorRT engine",
         "Build an engine from a model with TensorRT or TensorRT-RTX.",
@@ -323,18 +315,6 @@ ACTIVITIES: tuple[Activity, ...] = (
         reasons=_LIBRARY,
         synonyms=("kernel", "debug build"),
         page_command="accuracy.tactics",
-        offered=True,
-    ),
-    _own(
-        "tune_routes",
-        "Tune build routes",
-        "Find the TensorRT build route (compiler knobs) with the fastest engine.",
-        result="dld_tui.core.tensorrt.build_routes:RouteSearch",
-        command=Command(("routes",), show="dld_tui.cli.jobs.results:show_routes", rewrite=_TRTEXEC),
-        of_open_model=True,
-        result_view="dld_tui.screens.results.table:of_routes",
-        reasons="dld_tui.core.tensorrt.availability:route_reasons",
-        synonyms=("global performance tuner", "gptuner", "knobs", "compiler options"),
         offered=True,
     ),
     _own(

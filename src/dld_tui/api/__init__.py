@@ -10,6 +10,7 @@ Errors are :class:`DldError`, with ``message``, ``where`` and ``hint``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -89,8 +90,12 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use: a plan needs neither onnx nor a runtime."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = importlib.import_module(_HOME_OF.get(name, "dld_tui.api.commands"))
-    return getattr(home, name)
+    """Import a name on first use: a plan needs neither onnx nor a runtime.
+
+    Commands that packages add are there, too.
+    """
+    if not name.startswith("_"):
+        home = importlib.import_module(_HOME_OF.get(name, "dld_tui.api.commands"))
+        with contextlib.suppress(AttributeError):
+            return getattr(home, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,11 +23,10 @@ from dld_tui.api.requests import report_setting, run_activity
 from dld_tui.core.params import Setting, settings_of
 
 
-@functools.cache
 def activities() -> dict[str, str]:
-    """Return the activity of each function; those of other packages have none here."""
+    """Return the activity of each function, those that packages add included."""
     names: dict[str, str] = {}
-    for about in registry.ACTIVITIES:
+    for about in registry.activities():
         if _is_command(about):
             # What is an option of another command is a function of its own.
             names[about.id if _name(about) in names else _name(about)] = about.id
@@ -41,9 +40,12 @@ def _is_command(about: Activity) -> bool:
 
 def _name(about: Activity) -> str:
     words = about.command.words if about.command is not None else (about.id,)
+    words = words[1:] if words[0] == "run" else words
     if about.id == "profile_onnxruntime":
         return "profile"
-    return about.id if any(word.startswith("-") for word in words) else "_".join(words)
+    if any(word.startswith("-") for word in words):
+        return about.id
+    return "_".join(words).replace("-", "_")
 
 
 def __dir__() -> list[str]:

@@ -36,7 +36,6 @@ from dld_tui.core.conversion.result import (
     StrippedModel,
     TensorLosses,
 )
-from dld_tui.core.cost.critical_path import CriticalPath
 from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.document import Document
 from dld_tui.core.machine.health import SelfTest
@@ -44,8 +43,9 @@ from dld_tui.core.report.load import LoadResult
 from dld_tui.core.report.provider_support import ProvidersResult
 from dld_tui.core.report.start_up import StartUp
 from dld_tui.core.report.sweep import Sweep
-from dld_tui.core.tensorrt.build_routes import RouteSearch
 from dld_tui.core.tune.result import TuneResult
+from dld_tui.extras.path.longest import CriticalPath
+from dld_tui.extras.routes.search import RouteSearch
 
 def accuracy(
     model: str | Path | Document,

@@ -97,8 +97,6 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     activity="start_up", example="model.onnx"),
         CommandInfo("memory", "Predict the memory of a run.",
                     activity="memory", example="model.onnx"),
-        CommandInfo("path", "Find the critical path of a profile.",
-                    activity="critical_path", example="run.dldprof"),
         CommandInfo("report", "Print a profile report.",
                     "dld_tui.cli.reports.report", example="run.dldprof"),
     ),
@@ -124,8 +122,6 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     activity="refit_engine", example="model.engine model.onnx"),
         CommandInfo("tactics", "Find TensorRT tactics that give wrong results.",
                     activity="isolate_tactic", example="model.onnx"),
-        CommandInfo("routes", "Find the fastest TensorRT build route.",
-                    activity="tune_routes", example="model.onnx"),
     ),
     "Machines": (
         CommandInfo("target", "Manage remote machines (SSH).",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.tensorrt.availability import reasons, refused, route_reasons
+from dld_tui.core.tensorrt.availability import reasons, refused
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
 
@@ -113,15 +113,3 @@ def test_what_rtx_takes_and_does_not_heed_is_refused() -> None:
     assert problem.startswith("--hardware-compatible cannot be used: TensorRT-RTX")
     assert "--compute-capability" in problem
     assert refused(settings(), rtx) == []
-
-
-def test_a_search_of_build_routes_needs_knobs() -> None:
-    rtx = replace(STRONG, module="tensorrt_rtx")
-    assert route_reasons({}, rtx)[""] == "no build routes: TensorRT-RTX has no knobs"
-    with_knobs = LibraryFacts(
-        "x", "tensorrt", "11.4", has=frozenset({"IBuilderConfig.build_route"})
-    )
-    found = route_reasons({}, with_knobs)
-    assert "" not in found
-    assert found["build_route"] == "the search sets it"
-    assert "" not in route_reasons({}, None)

@@ -42,7 +42,6 @@ from dld_tui.core.conversion.result import (
     report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
-from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.files.permission import require_free
@@ -59,7 +58,6 @@ from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start
 from dld_tui.core.report.sweep import Sweep
 from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
-from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import (
@@ -105,7 +103,7 @@ def show_quantization(result: QuantizationResult, as_json: bool) -> int:
     """Print the tensors to quantize if only listed, else the conversion."""
     if isinstance(result, QuantizedModel):
         return show_conversion(result, as_json)
-    _show(result, preview_lines(result), [], as_json=as_json)
+    show_result(result, preview_lines(result), [], as_json=as_json)
     return ExitStatus.DONE
 
 
@@ -113,7 +111,7 @@ def show_precisions(result: PrecisionsResult, as_json: bool) -> int:
     """Print the casts that layers need; exit status 1 if a precision was rejected."""
     status: int = ExitStatus.FOUND if result.figures.refused else ExitStatus.DONE
     if not isinstance(result, PrecisionModel):
-        _show(result, preview_lines(result), [], as_json=as_json)
+        show_result(result, preview_lines(result), [], as_json=as_json)
         return status
     for line in () if as_json else result.lines:
         write(line)
@@ -226,12 +224,12 @@ def show_sweep(result: Sweep, as_json: bool) -> None:
 
 def show_load(result: LoadResult, as_json: bool) -> None:
     """Print where it saturates and a row for each load."""
-    _show(result, load_lines(result), [load_table(result)], as_json=as_json)
+    show_result(result, load_lines(result), [load_table(result)], as_json=as_json)
 
 
 def show_start_up(result: StartUp, as_json: bool) -> None:
     """Print the stages and the nodes that are not on the first provider."""
-    _show(result, start_up_lines(result), [stage_table(result)], as_json=as_json)
+    show_result(result, start_up_lines(result), [stage_table(result)], as_json=as_json)
     if result.elsewhere and not as_json:
         write()
         write_table(node_table(result))
@@ -241,7 +239,7 @@ def show_providers(result: ProvidersResult, as_json: bool) -> None:
     """Print what each provider takes, and the nodes it does not where one was named."""
     table = support_table(result)
     tables = [table] if result.is_list and len(table) else []
-    _show(result, support_lines(result), tables, as_json=as_json)
+    show_result(result, support_lines(result), tables, as_json=as_json)
 
 
 def show_memory(result: MemoryPlan, as_json: bool) -> None:
@@ -249,31 +247,21 @@ def show_memory(result: MemoryPlan, as_json: bool) -> None:
     if as_json:
         write_json(plan_json(result))
     else:
-        _show(result, memory_lines(result), [memory_table(result)], as_json=False)
-
-
-def show_critical_path(result: CriticalPath, as_json: bool) -> None:
-    """Print the possible gain of parallel execution, and the path."""
-    _show(result, path_lines(result), [path_table(result)], as_json=as_json)
+        show_result(result, memory_lines(result), [memory_table(result)], as_json=False)
 
 
 def show_selftest(result: SelfTest, as_json: bool) -> int:
     """Print the steps; status 1 if one failed, 4 if no requested backend is available."""
-    _show(result, selftest_lines(result), [step_table(result)], as_json=as_json)
+    show_result(result, selftest_lines(result), [step_table(result)], as_json=as_json)
     if result.count(FAILED):
         return ExitStatus.FOUND
     return ExitStatus.DONE if result.count(PASSED) else ExitStatus.UNAVAILABLE
 
 
-def show_routes(result: RouteSearch, as_json: bool) -> None:
-    """Print the knobs, or the result of each route."""
-    table: Table[Any] = trial_table(result) if result.trials else knob_table(result.knobs)
-    _show(result, search_lines(result), [table], as_json=as_json)
-
-
-def _show(
+def show_result(
     result: Any, lines: Sequence[str], tables: Sequence[Table[Any]], *, as_json: bool
 ) -> None:
+    """Print lines and tables of a result, or all of it as JSON."""
     if as_json:
         write_json(encode(result))
         return

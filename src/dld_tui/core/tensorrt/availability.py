@@ -131,14 +131,6 @@ def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> d
     return reasons(facts) if facts is not None else {}
 
 
-def route_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
-    """Return why a search of build routes is not available; ``""`` is for all of it."""
-    by_setting = library_reasons(values, facts)
-    if problem := by_setting.get("build_route"):
-        by_setting[""] = f"no build routes: {problem}"
-    return {**by_setting, "build_route": "the search sets it"}
-
-
 def _typing_reasons() -> dict[str, str]:
     """Return what strong typing takes away."""
     types = dict.fromkeys((*_TYPES, "layer_output_type"), _GRAPH)

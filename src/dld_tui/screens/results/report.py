@@ -275,11 +275,20 @@ class ReportScreen(ResultsPage[Loaded]):
         values.pop("output", None)
         host(self).start_activity("profile_onnxruntime", values)
 
-    def action_critical_path(self) -> None:
-        """Find the longest path through the times of this report."""
+    @property
+    def has_report(self) -> bool:
+        """Whether this report says where its model is."""
+        return self.model_path() is not None
+
+    def show_activity(self, activity: str) -> bool:
+        """Run an activity that takes a report, with this one; False for others."""
+        from dld_tui.activities import registry
+
         path = self.model_path()
-        if path is not None:
-            self._run("critical_path", {"report": str(self.path), "model": str(path)})
+        if path is None or not registry.find(activity).of_report:
+            return False
+        self._run(activity, {"report": str(self.path), "model": str(path)})
+        return True
 
     def _run(self, activity: str, values: Mapping[str, JSON]) -> None:
         from dld_tui.screens.results.views import run_activity  # lazy: few need it

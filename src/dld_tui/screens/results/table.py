@@ -15,7 +15,6 @@ from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.compare.gate import gate_bars, gate_table, listed_nodes, more_nodes
 from dld_tui.core.compare.requirement_files import keep_verdict
 from dld_tui.core.compare.requirements import requirements_bars, requirements_table
-from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.health import (
@@ -31,7 +30,6 @@ from dld_tui.core.report.provider_support import ProvidersResult, support_lines,
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table, ratio_text
-from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
@@ -234,12 +232,6 @@ def of_providers(result: ProvidersResult, values: Mapping[str, JSON]) -> TableRe
     return TableResult(title, support_lines(result), support_table(result))
 
 
-def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableResult:
-    """Return the page of a critical path."""
-    title = f"path of {Path(result.model).name}"
-    return TableResult(title, path_lines(result), path_table(result))
-
-
 def of_selftest(result: SelfTest, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of a self-test."""
     return TableResult("self-test", selftest_lines(result), step_table(result))
@@ -249,9 +241,3 @@ def of_doctor(result: Checked, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of the checks of this machine."""
     checks = checks_here(result.checks)
     return TableResult("doctor", check_lines(checks), check_table(checks))
-
-
-def of_routes(result: RouteSearch, values: Mapping[str, JSON]) -> TableResult:
-    """Return the page of a search of build routes."""
-    table: Table[Any] = trial_table(result) if result.trials else knob_table(result.knobs)
-    return TableResult("routes", search_lines(result), table)

@@ -78,11 +78,16 @@ class Profiling(Controller):
         message = "It is a decoder: what a run makes is an input of the next one."
         self.ask_which("Profile", message, options)
 
-    def critical_path(self) -> None:
-        """Show the form for the critical path, with the newest profile of this model."""
-        self.page.tasks.start(self._critical_path(), "dialog")
+    def show_activity(self, activity: str) -> bool:
+        """Show the form of an activity that takes a report, with the newest of this model."""
+        from dld_tui.activities import registry
 
-    async def _critical_path(self) -> None:
+        if not registry.find(activity).of_report or not self.page.has_report:
+            return False
+        self.page.tasks.start(self._of_newest_report(activity), "dialog")
+        return True
+
+    async def _of_newest_report(self, activity: str) -> None:
         from dld_tui.core.report.report import newest_report
 
         path = self.document.path
@@ -96,7 +101,7 @@ class Profiling(Controller):
 
         report = await on_thread(newest)
         if report:
-            host(self.page).start_activity("critical_path", {"report": report, "model": str(path)})
+            host(self.page).start_activity(activity, {"report": report, "model": str(path)})
         else:
             self.say(hint("There is no profile of this model yet: {model.profile} makes one"))
 

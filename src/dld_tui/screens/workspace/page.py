@@ -415,9 +415,14 @@ class WorkspaceScreen(Page):
         """Show the pane that a widget is in, and give it the keys."""
         self.panes.show_pane_of(widget)
 
+    @property
+    def has_report(self) -> bool:
+        """Whether there may be one of this file."""
+        return self.model.is_open and self.document.path is not None
+
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for the open model; False when it has none."""
-        return self.accuracy.show_activity(activity)
+        return self.profiling.show_activity(activity) or self.accuracy.show_activity(activity)
 
     def catch_up(self) -> bool:
         """Let the other panes follow the cursor now."""

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import FunctionType
+from typing import cast
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
@@ -21,6 +23,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.process import paths
 from dld_tui.core.process.child import Child
+from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -489,7 +492,11 @@ _ON_CUDA = ("cuda", "tensorrt", "nv")
 
 def needs_of(activity_id: str, request: Mapping[str, JSON]) -> Needs:
     """Return what an activity needs for a request; what the request does not say is the default."""
-    return NEEDS.get(activity_id, _document)(request)
+    find = NEEDS.get(activity_id)
+    if find is None:
+        added = {plugin.name: plugin.value for plugin in plugins("needs", FunctionType)}
+        find = cast("Callable[..., Needs]", added.get(activity_id, _document))
+    return find(request)
 
 
 def _nothing(request: Mapping[str, JSON]) -> Needs:
@@ -500,7 +507,7 @@ def _document(request: Mapping[str, JSON]) -> Needs:
     return Needs(_BASE, "cpu")
 
 
-def _onnxruntime(request: Mapping[str, JSON]) -> Needs:
+def onnxruntime_needs(request: Mapping[str, JSON]) -> Needs:
     """Return what sessions with the providers of a request need."""
     providers = f"{request.get('provider', '')},{request.get('against_provider', '')}".lower()
     if any(name in providers for name in _ON_CUDA):
@@ -510,11 +517,11 @@ def _onnxruntime(request: Mapping[str, JSON]) -> Needs:
 
 def _verified(request: Mapping[str, JSON]) -> Needs:
     """Return the needs of a conversion that uses ONNX Runtime only for verification."""
-    return _document(request) if request.get("verify") is False else _onnxruntime(request)
+    return _document(request) if request.get("verify") is False else onnxruntime_needs(request)
 
 
 def _profile_onnxruntime(request: Mapping[str, JSON]) -> Needs:
-    needs = _onnxruntime(request)
+    needs = onnxruntime_needs(request)
     return replace(needs, modules=(*needs.modules, *(_GPU_TOOLS if needs.flavour == "gpu" else ())))
 
 
@@ -545,18 +552,20 @@ def _tensorrt_measured(request: Mapping[str, JSON]) -> Needs:
     return _tensorrt(request, _GPU_TOOLS)
 
 
-def _both(request: Mapping[str, JSON]) -> Needs:
+def both_needs(request: Mapping[str, JSON]) -> Needs:
     """Return what TensorRT needs, and what computes the values that are right."""
-    with_cuda = _onnxruntime(request).flavour == "gpu"
+    with_cuda = onnxruntime_needs(request).flavour == "gpu"
     return _tensorrt(request, (_ORT_GPU if with_cuda else _ORT_CPU,))
 
 
 def _accuracy(request: Mapping[str, JSON]) -> Needs:
-    return _both(request) if needs_tensorrt(request) else _onnxruntime(request)
+    return both_needs(request) if needs_tensorrt(request) else onnxruntime_needs(request)
 
 
 def _search(request: Mapping[str, JSON]) -> Needs:
-    return _both(request) if request.get("backend") == "tensorrt" else _onnxruntime(request)
+    return (
+        both_needs(request) if request.get("backend") == "tensorrt" else onnxruntime_needs(request)
+    )
 
 
 def _convert_fp16(request: Mapping[str, JSON]) -> Needs:
@@ -578,9 +587,9 @@ def _selftest(request: Mapping[str, JSON]) -> Needs:
     """Return the needs of a self-test; missing parts of a target are unavailable."""
     backend = request.get("backend")
     if backend == "tensorrt":
-        needs = _both({**request, "provider": "CPU"})
+        needs = both_needs({**request, "provider": "CPU"})
     else:
-        needs = _onnxruntime({"provider": "CPU" if backend == "cpu" else "CUDA"})
+        needs = onnxruntime_needs({"provider": "CPU" if backend == "cpu" else "CUDA"})
     return replace(needs, modules=(*needs.modules, *_SIMPLIFIERS))
 
 
@@ -591,52 +600,50 @@ def _check_full(request: Mapping[str, JSON]) -> Needs:
 NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
     "time_pair": _time_pair,
-    "gate": _onnxruntime,
+    "gate": onnxruntime_needs,
     "tune": _tune,
-    "start_up": _onnxruntime,
-    "sweep": _onnxruntime,
-    "load": _onnxruntime,
-    "memory": _onnxruntime,
-    "providers": _onnxruntime,
-    "profile_llm": _onnxruntime,
-    "critical_path": _onnxruntime,
+    "start_up": onnxruntime_needs,
+    "sweep": onnxruntime_needs,
+    "load": onnxruntime_needs,
+    "memory": onnxruntime_needs,
+    "providers": onnxruntime_needs,
+    "profile_llm": onnxruntime_needs,
     "build_tensorrt": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,
     "accuracy": _accuracy,
-    "score": _onnxruntime,
+    "score": onnxruntime_needs,
     "search_precision": _search,
-    "isolate_tactic": _both,
-    "tune_routes": _both,
+    "isolate_tactic": both_needs,
     "reduce_model": _document,
     "selftest": _selftest,
-    "infer_shapes": _onnxruntime,
+    "infer_shapes": onnxruntime_needs,
     "check_full": _check_full,
     "check_sound": _document,
     "convert_opset": _verified,
     "convert_fp16": _convert_fp16,
-    "convert_bf16": _onnxruntime,
-    "convert_shape": _onnxruntime,
-    "convert_merge": _onnxruntime,
-    "convert_prepend": _onnxruntime,
-    "convert_append": _onnxruntime,
+    "convert_bf16": onnxruntime_needs,
+    "convert_shape": onnxruntime_needs,
+    "convert_merge": onnxruntime_needs,
+    "convert_prepend": onnxruntime_needs,
+    "convert_append": onnxruntime_needs,
     "convert_clean": _verified,
-    "convert_fold": _onnxruntime,
-    "convert_io": _onnxruntime,
+    "convert_fold": onnxruntime_needs,
+    "convert_io": onnxruntime_needs,
     "convert_sanitize": _sanitize,
-    "convert_precisions": _onnxruntime,
-    "convert_tensors": _onnxruntime,
+    "convert_precisions": onnxruntime_needs,
+    "convert_tensors": onnxruntime_needs,
     "convert_dequantize": _verified,
     "convert_external": _verified,
     "convert_inline": _verified,
     "convert_strip": _document,
     "convert_restore": _verified,
-    "convert_quantize": _onnxruntime,
+    "convert_quantize": onnxruntime_needs,
     "run_tool": _document,
     "tensorrt_libraries": _nothing,
     "doctor": _nothing,
 }
-"""Of every activity. One that is not here needs what opens a model."""
+"""Of our activities; those of packages say it themselves."""
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -452,6 +452,11 @@ class Page(Front, Screen[None]):
     def show_pane_of(self, widget: Widget) -> None:
         """Show the pane that a widget is in, which is not seen."""
 
+    @property
+    def has_report(self) -> bool:
+        """Whether activities that take a report can be started here."""
+        return False
+
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for this page; False if it has none."""
         return False

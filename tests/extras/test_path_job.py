@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.activities import critical_path, profile_onnxruntime
-from dld_tui.core.cost.critical_path import function_callers, node_times
+from dld_tui.activities import profile_onnxruntime
+from dld_tui.core.cost.node_times import function_callers, node_times
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
 from dld_tui.core.report.report import open_report
+from dld_tui.extras.path import job
+from dld_tui.extras.path.longest import CriticalPath
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -59,10 +61,10 @@ def test_all_time_counts_for_a_node_and_no_path_is_longer(tmp_path: Path) -> Non
             )
         )
     )
-    last = [*critical_path.run(critical_path.Request(output))][-1]
+    last = [*job.run(job.Request(output))][-1]
     assert isinstance(last, Finished)
     found = last.result
-    assert isinstance(found, critical_path.Result)
+    assert isinstance(found, CriticalPath)
     with open_report(output) as report:
         whole = sum(layer.time_ms or 0.0 for layer in report.layers)
         times = node_times(report.layers, function_callers(Document.open(model)))

@@ -25,32 +25,29 @@ from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
-from dld_tui.core.tensorrt.build_routes import (
+from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, route_text
+from dld_tui.core.tensorrt.settings import BuildSettings, MeasureSettings
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.extras.routes.search import (
     FAST,
     FULL,
     MIXED,
     SEARCHES,
-    Knobs,
     RouteSearch,
     RouteTrial,
     combined_routes,
     fast_routes,
     fastest,
     full_routes,
-    parse_routes,
     route_count,
-    route_text,
-)  # fmt: skip
-from dld_tui.core.tensorrt.settings import BuildSettings, MeasureSettings
-from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+)
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.compare.gate import GateRow
     from dld_tui.core.document.document import Document
 
-Result = RouteSearch
 _PAGE = "Routes"
 
 

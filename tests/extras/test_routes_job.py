@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import registry, tune_routes
-from dld_tui.activities.tune_routes import Request, run
+from dld_tui.activities import registry
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.compare import gate
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.params import from_json
-from dld_tui.core.tensorrt.build_routes import RouteSearch, search_lines, trial_table
+from dld_tui.extras.routes import job
+from dld_tui.extras.routes.job import Request, run
+from dld_tui.extras.routes.search import RouteSearch, search_lines, trial_table
 from tests.support.engines import write_model
 from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 
@@ -34,7 +35,7 @@ class Machine:
         self.route = ""
         self.trt.fake.values = lambda name, value: value + self.off.get(self.route, 0)
         self.built: list[str] = []
-        monkeypatch.setattr(tune_routes, "run_in_process", self.run_in_process)
+        monkeypatch.setattr(job, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS)
         monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
         for module in (cuda, outputs):

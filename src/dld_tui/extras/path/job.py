@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.cost.critical_path import CriticalPath
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Progress
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.types import JSON
-
-Result = CriticalPath
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,11 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The report has no layers, or the model cannot be read.
     """
-    from dld_tui.core.cost.critical_path import critical_path, function_callers, node_times
+    from dld_tui.core.cost.node_times import function_callers, node_times
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
     from dld_tui.core.report.report import open_report
+    from dld_tui.extras.path.longest import critical_path
 
     yield Progress(0, None, stage="Reading the report")
     with open_report(request.report) as report:

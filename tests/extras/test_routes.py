@@ -9,17 +9,16 @@ import pytest
 
 from dld_tui.core.compare.gate import judge
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.build_routes import (
-    Knobs,
+from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.extras.routes.pages import reasons
+from dld_tui.extras.routes.search import (
     RouteSearch,
     RouteTrial,
     combined_routes,
     fast_routes,
     full_routes,
-    parse_routes,
-    read_knobs,
     route_count,
-    route_text,
     search_lines,
     trial_table,
 )
@@ -151,3 +150,15 @@ def test_what_is_said_of_a_search() -> None:
     ]
     wrong = RouteSearch("T", "2", "fast", trials[2:], True)
     assert search_lines(wrong)[-1] == "No engine gives right results"
+
+
+def test_a_search_of_build_routes_needs_knobs() -> None:
+    rtx = LibraryFacts("x", "tensorrt_rtx", "1.3")
+    assert reasons({}, rtx)[""] == "no build routes: TensorRT-RTX has no knobs"
+    with_knobs = LibraryFacts(
+        "x", "tensorrt", "11.4", has=frozenset({"IBuilderConfig.build_route"})
+    )
+    found = reasons({}, with_knobs)
+    assert "" not in found
+    assert found["build_route"] == "the search sets it"
+    assert "" not in reasons({}, None)
