@@ -149,7 +149,7 @@ def inline_calls(document: Document) -> int:
             place: list[list[JSON]] = [[list(call.scope.path), call.ref]]
             transaction = Transaction("inline_function", {})
             try:
-                inline_function(document, transaction, nodes=place)
+                inline_function.run(document, transaction, nodes=place)
                 inlined += 1
             except EditError:
                 transaction.roll_back()
@@ -384,7 +384,7 @@ def make_dense(copy: Document) -> int:
     for scope in copy.main.walk():
         names = [text_of(record.values.name) for record in scope.records["sparse_initializer"]]
         count += len(names)
-        to_dense(copy, transaction, scope=scope.path, names=names)
+        to_dense.run(copy, transaction, scope=scope.path, names=names)
     return count
 
 

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
-from dld_tui.core.document.transactions import Change, History, Transaction
+from dld_tui.core.document.transactions import Edit, Change, History, Transaction
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
@@ -272,15 +272,20 @@ class Document:
         """True when there is something to save."""
         return self.path is None or self.history.dirty
 
-    def apply(self, edit: str, /, **arguments: JSON) -> Transaction:
+    def apply(self, edit: Edit | str, /, **arguments: JSON) -> Transaction:
         """Run an edit of :mod:`dld_tui.core.document.edits` and return what it did.
+
+        Args:
+            edit: The edit, or the name of one that has these arguments.
 
         Raises:
             EditError: It does not fit the model, which is then as it was before.
         """
         from dld_tui.core.document.edits.registry import run_edit  # lazy: a look needs no edits
 
-        transaction = Transaction(edit, arguments)
+        if isinstance(edit, str):
+            edit = Edit(edit, arguments)
+        transaction = Transaction(edit.name, edit.arguments)
         run_edit(self, transaction)
         if transaction.primitives:
             self.history.add(transaction)

@@ -29,6 +29,22 @@ from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_
 from dld_tui.core.types import JSON
 
 
+@dataclass(frozen=True)
+class Edit:
+    """An edit that can be made, as journals and scripts write it."""
+
+    name: str
+    arguments: dict[str, JSON]
+
+
+def plain(value: Any) -> JSON:
+    """Return an argument of an edit as JSON data: tuples are lists."""
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    found: JSON = value
+    return found
+
+
 class Primitive(ABC):
     """One reversible change."""
 

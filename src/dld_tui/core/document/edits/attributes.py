@@ -227,10 +227,10 @@ def set_on_node(
     for name, about in attributes.items():
         if about is None:
             if find_attribute(node, name)[1] is not None:
-                remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
+                remove_attribute.run(document, transaction, scope=path, node=ref, attribute=name)
             continue
         kind, value = _kind_and_value(name, about, schema_of(node))
-        set_attribute(
+        set_attribute.run(
             document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
         )
 

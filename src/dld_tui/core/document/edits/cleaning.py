@@ -214,7 +214,7 @@ def _weights_off_inputs(document: Document, transaction: Transaction) -> int:
 def _remove_unused(document: Document, transaction: Transaction) -> int:
     before = len(transaction.primitives)
     for scope in reversed(list(document.scopes())):  # what is inside first: it uses what is outside
-        remove_unused(document, transaction, scope=scope.path)
+        remove_unused.run(document, transaction, scope=scope.path)
         _drop_stray_types(transaction, scope)
     functions = {key_of(function): function for function in document.functions}
     used: set[FunctionKey] = set()
@@ -278,7 +278,7 @@ def _clear_shapes(document: Document, transaction: Transaction) -> int:
 def _sort(document: Document, transaction: Transaction) -> int:
     before = len(transaction.primitives)
     for scope in document.scopes():
-        sort_nodes(document, transaction, scope=scope.path)
+        sort_nodes.run(document, transaction, scope=scope.path)
     return len(transaction.primitives) - before
 
 

@@ -146,7 +146,7 @@ def fold_nodes(document: Document, transaction: Transaction, *, nodes: Sequence[
         if definition is not None and definition.kind == "initializer":
             homes.setdefault(definition.scope, []).append(name)
     for home, names in homes.items():
-        remove_unused(document, transaction, scope=home.path, nodes=False, names=names)
+        remove_unused.run(document, transaction, scope=home.path, nodes=False, names=names)
     kept = fold.outputs if len(fold.outputs) < 4 else fold.outputs[:1]
     more = f" and {len(fold.outputs) - 1} more" if len(kept) < len(fold.outputs) else ""
     made = ", ".join(map(quoted, kept)) + more

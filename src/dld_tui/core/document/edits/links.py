@@ -327,9 +327,9 @@ def expose_input(
             hint="Give dtype and dims" if dtype is None else "Give dims; null is any size",
         )
     if input_name == present:
-        add_input(document, transaction, scope=place, name=present, dtype=dtype, dims=dims)
+        add_input.run(document, transaction, scope=place, name=present, dtype=dtype, dims=dims)
         return f"make {quoted(present)} an input"
-    add_input(document, transaction, scope=place, name=input_name, dtype=dtype, dims=dims)
+    add_input.run(document, transaction, scope=place, name=input_name, dtype=dtype, dims=dims)
     links = with_item(target.inputs, index, input_name)
     transaction.do(SetLinks(home, target, "input", links))
     return f"make input {quoted(input_name)} for {quoted(node)}"

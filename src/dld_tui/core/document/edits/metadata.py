@@ -286,7 +286,7 @@ def set_profiles(
             them.
     """
     if not profiles:
-        set_metadata(document, transaction, key=PROFILES_KEY, value=None)
+        set_metadata.run(document, transaction, key=PROFILES_KEY, value=None)
         return "remove optimization profiles"
     try:
         parsed = parse_profiles(profiles)
@@ -296,7 +296,7 @@ def set_profiles(
     if problems:
         raise EditError(problems[0])
     text = json.dumps(profiles_json(parsed), separators=(",", ":"), ensure_ascii=False)
-    set_metadata(document, transaction, key=PROFILES_KEY, value=text)
+    set_metadata.run(document, transaction, key=PROFILES_KEY, value=text)
     return f"set {len(parsed)} optimization profile{'' if len(parsed) == 1 else 's'}"
 
 
@@ -318,7 +318,7 @@ def rename_in_profiles(
     ]
     if profiles != present:
         text = json.dumps(profiles, separators=(",", ":"), ensure_ascii=False)
-        set_metadata(document, transaction, key=PROFILES_KEY, value=text)
+        set_metadata.run(document, transaction, key=PROFILES_KEY, value=text)
 
 
 def permute_profiles(
@@ -340,4 +340,4 @@ def permute_profiles(
                 own[kind] = [shape[axis] for axis in axes]
     if ranges:
         text = json.dumps(profiles, separators=(",", ":"), ensure_ascii=False)
-        set_metadata(document, transaction, key=PROFILES_KEY, value=text)
+        set_metadata.run(document, transaction, key=PROFILES_KEY, value=text)

@@ -167,7 +167,7 @@ def insert_node(
         output, value = value, rename_before_output(transaction, home, value)
     else:
         output = free_name(home, f"{value}_{op_type}")
-    add_node(
+    add_node.run(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
         inputs=[value], outputs=[output], attributes=attributes,
     )  # fmt: skip
@@ -424,20 +424,20 @@ def add_operator(
         source = rename_before_output(transaction, home, behind)
         inputs = [source if name == behind else name for name in inputs]
         output_names[0] = behind
-    add_node(
+    add_node.run(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
         inputs=inputs, outputs=output_names, attributes=attributes,
     )  # fmt: skip
     node = home.links.producers[output_names[0]][0]
     for attribute in strings(bodies, "bodies"):
-        add_subgraph(document, transaction, scope=scope, node=node.ref, attribute=attribute)
+        add_subgraph.run(document, transaction, scope=scope, node=node.ref, attribute=attribute)
     if behind and users is not None:
         for user, position in chosen:
             links = with_item(user.inputs, position, output_names[0])
             transaction.do(SetLinks(user.scope, user, "input", links))
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     if behind:
-        replace_uses(document, transaction, scope=scope, value=source, by=output_names[0])
+        replace_uses.run(document, transaction, scope=scope, value=source, by=output_names[0])
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     return f"add {quoted(op_type)}"
 
@@ -464,7 +464,7 @@ def _initializer(
     if not isinstance(about, dict) or set(about) != {"name", "dtype", "dims", "fill"}:
         raise EditError("an initializer needs name, dtype, dims and fill")
     arguments: Mapping[str, Any] = about
-    add_initializer(document, transaction, scope=scope, **arguments)
+    add_initializer.run(document, transaction, scope=scope, **arguments)
 
 
 def added_node(transaction: Transaction) -> Node | None:

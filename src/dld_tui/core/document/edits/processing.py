@@ -72,7 +72,7 @@ class _Chain:
     ) -> str:  # fmt: skip
         """Add an initializer and return its name."""
         name = free_name(self.home, f"{self.name}_{about}")
-        add_initializer(
+        add_initializer.run(
             self.document, self.transaction, scope=[], name=name, dtype=dtype,
             dims=list(dims if dims is not None else [len(values)]),
             fill={"kind": "values", "values": list(values)},
@@ -90,7 +90,7 @@ class _Chain:
         """Add a node and return its first output, which is named after what it is about."""
         made = list(outputs) or [free_name(self.home, f"{self.name}_{about}")]
         kinds = {int: "int", float: "float", str: "string", list: "ints"}
-        add_node(
+        add_node.run(
             self.document, self.transaction, scope=[], op_type=op_type, inputs=list(inputs),
             outputs=made, name=free_node_name(self.home, f"{self.name}_{about}"),
             attributes={
@@ -245,7 +245,7 @@ def prepend_into(
         links = with_item(use.node.inputs, use.index, value)
         transaction.do(SetLinks(use.node.scope, use.node, "input", links))
     after = ValueType(new_type, None if given is None else tuple(given))
-    set_value_type(document, transaction, scope=[], value=name, dtype=new_type, dims=given)
+    set_value_type.run(document, transaction, scope=[], value=name, dtype=new_type, dims=given)
     return Processed(name, value, f"input {name}: {known.text} → {after.text}")
 
 
@@ -496,7 +496,7 @@ def append_into(
             _declare(document, transaction, target, after)
         else:
             dims = None if after.dims is None else list(after.dims)
-            set_value_type(
+            set_value_type.run(
                 document, transaction, scope=[], value=name, dtype=after.dtype, dims=dims
             )
         return [Processed(one, inner[one], f"{step} of output {one}") for one in outputs]
@@ -506,7 +506,7 @@ def append_into(
         _require_boxes(outputs, objectness=objectness)
     for one in () if keep else outputs:
         while one in document.main.outputs:
-            remove_output(document, transaction, scope=[], name=one)
+            remove_output.run(document, transaction, scope=[], name=one)
         if one in _DETECTIONS:
             inner[one] = free_name(document.main, f"{one}_inner")
             rename_everywhere(transaction, document.main, one, inner[one])
@@ -563,7 +563,7 @@ def _without(
 
 def _declare(document: Document, transaction: Transaction, name: str, known: ValueType) -> None:
     dims = None if known.dims is None else list(known.dims)
-    add_output(document, transaction, scope=[], name=name, dtype=known.dtype, dims=dims)
+    add_output.run(document, transaction, scope=[], name=name, dtype=known.dtype, dims=dims)
 
 
 def _require_top(name: str, known: ValueType, axis: int, k: int) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.document.scripting.arguments import Entry, check_arguments, completed
-from dld_tui.core.document.transactions import Transaction
+from dld_tui.core.document.transactions import Edit, Transaction, plain
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted
 
@@ -24,13 +24,29 @@ INVERSES: dict[str, Callable[[Any, Transaction], Entry]] = {}
 """By the edit that does the inverse of another one: takes a transaction of a document back, and
 returns the arguments for that edit to do the same."""
 
-F = TypeVar("F", bound="Callable[..., str]")
+P = ParamSpec("P")
 
 
-def edit(function: F) -> F:
+class EditKind(Generic[P]):
+    """What one edit is: called with its arguments it is the edit itself, which is data.
+
+    Attributes:
+        run: Makes the edit: takes a document, a transaction and the arguments, and returns a title.
+    """
+
+    def __init__(self, run: Callable[Concatenate[Any, Transaction, P], str]) -> None:
+        self.run = run
+        self.__doc__ = run.__doc__
+
+    def __call__(self, *args: P.args, **arguments: P.kwargs) -> Edit:
+        """Return the edit with these arguments, none of which is positional."""
+        return Edit(self.run.__name__, {name: plain(value) for name, value in arguments.items()})
+
+
+def edit(function: Callable[Concatenate[Any, Transaction, P], str]) -> EditKind[P]:
     """Enter a function into the table under its own name."""
     EDITS[function.__name__] = function
-    return function
+    return EditKind(function)
 
 
 def run_edit(document: ScopeOwner, transaction: Transaction) -> None:

@@ -95,7 +95,7 @@ def replace_nodes(
     _put_in(transaction, home.new_node(proto), place)
     for value in named if lost else ():
         if value not in needed:
-            add_output(document, transaction, scope=scope, name=value)
+            add_output.run(document, transaction, scope=scope, name=value)
     _declare(document, transaction, home, types or {}, named)
     if inputs is not None:
         _remove_idle(document, transaction, home, live, set(taken) - set(new_inputs))
@@ -132,7 +132,7 @@ def _take_out(
     for node in nodes:
         remove_node(transaction, home, node, keep_types=True)
     for value in lost:
-        remove_output(document, transaction, scope=list(home.path), name=value)
+        remove_output.run(document, transaction, scope=list(home.path), name=value)
     for value in former.difference(kept):
         transaction.drop(home, "value_info", value)
     for value in kept:
@@ -163,7 +163,7 @@ def _declare(
         if value not in values or known is None:
             raise EditError(f"{quoted(value)} is no output with a type")
         dims = None if known.dims is None else list(known.dims)
-        set_value_type(
+        set_value_type.run(
             document, transaction, scope=list(home.path), value=value, dtype=known.dtype, dims=dims
         )
 
@@ -220,12 +220,12 @@ def cut_off(
     if not chosen and made.issuperset(home.outputs):
         raise EditError("no output would be left", hint="Choose nodes behind computed tensors")
     for name in [name for name in home.outputs if name in made]:
-        remove_output(document, transaction, scope=[], name=name)
+        remove_output.run(document, transaction, scope=[], name=name)
     delete_from(transaction, home, gone, reconnect=False)
     for name, new in chosen.items():
-        add_output(document, transaction, scope=[], name=name)
+        add_output.run(document, transaction, scope=[], name=name)
         if new != name:
-            rename_value(document, transaction, scope=[], value=name, name=new)
+            rename_value.run(document, transaction, scope=[], value=name, name=new)
     _remove_idle(document, transaction, home, live, idle)
     return title
 
@@ -257,7 +257,7 @@ def _remove_idle(
     idle = [node for node in home.nodes if node in live and node not in still]
     values = values.union(*map(_used, idle))
     delete_from(transaction, home, idle, reconnect=False)
-    remove_unused(
+    remove_unused.run(
         document,
         transaction,
         scope=list(home.path),

@@ -326,9 +326,9 @@ class _Work:
         places: list[list[JSON]] = [[list(n.scope.path), n.ref] for n in hit.nodes]
         try:
             if action.kind == "cast":
-                cast_nodes(self._document, self._transaction, nodes=places, precision=action.name)
+                cast_nodes.run(self._document, self._transaction, nodes=places, precision=action.name)
             elif action.kind == "precision":
-                set_precision(
+                set_precision.run(
                     self._document, self._transaction, nodes=places, precision=action.name
                 )
             else:
@@ -347,7 +347,7 @@ class _Work:
                     continue
                 schema = _schema(node.op_type, node.domain, node.scope)
                 kind, ready = _typed(name, value, schema)
-                set_attribute(
+                set_attribute.run(
                     self._document, self._transaction, scope=list(node.scope.path), node=node.ref,
                     attribute=name, kind=kind, value=ready,
                 )  # fmt: skip

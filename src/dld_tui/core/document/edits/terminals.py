@@ -216,7 +216,7 @@ class _Change:
     def add(self, op_type: str, source: str, output: str, **attributes: JSON) -> Node:
         """Add a node of one input and one output."""
         wanted = f"{self.name}_{op_type.lower()}"
-        add_node(
+        add_node.run(
             self.document, self.transaction, scope=[], op_type=op_type, inputs=[source],
             outputs=[output], name=free_node_name(self.home, wanted),
             attributes={
@@ -237,7 +237,7 @@ class _Change:
 
     def merged(self, node: Node) -> bool:
         """Merge a Transpose with the one before it; return whether nothing is left of both."""
-        merge_transposes(self.document, self.transaction, scope=[], node=node.ref)
+        merge_transposes.run(self.document, self.transaction, scope=[], node=node.ref)
         axes = permutation(node)
         return axes is not None and axes == sorted(axes) and self.dropped(node)
 
@@ -259,7 +259,7 @@ class _Change:
     def declare(self) -> None:
         after = self.terminal.after
         dims = None if after.dims is None else list(after.dims)
-        set_value_type(
+        set_value_type.run(
             self.document, self.transaction, scope=[], value=self.name, dtype=after.dtype, dims=dims
         )
 
