@@ -107,10 +107,12 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
 
 
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import tensors
+
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
         session.screen.history.edit(
-            "set_elements", scope=[], tensor={"initializer": "w"}, start=0, values=[3]
+            tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[3])
         )
         session.screen.accuracy.compare_edits()
         await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
@@ -159,11 +161,13 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = models.write(tmp_path, OVERFLOWS)
     result = result_of(search_precision, search_precision.Request(path))
     async with opened(path, NARROW) as session:
         page = PrecisionScreen(result, path)
-        session.screen.history.edit("rename_node", scope=[], node="bigger", name="other")
+        session.screen.history.edit(renaming.rename_node(scope=[], node="bigger", name="other"))
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
         await session.pilot.press("e")

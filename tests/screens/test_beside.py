@@ -176,9 +176,11 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
 
 
 async def edits_of_the_other_model_are_seen(session: Two) -> None:
+    from dld_tui.core.document.edits import renaming
+
     await session.show()
     node = session.other.document.main.nodes[0]
-    session.other.history.edit("rename_node", scope=[], node=node.ref, name="anew")
+    session.other.history.edit(renaming.rename_node(scope=[], node=node.ref, name="anew"))
     await session.pilot.pause()
     lines = session.pane.explorer.list.lines
     assert any("anew" in lines.text(at) for at in range(len(lines)))

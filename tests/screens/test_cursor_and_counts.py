@@ -145,6 +145,8 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
 
 
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import attributes
+
     async with opened(model(tmp_path), NARROW) as session:
         await session.go("first")
         view = session.screen.panes.parameters.list
@@ -152,8 +154,11 @@ async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
         place = view.cursor - view.scroll_offset.y
         for alpha in (1.0, 2.0):
             for name in ("one", "two", "three"):
-                session.screen.history.edit("set_attribute", scope=[], node="first", attribute=name,
-                                            kind="float", value=alpha)  # fmt: skip
+                session.screen.history.edit(
+                    attributes.set_attribute(
+                        scope=[], node="first", attribute=name, kind="float", value=alpha
+                    )
+                )
         await session.settle()
         for keys in ("", "uuu", "uuu"):
             await session.press(*keys)

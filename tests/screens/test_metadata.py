@@ -106,9 +106,13 @@ async def types_of_values_are_listed_and_changed(session: Session) -> None:
 
 
 async def metadata_of_a_node_is_edited_in_its_parameters(session: Session) -> None:
+    from dld_tui.core.document.edits import metadata
+
     node = await session.go("second")
-    session.screen.history.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
-    session.screen.history.edit("set_doc_string", text="text", scope=[], nodes=["second"])
+    session.screen.history.edit(
+        metadata.set_metadata(key="k", value="v", scope=[], nodes=["second"])
+    )
+    session.screen.history.edit(metadata.set_doc_string(text="text", scope=[], nodes=["second"]))
     await session.row("k v")
     await session.press("e", "w", "ctrl+s")
     assert node.metadata == {"k": "vw"}
@@ -176,9 +180,11 @@ async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
 
 
 async def odd_characters_are_edited_as_escapes(session: Session) -> None:
+    from dld_tui.core.document.edits import metadata
+
     node = await session.go("second")
     text = "a\\b\n\x1b]0;x\x07"
-    session.screen.history.edit("set_doc_string", text=text, scope=[], nodes=["second"])
+    session.screen.history.edit(metadata.set_doc_string(text=text, scope=[], nodes=["second"]))
     await session.press("at")
     session.app.screen.query_one(LineView).cursor = 1
     await session.press("e")

@@ -95,6 +95,8 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
 async def test_nothing_is_edited_while_the_model_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     monkeypatch.setattr(key_queue, "_PATIENCE_S", 0.2)
     async with editor(tmp_path, "w") as (session, page):
         goes_on = Event()
@@ -102,7 +104,8 @@ async def test_nothing_is_edited_while_the_model_is_saved(
         await session.pilot.press("right", "e")
         await edit(session, page, "2.5")
         await session.pilot.press("escape")
-        page.edits.edit_on_thread("Replacing", [lambda: page.edits.edit("rename_value")])
+        never = renaming.rename_value(scope=[], value="x", name="y")
+        page.edits.edit_on_thread("Replacing", [lambda: page.edits.edit(never)])
         assert not session.screen.document.dirty
         goes_on.set()
         await session.until(lambda: not page.edits.is_working)

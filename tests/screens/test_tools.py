@@ -101,12 +101,14 @@ async def test_nothing_runs_without_a_model() -> None:
 
 
 async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = models.write(tmp_path, models.CHAIN)
     before = path.read_bytes()
     custom_tools.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
     async with opened(path, NARROW) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
+        session.screen.history.edit(renaming.rename_node(scope=[], node=node.name, name="new name"))
         await start(session)
         await session.until(lambda: isinstance(session.app.screen, PromptDialog))
         offered = session.app.screen.query_one(Input).value
@@ -135,6 +137,8 @@ async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_pat
 
 
 async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = models.write(tmp_path, models.CHAIN)
     program = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
@@ -143,7 +147,7 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
     custom_tools.save(python("hang", program, "$Model", limit=0))
     async with opened(path) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
+        session.screen.history.edit(renaming.rename_node(scope=[], node=node.name, name="new name"))
         await start(session)
         await session.until(lambda: "\\x1b]0;up" in session.text)
         folder = job(session)._folder
@@ -158,6 +162,8 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
 
 
 async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = models.write(tmp_path, models.CHAIN)
     mark = tmp_path / "mark"
     program = (
@@ -167,7 +173,9 @@ async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
     custom_tools.save(python("second", program, str(mark)))
     async with opened(path) as session:
         session.screen.history.edit(
-            "rename_node", scope=[], node=session.screen.document.main.nodes[0].name, name="x"
+            renaming.rename_node(
+                scope=[], node=session.screen.document.main.nodes[0].name, name="x"
+            )
         )
         await start(session)
         await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))

@@ -89,11 +89,13 @@ async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
 async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_aside(
     tmp_path: Path,
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
         screen = session.screen
         (tmp_path / "aside.onnx").write_text("mine")
         result = result_of(session, tmp_path)
-        screen.history.edit("rename_node", scope=[], node="first", name="one")
+        screen.history.edit(renaming.rename_node(scope=[], node="first", name="one"))
         screen.apply_conversion.apply(result, DONE, is_current=False)
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         assert "The model was edited meanwhile" in session.text

@@ -156,15 +156,17 @@ def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
 
 
 def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
+    from dld_tui.core.document.edits import renaming
+
     told: list[str] = []
     desk.model.changed.listeners = (
         lambda change: told.append(f"first {change.kind}"),
         lambda change: told.append(f"second {desk.model.version}"),
     )
-    desk.history.edit("rename_node", scope=[], node="first", name="stem")
+    desk.history.edit(renaming.rename_node(scope=[], node="first", name="stem"))
     assert told == ["first edit", "second 1"]
     desk.document.hold_changes()
-    desk.history.edit("rename_node", scope=[], node="stem", name="first")
+    desk.history.edit(renaming.rename_node(scope=[], node="stem", name="first"))
     assert desk.model.version == 1
     desk.document.tell_changes()
     assert told[2:] == ["first edit", "second 2"]
@@ -179,10 +181,12 @@ def test_a_signal_has_one_order() -> None:
 
 
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
+    from dld_tui.core.document.edits import renaming
+
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
     assert desk.history.facts(Cursor()) == set()
-    assert desk.history.try_edit("rename_node", scope=[], node="third", name="cube")
+    assert desk.history.try_edit(renaming.rename_node(scope=[], node="third", name="cube"))
     assert desk.history.facts(Cursor()) == {"can_undo"}
     desk.history.undo()
     assert desk.gone_to == [desk.node("third")]
@@ -193,10 +197,12 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
 
 
 def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
-    assert not desk.history.try_edit("rename_node", scope=[], node="nowhere", name="x")
+    from dld_tui.core.document.edits import renaming
+
+    assert not desk.history.try_edit(renaming.rename_node(scope=[], node="nowhere", name="x"))
     assert len(desk.said) == 1
     desk.work.is_running = True
-    assert not desk.history.try_edit("rename_node", scope=[], node="first", name="stem")
+    assert not desk.history.try_edit(renaming.rename_node(scope=[], node="first", name="stem"))
     desk.history.change("Renaming", [], large=False)
     assert desk.said[1:] == [
         "wait until the file is saved", "wait for the running task to end"
@@ -245,7 +251,9 @@ def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Edit
 
 
 def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Editing) -> None:
-    desk.history.edit("disconnect_value", scope=[], value="a")
+    from dld_tui.core.document.edits import links
+
+    desk.history.edit(links.disconnect_value(scope=[], value="a"))
     desk.look(Cursor(node=desk.node("first")))
     editing.delete()
     assert len(desk.document.main.nodes) == 3

@@ -34,10 +34,12 @@ async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = models.write(tmp_path, OLD)
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
-        session.screen.history.edit("rename_node", scope=[], node="add", name="plus")
+        session.screen.history.edit(renaming.rename_node(scope=[], node="add", name="plus"))
         fields = await choose(session, *["up"] * 6, write=True)
         offered = fields.values()["output"]
         assert offered == str(tmp_path / "model-opset18.onnx")

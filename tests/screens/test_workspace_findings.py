@@ -41,16 +41,18 @@ def shady(tmp_path: Path) -> Path:
 
 
 async def findings_follow_edit_undo_and_redo(session: Session) -> None:
+    from dld_tui.core.document.edits import nodes, renaming
+
     await checked(session)
     assert "unused-node" not in rules(session)
-    session.screen.history.edit("delete_nodes", scope=[], nodes=["last"])
+    session.screen.history.edit(nodes.delete_nodes(scope=[], nodes=["last"]))
     await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
     await session.press("u")
     await session.until(lambda: "unused-node" not in rules(session))
     await session.press("ctrl+y")
     await session.until(lambda: "unused-node" in rules(session))
     assert "third" in session.text
-    session.screen.history.edit("rename_node", scope=[], node="third", name="another")
+    session.screen.history.edit(renaming.rename_node(scope=[], node="third", name="another"))
     await session.until(lambda: "third" not in session.text)
 
 
@@ -210,6 +212,8 @@ async def test_checking_a_large_model_leaves_room_for_keys(
 
 
 async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import repairs
+
     async with opened(models.write(tmp_path, models.TRANSPOSES)) as session:
         screen = session.screen
         await session.until(lambda: screen.checks.is_checked)
@@ -217,7 +221,7 @@ async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> 
         screen.checks.toggle_speed()
         await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 2
-        screen.history.edit("merge_transposes", scope=[], node="second")
+        screen.history.edit(repairs.merge_transposes(scope=[], node="second"))
         await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 1
         screen.checks.toggle_speed()

@@ -53,10 +53,12 @@ class Held:
 
 
 async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import links
+
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         screen = session.screen
-        screen.history.edit("set_input", scope=[], node="third", index=0, value="")
-        screen.history.edit("set_input", scope=[], node="third", index=1, value="")
+        screen.history.edit(links.set_input(scope=[], node="third", index=0, value=""))
+        screen.history.edit(links.set_input(scope=[], node="third", index=1, value=""))
         await session.press("f7")
         await session.until(lambda: found(session, "onnx"))
 
@@ -76,6 +78,8 @@ async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: 
 async def test_it_runs_beside_the_work_and_esc_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     held = Held(monkeypatch)
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
         screen = session.screen
@@ -85,7 +89,7 @@ async def test_it_runs_beside_the_work_and_esc_stops_it(
         assert "Esc stops" in session.text
         view = Path(held.requests[0]["model"])
         assert view.exists()
-        assert screen.history.try_edit("rename_node", scope=[], node="first", name="stem")
+        assert screen.history.try_edit(renaming.rename_node(scope=[], node="first", name="stem"))
 
         await session.press("f7")
         assert len(screen.query(JobLine)) == 1  # one at a time
@@ -99,12 +103,14 @@ async def test_it_runs_beside_the_work_and_esc_stops_it(
 async def test_edits_meanwhile_make_places_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     held = Held(monkeypatch)
     held.result = Result([ToolFinding("error", "onnx:checker", LocatedMessage("bad", [], 0))])
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("f7")
         await session.until(lambda: held.requests)
-        session.screen.history.edit("rename_node", scope=[], node="first", name="stem")
+        session.screen.history.edit(renaming.rename_node(scope=[], node="first", name="stem"))
         held.go_on.set()
         await session.until(lambda: found(session, "onnx"))
         (finding,) = found(session, "onnx")

@@ -307,11 +307,13 @@ async def test_a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
 
 
 async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
+    from dld_tui.core.document.edits import renaming
+
     await to_graph(session, "/layers.3/gate")
     pane = session.screen.graph
     pane.list.go_to_key(fold(session))
     await session.settle()
-    session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
+    session.screen.history.try_edit(renaming.rename_node(scope=[], node="/head", name="end"))
     await session.settle()
     assert pane.fold is fold(session)
     assert pane.model is not None

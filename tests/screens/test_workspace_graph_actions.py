@@ -147,6 +147,8 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
 
 
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     async with opened(layers) as session:
         await to_graph(session, "/stem")
         await session.press("percent_sign")
@@ -154,7 +156,7 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
         assert "· precision" in session.text
         await session.press("percent_sign")
         assert "· weights 192 B" in session.text
-        session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
+        session.screen.history.try_edit(renaming.rename_node(scope=[], node="/head", name="end"))
         await session.settle()
         assert "· weights 192 B" in session.text
         await session.press("percent_sign")

@@ -45,10 +45,12 @@ async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import renaming
+
     path = model_file(tmp_path)
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
-        session.screen.history.edit("rename_node", scope=[], node="second", name="plus")
+        session.screen.history.edit(renaming.rename_node(scope=[], node="second", name="plus"))
         values = (await form(session, "f", write=True)).values()
         offered = tmp_path / f"{path.stem}-fp16.onnx"
         assert values["output"] == str(offered)
@@ -67,13 +69,20 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 
 async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import initializers
+
     async with opened(model_file(tmp_path)) as session:
         document = session.screen.document
         payload = reference(document, b"\1" * 400_000)
         session.screen.history.edit(
-            "add_initializer", scope=[], name="new", dtype="uint8", dims=[400_000],
-            fill={"kind": "payload", "payload": payload},
-        )  # fmt: skip
+            initializers.add_initializer(
+                scope=[],
+                name="new",
+                dtype="uint8",
+                dims=[400_000],
+                fill={"kind": "payload", "payload": payload},
+            )
+        )
         await form(session, "e", write=True)
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
@@ -135,8 +144,12 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
 
 
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import metadata
+
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        session.screen.history.edit("set_precision", nodes=[[[], "second"]], precision="fp16")
+        session.screen.history.edit(
+            metadata.set_precision(nodes=[[[], "second"]], precision="fp16")
+        )
         session.screen.conversion.preview_precisions()
         await session.until(lambda: isinstance(session.app.screen, PreviewDialog))
         assert "1 layer in another precision, 3 casts added" not in session.text

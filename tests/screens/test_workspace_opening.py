@@ -42,6 +42,8 @@ def large(tmp_path: Path) -> Path:
 async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
     answers: list[Arrangement | None] = []
@@ -84,7 +86,9 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         assert len(asked_on) == 1
         assert asked_on[0] is not main_thread()
         # After an edit the model itself is read.
-        screen.history.edit("rename_node", scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
+        screen.history.edit(
+            renaming.rename_node(scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
+        )
         await session.until(lambda: len(made) == 2 and not screen.model.is_arranging)
         assert made[1] is None
         shown = screen.graph.model

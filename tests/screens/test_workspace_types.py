@@ -50,6 +50,8 @@ def external(session: Session) -> list[str]:
 
 
 async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
+    from dld_tui.core.document.edits import attributes
+
     main, screen = session.screen.document.main, session.screen
     assert main.value_type("j") == ValueType("float32", (6, "N"))
 
@@ -58,8 +60,9 @@ async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Sessi
         assert main.is_stale("j")
         assert not main.is_stale("s")
 
-    screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
-                value=[0, 1])  # fmt: skip
+    screen.history.edit(
+        attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=[0, 1])
+    )
     turned([0, 1], ValueType("float32", (6, "N")))
     assert not screen.model.has_fresh_types
     await session.until(lambda: screen.model.has_fresh_types)
@@ -74,12 +77,16 @@ async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Sessi
 
 def edit_attribute(session: Session, value: list[JSON]) -> None:
     """Give the transposition another order of dimensions."""
+    from dld_tui.core.document.edits import attributes
+
     session.screen.history.edit(
-        "set_attribute", scope=[], node="turn", attribute="perm", kind="ints", value=value
+        attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=value)
     )
 
 
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dld_tui.core.document.edits import attributes
+
     async with inferred(tmp_path) as session:
         await session.go("join")
         assert any("f32[6,N]" in row for row in session.details)
@@ -96,7 +103,9 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
 
         # Boxes have the marks in them: they are drawn again where types are as before, too.
         session.screen.history.edit(
-            "set_attribute", scope=[], node="join", attribute="extra", kind="float", value=1.0
+            attributes.set_attribute(
+                scope=[], node="join", attribute="extra", kind="float", value=1.0
+            )
         )
         await session.settle()
         await session.until(lambda: session.text.count("~") >= 4)
@@ -126,15 +135,17 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
 async def test_only_the_state_after_the_last_edit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     async with inferred(tmp_path) as session:
         screen = session.screen
         older, newer = InferredTypes(), InferredTypes()
         older.scopes["[]", None] = ScopeTypes({"j": ValueType("int8", ())})
         newer.scopes["[]", None] = ScopeTypes({"j": ValueType("bool", ())})
         monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (60.0, 60.0))
-        screen.history.edit("rename_node", scope=[], node="aside", name="one")
+        screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
         version = screen.model.version
-        screen.history.edit("rename_node", scope=[], node="one", name="two")
+        screen.history.edit(renaming.rename_node(scope=[], node="one", name="two"))
 
         screen.inference._inferred(version, older)
         assert screen.document.main.value_type("j") == ValueType("float32", (6, "N"))
@@ -146,6 +157,8 @@ async def test_only_the_state_after_the_last_edit_is_told(
 async def test_a_job_for_an_older_state_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dld_tui.core.document.edits import renaming
+
     asked: list[bool] = []
 
     def waits(snapshot: Path, home: Path | None, cancelled: object) -> InferredTypes:
@@ -161,7 +174,7 @@ async def test_a_job_for_an_older_state_is_cancelled(
     monkeypatch.setattr(inference, "infer_types", waits)
     async with opened(models.write(tmp_path, SHAPES)) as session:
         await session.until(lambda: asked)
-        session.screen.history.edit("rename_node", scope=[], node="aside", name="one")
+        session.screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
         await session.until(lambda: session.screen.model.has_fresh_types)
         assert asked[0]
 
@@ -224,6 +237,8 @@ async def test_types_after_edits(tmp_path: Path) -> None:
 
 
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
+    from dld_tui.core.document.edits import attributes
+
     count = 6_000
     nodes = [
         onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)
@@ -238,7 +253,7 @@ async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
         assert main.value_type("v5000") == ValueType("float32", (2,))
         screen.inference.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
         screen.history.edit(
-            "set_attribute", scope=[], node="n0", attribute="k", kind="int", value=1
+            attributes.set_attribute(scope=[], node="n0", attribute="k", kind="int", value=1)
         )
         assert len(main.stale) < count  # not all of it in one go
         await session.until(lambda: len(main.stale) == count)

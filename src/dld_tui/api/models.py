@@ -94,7 +94,7 @@ class Document(core.Document):
         )
         return f"<table><caption>{escape(self.title)}</caption>{cells}</table>"
 
-    def apply(self, edit: str, /, **arguments: JSON) -> core.Transaction:
+    def apply(self, edit: core.Edit | str, /, **arguments: JSON) -> core.Transaction:
         """Make an edit by its name, as edit scripts do; :attr:`edit` has them as methods.
 
         Raises:

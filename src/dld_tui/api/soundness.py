@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from dld_tui.targets import registry
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.transactions import Edit
 
 
 @contextmanager
@@ -41,8 +42,7 @@ def write_edited(
     document: Document,
     model: Path,
     output: Path,
-    edit: str,
-    arguments: Mapping[str, JSON],
+    edit: Edit,
     script: Path | None = None,
     tell: Callable[[str], None] = LOG.warning,
 ) -> str:
@@ -52,8 +52,7 @@ def write_edited(
         document: The model, before it is edited.
         model: Its file.
         output: The file to write.
-        edit: The edit.
-        arguments: Its arguments. Without an edit that changes something the model is only saved.
+        edit: The edit. If it changes nothing, the model is only saved.
         script: The script to write.
         tell: Takes what is found.
     """
@@ -62,11 +61,11 @@ def write_edited(
     from dld_tui.core.files.writer import write_text
 
     with original(document, model, output) as before:
-        is_changed = bool(document.apply(edit, **arguments).primitives)
+        is_changed = bool(document.apply(edit).primitives)
         save(document, output)
         problem = unsound(before, output, tell) if is_changed else ""
     if script is not None:
-        write_text(script, f"{json.dumps(entry_of(edit, dict(arguments)))}\n")
+        write_text(script, f"{json.dumps(entry_of(edit.name, edit.arguments))}\n")
     return problem
 
 

@@ -33,8 +33,8 @@ def test_an_output_gets_its_type_when_that_becomes_known(tmp_path: Path) -> None
     assert late_types(document) == []
     infer(document)
     (found,) = late_types(document)
-    assert found == {"scope": [], "value": "b", "dtype": "float32", "dims": ["N", 4]}
-    document.apply("set_value_type", **found)
+    assert found.arguments == {"scope": [], "value": "b", "dtype": "float32", "dims": ["N", 4]}
+    document.apply(found)
     assert not untyped_terminals(document)
 
 

@@ -43,11 +43,11 @@ def test_it_becomes_one_edit(tmp_path: Path) -> None:
     add.inserts = True
     add.name = "sum"
     assert add.missing() == []
-    assert add.arguments() == {
+    assert add.edit().arguments == {
         "scope": [], "op_type": "Add", "name": "sum", "inputs": ["a", "w"], "behind": "a"
     }  # fmt: skip
     document = document_of(add.scope)
-    document.apply("add_operator", **add.arguments())
+    document.apply(add.edit())
     assert document.main.nodes[1].name == "sum"
 
 
@@ -70,16 +70,16 @@ def test_variadic_inputs_grow(tmp_path: Path) -> None:
     assert not concat.is_required(2)
     assert concat.missing() == ["attribute axis"]
     concat.attributes["axis"] = Setting("int", 1, "1")
-    assert concat.arguments()["attributes"] == {"axis": {"kind": "int", "value": 1}}
+    assert concat.edit().arguments["attributes"] == {"axis": {"kind": "int", "value": 1}}
     concat.connect(1, "")
-    assert concat.arguments()["inputs"] == ["a"]
+    assert concat.edit().arguments["inputs"] == ["a"]
 
 
 def test_optional_inputs_may_be_left_out(tmp_path: Path) -> None:
     clip = wiring(tmp_path, "Clip")
     clip.connect(2, "w")
     assert clip.missing() == []
-    assert clip.arguments()["inputs"] == ["a", "", "w"]
+    assert clip.edit().arguments["inputs"] == ["a", "", "w"]
 
 
 def test_without_its_source_it_is_not_inserted(tmp_path: Path) -> None:
@@ -97,15 +97,15 @@ def test_outputs_and_bodies(tmp_path: Path) -> None:
     assert split.output_limits[0] == 1
     assert split.output_limits[1] > 1
     split.outputs = 3
-    assert split.arguments()["outputs"] == 3
+    assert split.edit().arguments["outputs"] == 3
     assert wiring(tmp_path, "If").bodies == ["else_branch", "then_branch"]
-    assert wiring(tmp_path, "If").arguments()["bodies"] == ["else_branch", "then_branch"]
+    assert wiring(tmp_path, "If").edit().arguments["bodies"] == ["else_branch", "then_branch"]
 
 
 def test_an_operator_set_that_is_not_imported_comes_with_it(tmp_path: Path) -> None:
     scaler = wiring(tmp_path, "Scaler", domain="ai.onnx.ml")
-    assert scaler.arguments()["opset"] == 5
-    document_of(scaler.scope).apply("add_operator", **scaler.arguments())
+    assert scaler.edit().arguments["opset"] == 5
+    document_of(scaler.scope).apply(scaler.edit())
     entries = {entry.domain: entry for entry in opset_imports(document_of(scaler.scope))}
     assert (entries["ai.onnx.ml"].version, entries["ai.onnx.ml"].used_by) == (5, 1)
 
@@ -116,7 +116,7 @@ def test_a_new_initializer_comes_with_it(tmp_path: Path) -> None:
     assert add.missing() == []
     assert add.why_not(1, add.inputs[1]) is None
     document = document_of(add.scope)
-    document.apply("add_operator", **add.arguments())
+    document.apply(add.edit())
     tensor = document.main.initializer("Add_B")
     assert tensor is not None
     assert (tensor.dtype, tensor.shape) == ("float32", (4,))

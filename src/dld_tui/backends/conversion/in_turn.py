@@ -189,12 +189,14 @@ def _compared(
     names: Mapping[str, str],
     inner: Collection[str],
 ) -> VerificationSummary:
+    from dld_tui.core.document.edits import inputs_outputs
+
     with contextlib.ExitStack() as stack:
         if inner:
             result = stack.enter_context(contextlib.closing(copy_of(result)))
             for name in inner:
                 if name not in result.main.outputs:
-                    result.apply("add_output", scope=[], name=name)
+                    result.apply(inputs_outputs.add_output(scope=[], name=name))
         try:
             session = session_of(result, output, _DEFAULT)
             if not session.is_readable:

@@ -23,6 +23,7 @@ def rewrite_file(source: Path, target: Path, names: Sequence[str]) -> None:
     import onnx
 
     from dld_tui.core.document import Document
+    from dld_tui.core.document.edits import rewriting
     from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
     from dld_tui.core.document.serialise import save, skeleton_bytes
     from dld_tui.core.document.types.inference import infer_types, store_types
@@ -30,5 +31,5 @@ def rewrite_file(source: Path, target: Path, names: Sequence[str]) -> None:
     document = Document.open(source)
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     store_types(document, infer_types(model, source)[0])
-    document.apply("rewrite", rules=text_of_rules(rules_of(names)))
+    document.apply(rewriting.rewrite(rules=text_of_rules(rules_of(names))))
     save(document, target)

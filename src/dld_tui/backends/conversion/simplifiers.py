@@ -66,6 +66,7 @@ def _rules(source: str, target: str, options: Options) -> None:
     import onnx
 
     from dld_tui.core.document import Document
+    from dld_tui.core.document.edits import rewriting
     from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
     from dld_tui.core.document.serialise import save, skeleton_bytes
     from dld_tui.core.document.types.inference import infer_types, store_types
@@ -74,7 +75,7 @@ def _rules(source: str, target: str, options: Options) -> None:
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     store_types(document, infer_types(model, Path(source))[0])
     names = [*RULES, "shapes"] if options.fold and options.shapes else RULES
-    document.apply("rewrite", rules=text_of_rules(rules_of(names)))
+    document.apply(rewriting.rewrite(rules=text_of_rules(rules_of(names))))
     save(document, Path(target))
 
 

@@ -215,13 +215,15 @@ def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
     """Apply all safe fixes, or all of the rules that were asked for; return their number."""
+    from dld_tui.core.document.edits import repairs
+
     repaired = 0
     for _ in range(_MOST_ROUNDS):
         steps = repair_steps(findings if rules else safe(findings))
         if not steps:
             break
         try:
-            transaction = document.apply("repair", steps=steps)
+            transaction = document.apply(repairs.repair(steps=steps))
         except EditError as error:
             narrate(f"not fixed: {visible(error.message)}")
             break

@@ -95,6 +95,7 @@ def command(asked: Request) -> int:
     from dld_tui.api.inference import infer
     from dld_tui.api.soundness import original, unsound
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.edits import renaming
     from dld_tui.core.document.parts.extraction import declare_inferred
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.serialise import save
@@ -115,7 +116,9 @@ def command(asked: Request) -> int:
             for side in ("inputs", "outputs"):
                 for name, new in _split(document, getattr(asked, side), Scope.resolve).items():
                     if new != name:
-                        extraction.document.apply("rename_value", scope=[], value=name, name=new)
+                        extraction.document.apply(
+                            renaming.rename_value(scope=[], value=name, name=new)
+                        )
             with original(document, asked.model, asked.output) as before:
                 remarks = [*extraction.remarks, *save(extraction.document, asked.output)]
                 problem = unsound(before, asked.output, narrate)

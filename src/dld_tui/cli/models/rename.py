@@ -74,6 +74,7 @@ def command(asked: Request) -> int:
     """
     from dld_tui.api.soundness import write_edited
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.edits import pattern_renaming
     from dld_tui.core.document.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
     from dld_tui.core.tables.table import Column, Table
     from dld_tui.core.text import visible
@@ -87,16 +88,14 @@ def command(asked: Request) -> int:
     problem = ""
     with closing(Document.open(asked.model)) as document:
         changes = [*renamed(document, names, kinds)]
-        arguments: dict[str, JSON] = {
-            "kinds": [*kinds], "pattern": asked.pattern, "replacement": replacement or "",
-            "prefix": asked.prefix, "suffix": asked.suffix,
-        }  # fmt: skip
+        edit = pattern_renaming.rename_matches(
+            kinds=kinds, pattern=asked.pattern, replacement=replacement or "",
+            prefix=asked.prefix, suffix=asked.suffix,
+        )  # fmt: skip
         if output is None:
-            document.apply("rename_matches", **arguments)  # says what clashes
+            document.apply(edit)  # says what clashes
         else:
-            problem = write_edited(
-                document, asked.model, output, "rename_matches", arguments, asked.script, narrate
-            )
+            problem = write_edited(document, asked.model, output, edit, asked.script, narrate)
     if asked.as_json:
         rows: list[JSON] = [
             {"kind": one.kind[:-1], "scope": [*one.scope.path], "old": one.old, "new": one.new}

@@ -91,6 +91,7 @@ def command(asked: RewriteRequest) -> int:
     from dld_tui.api.soundness import write_edited
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
+    from dld_tui.core.document.edits.rewriting import rewrite
 
     if asked.only_list:
         return _list_rules(asked.as_json)
@@ -113,7 +114,7 @@ def command(asked: RewriteRequest) -> int:
         problem = ""
         if output is not None:
             problem = write_edited(
-                document, asked.model, output, "rewrite", {"rules": text}, asked.script, narrate
+                document, asked.model, output, rewrite(rules=text), asked.script, narrate
             )
     is_compared = asked.verify and output is not None and not problem
     verdict = _verified(asked.model, output) if is_compared and output is not None else None

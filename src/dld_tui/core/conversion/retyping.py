@@ -339,9 +339,11 @@ def _marked_functions(copy: Document) -> set[FunctionKey]:
 
 def _inline_call(copy: Document, call: Node) -> None:
     """Replace one call; the nodes take over its precision where they have none."""
+    from dld_tui.core.document.edits import functions
+
     home, precision = call.scope, precision_of(call)
     before = set(home.nodes)
-    copy.apply("inline_function", nodes=[[list(home.path), call.ref]])
+    copy.apply(functions.inline_function(nodes=[[list(home.path), call.ref]]))
     if precision:
         new = [node for node in home.nodes if node not in before and not precision_of(node)]
         assign(copy, new, precision)
@@ -349,9 +351,11 @@ def _inline_call(copy: Document, call: Node) -> None:
 
 def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
     """Set the precision of nodes."""
+    from dld_tui.core.document.edits import metadata
+
     if nodes:
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
-        copy.apply("set_precision", nodes=places, precision=precision)
+        copy.apply(metadata.set_precision(nodes=places, precision=precision))
 
 
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:

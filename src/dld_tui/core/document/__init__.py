@@ -5,13 +5,14 @@ from __future__ import annotations
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.scope import Definition, Scope, Use
-from dld_tui.core.document.transactions import Change, Transaction
+from dld_tui.core.document.transactions import Change, Edit, Transaction
 
 __all__ = [
     "Attribute",
     "Change",
     "Definition",
     "Document",
+    "Edit",
     "Node",
     "Scope",
     "Transaction",

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
-from dld_tui.core.document.transactions import Edit, Change, History, Transaction
+from dld_tui.core.document.transactions import Change, Edit, History, Transaction
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Any
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.edits.renaming import is_taken
 from dld_tui.core.document.scope import Scope, unused_name
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.listing import Origin, PaletteOperator
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, weight_dims
@@ -265,28 +267,28 @@ class Wiring:
         ]
         return missing_inputs
 
-    def arguments(self) -> dict[str, JSON]:
-        """Return the arguments of the edit ``add_operator``."""
+    def edit(self) -> Edit:
+        """Return the edit that adds the node."""
+        from dld_tui.core.document.edits.nodes import add_operator
+
         inputs = list(self.inputs)
         while inputs and not inputs[-1]:
             inputs.pop()
-        wanted: dict[str, JSON] = {
-            "scope": list(self.scope.path),
-            "op_type": self.operator.name,
+        wanted: dict[str, Any] = {
             "domain": self.operator.domain,
             "name": self.name,
-            "inputs": list[JSON](inputs),
+            "inputs": inputs,
             "outputs": self.outputs if self.outputs != 1 else None,
             "attributes": {
                 name: {"kind": setting.kind, "value": setting.value}
                 for name, setting in self.attributes.items()
             },
-            "bodies": list[JSON](self.bodies),
+            "bodies": list(self.bodies),
             "initializers": [
                 {
                     "name": name,
                     "dtype": initializer.dtype,
-                    "dims": list[JSON](initializer.dims),
+                    "dims": list(initializer.dims),
                     "fill": initializer.fill,
                 }
                 for name, initializer in self.created.items()
@@ -295,5 +297,5 @@ class Wiring:
             "users": self.users_of if self.inserts else None,
             "opset": self.opset,
         }
-        always = ("scope", "op_type")
-        return {key: value for key, value in wanted.items() if value or key in always}
+        given = {name: value for name, value in wanted.items() if value}
+        return add_operator(scope=self.scope.path, op_type=self.operator.name, **given)

@@ -31,13 +31,19 @@ def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str,
     Raises:
         EditError: A shape does not fit.
     """
+    from dld_tui.core.document.edits import inputs_outputs
+
     sizes: dict[str, int] = {}
     for name, shape in shapes.items():
         before = document.main.value_type(name)
         if before is None:
             continue
         sizes.update(sizes_of(before.dims, shape))
-        document.apply("set_value_type", scope=[], value=name, dtype=before.dtype, dims=list(shape))
+        document.apply(
+            inputs_outputs.set_value_type(
+                scope=[], value=name, dtype=before.dtype, dims=list(shape)
+            )
+        )
     return sizes
 
 

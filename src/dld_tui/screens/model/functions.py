@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -45,22 +45,27 @@ from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Edit
     from dld_tui.core.operators.schema import OperatorSchema
     from dld_tui.screens.workspace.history import History
 
-Edit = Callable[..., object]
+MakeEdit: TypeAlias = "Callable[[Edit], object]"
 """Makes an edit; raises a DldError if it cannot."""
 
 _DECLARATION = re.compile(r"\s*([^\s:=]+)\s*(?::\s*(\w+)\s*=\s*(.+?)\s*)?$", re.DOTALL)
 
 
-def create_dialog(edit: Edit) -> FieldsDialog:
+def create_dialog(edit: MakeEdit) -> FieldsDialog:
     """Return the dialog that adds a function."""
+    from dld_tui.core.document.edits import functions
 
     def accept(texts: list[str]) -> None:
         name, domain, inputs, outputs = (text.strip() for text in texts)
-        edit("add_function", name=name, domain=domain, inputs=_names(inputs),
-             outputs=_names(outputs))  # fmt: skip
+        edit(
+            functions.add_function(
+                name=name, domain=domain, inputs=_names(inputs), outputs=_names(outputs)
+            )
+        )
 
     return FieldsDialog(
         "New function",
@@ -75,22 +80,30 @@ def create_dialog(edit: Edit) -> FieldsDialog:
     )
 
 
-def names_dialog(edit: Edit, function: Scope, name: str, title: str, message: str) -> FieldsDialog:
+def names_dialog(
+    edit: MakeEdit, function: Scope, kind: Callable[..., Edit], title: str, message: str
+) -> FieldsDialog:
     """Return the dialog that renames or duplicates a function.
 
     Args:
         edit: Makes the edit.
         function: The function.
-        name: ``rename_function`` or ``duplicate_function``.
+        kind: ``rename_function`` or ``duplicate_function``.
         title: What it does.
         message: What follows from it.
     """
     domain, own, overload = (name_editor(text) for text in key_of(function))
-    path: list[JSON] = list(function.path)
+    path = function.path
 
     def accept(texts: list[str]) -> None:
-        edit(name, scope=path, name=own[1](texts[0].strip()), domain=domain[1](texts[1].strip()),
-             overload=overload[1](texts[2].strip()))  # fmt: skip
+        edit(
+            kind(
+                scope=path,
+                name=own[1](texts[0].strip()),
+                domain=domain[1](texts[1].strip()),
+                overload=overload[1](texts[2].strip()),
+            )
+        )
 
     fields = [
         FieldSpec("name", own[0]),
@@ -105,7 +118,7 @@ _OUTSIDE, _INSIDE = "inputs", "constants"
 
 
 def make_dialog(
-    edit: Edit, scope: Scope, nodes: Sequence[str], name: str, domain: str
+    edit: MakeEdit, scope: Scope, nodes: Sequence[str], name: str, domain: str
 ) -> FieldsDialog:
     """Return the dialog that makes a function of nodes.
 
@@ -116,10 +129,18 @@ def make_dialog(
         name: The name that is offered.
         domain: The operator set that is offered.
     """
+    from dld_tui.core.document.edits import functions
 
     def accept(texts: list[str]) -> None:
-        edit("make_function", scope=list(scope.path), nodes=list(nodes), name=texts[0].strip(),
-             domain=texts[1].strip(), constants=texts[2] == _INSIDE)  # fmt: skip
+        edit(
+            functions.make_function(
+                scope=scope.path,
+                nodes=nodes,
+                name=texts[0].strip(),
+                domain=texts[1].strip(),
+                constants=texts[2] == _INSIDE,
+            )
+        )
 
     return FieldsDialog(
         "Make function",
@@ -134,7 +155,7 @@ def make_dialog(
 
 
 def custom_dialog(
-    edit: Edit,
+    edit: MakeEdit,
     scope: Scope,
     nodes: Sequence[str],
     inputs: Sequence[str],
@@ -149,12 +170,14 @@ def custom_dialog(
         inputs: What they take from outside.
         outputs: What others use of theirs.
     """
+    from dld_tui.core.document.edits import replacing
+
     own = name_editor(nodes_at(scope, nodes)[0].name) if len(nodes) == 1 else ("", str)
     offered = [", ".join(map(_shown_name, names)) for names in (inputs, outputs)]
 
     def accept(texts: list[str]) -> None:
         domain, op_type = operator_of_text(texts[0])
-        more: dict[str, JSON] = {}
+        more: dict[str, Any] = {}
         if texts[1] != offered[0]:
             more["inputs"] = [_read_name(text) for text in split_list(texts[1])]
         if texts[2] != offered[1]:
@@ -163,8 +186,16 @@ def custom_dialog(
             more["types"] = {name: known for name, known in made.items() if known}
         if texts[3].strip():
             more["attributes"] = attribute_values(texts[3])
-        edit("replace_nodes", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
-             domain=domain, name=own[1](texts[4].strip()), **more)  # fmt: skip
+        edit(
+            replacing.replace_nodes(
+                scope=scope.path,
+                nodes=nodes,
+                op_type=op_type,
+                domain=domain,
+                name=own[1](texts[4].strip()),
+                **more,
+            )
+        )
 
     return FieldsDialog(
         "Replace by a custom node",
@@ -232,7 +263,9 @@ def _name_and_type(text: str) -> tuple[str, str]:
     return _read_name(text), ""
 
 
-def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str) -> FieldsDialog:
+def operator_dialog(
+    edit: MakeEdit, scope: Scope, nodes: Sequence[str], present: str
+) -> FieldsDialog:
     """Return the dialog that lets nodes call another operator.
 
     Args:
@@ -241,15 +274,24 @@ def operator_dialog(edit: Edit, scope: Scope, nodes: Sequence[str], present: str
         nodes: Their refs.
         present: The operator that they call now, as ``domain.Name``.
     """
+    from dld_tui.core.document.edits.nodes import set_operator
 
     def accept(texts: list[str]) -> None:
         domain, op_type = operator_of_text(texts[0])
-        more: dict[str, JSON] = {}
+        more: dict[str, Any] = {}
         if texts[2].strip():
             schema = schema_for(op_type, domain, imports_of(scope).get(domain))
             more["values"] = attribute_values(texts[2], schema)
-        edit("set_operator", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
-             domain=domain, attributes=_KEPT[texts[1]], **more)  # fmt: skip
+        edit(
+            set_operator(
+                scope=scope.path,
+                nodes=nodes,
+                op_type=op_type,
+                domain=domain,
+                attributes=_KEPT[texts[1]],
+                **more,
+            )
+        )
 
     return FieldsDialog(
         "Change the operator",
@@ -271,8 +313,9 @@ _KINDS = {
 """Kinds by the words of the dialog; empty: that of the operator, or of the value by its look."""
 
 
-def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
+def attribute_dialog(edit: MakeEdit, node: Node) -> FieldsDialog:
     """Return the dialog that adds an attribute to a node, or changes the kind of one."""
+    from dld_tui.core.document.edits import attributes
 
     def accept(texts: list[str]) -> None:
         name, kind, text = texts[0].strip(), texts[1], texts[2]
@@ -280,8 +323,15 @@ def attribute_dialog(edit: Edit, node: Node) -> FieldsDialog:
             raise UsageError("an attribute needs a name")
         schema = node_schema(node)
         kind = _KINDS[kind] or _kind_of(name, text, schema)
-        edit("set_attribute", scope=list(node.scope.path), node=node.ref, attribute=name, kind=kind,
-             value=edit_value(text, kind, name=name, schema=schema))  # fmt: skip
+        edit(
+            attributes.set_attribute(
+                scope=node.scope.path,
+                node=node.ref,
+                attribute=name,
+                kind=kind,
+                value=edit_value(text, kind, name=name, schema=schema),
+            )
+        )
 
     return FieldsDialog(
         "Add an attribute",
@@ -309,7 +359,7 @@ class AttributesDialog(Dialog[None]):
         Binding("d,delete", "remove", "remove", show=False),
     ]
 
-    def __init__(self, function: Scope, edit: Edit) -> None:
+    def __init__(self, function: Scope, edit: MakeEdit) -> None:
         super().__init__()
         self.TITLE_TEXT = f"Attributes of {visible(function.title)}"
         self._function = function
@@ -350,21 +400,25 @@ class AttributesDialog(Dialog[None]):
         row = self._row
         if row is None:
             return
+        from dld_tui.core.document.edits.functions import remove_function_attribute
+
+        path = self._function.path
         try:
-            self._edit(
-                "remove_function_attribute", scope=list(self._function.path), attribute=row.name
-            )
+            self._edit(remove_function_attribute(scope=path, attribute=row.name))
         except DldError as error:
             self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
         self._list()
 
     def _ask(self, text: str) -> None:
+        from dld_tui.core.document.edits.functions import set_function_attribute
+
         def accept(texts: list[str]) -> None:
             name, kind, value = parse_declaration(texts[0])
             self._edit(
-                "set_function_attribute", scope=list(self._function.path), attribute=name,
-                kind=kind, value=value,
-            )  # fmt: skip
+                set_function_attribute(
+                    scope=self._function.path, attribute=name, kind=kind, value=value
+                )
+            )
 
         def closed(done: bool | None) -> None:
             if done:
@@ -398,7 +452,7 @@ def _attribute_line(row: FunctionAttribute) -> list[Piece]:
     return [(visible(row.name), "name"), (kind, "type"), (default, "value"), (uses, "dim")]
 
 
-def _names(text: str) -> list[JSON]:
+def _names(text: str) -> list[str]:
     return [name for name in text.replace(",", " ").split() if name]
 
 
@@ -553,8 +607,8 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     # --- edits ----------------------------------------------------------------------------------
 
-    def _edit(self, name: str, /, **arguments: JSON) -> Transaction:
-        transaction = self.edits.edit(name, **arguments)
+    def _edit(self, edit: Edit) -> Transaction:
+        transaction = self.edits.edit(edit)
         self._tell(transaction)
         return transaction
 
@@ -562,9 +616,9 @@ class FunctionsScreen(ListPage[FunctionRow]):
         text = visible(transaction.title)
         self.notify(text[:1].upper() + text[1:], timeout=4, markup=False)
 
-    def _try(self, name: str, /, **arguments: JSON) -> None:
+    def _try(self, edit: Edit) -> None:
         try:
-            self._edit(name, **arguments)
+            self._edit(edit)
         except DldError as error:
             self.edits.complain(error)
 
@@ -572,34 +626,42 @@ class FunctionsScreen(ListPage[FunctionRow]):
         self.app.push_screen(create_dialog(self._edit))
 
     def action_rename(self) -> None:
+        from dld_tui.core.document.edits.functions import rename_function
+
         if self.row is not None:
             message = f"{fmt.plural(len(self.row.instances), 'instance')} of it will follow."
             self.app.push_screen(
-                names_dialog(self._edit, self.row.scope, "rename_function", "Rename", message)
+                names_dialog(self._edit, self.row.scope, rename_function, "Rename", message)
             )
 
     def action_duplicate(self) -> None:
+        from dld_tui.core.document.edits.functions import duplicate_function
+
         if self.row is not None:
             message = "Nothing calls the copy yet. Give it another name, domain or overload."
             scope = self.row.scope
             self.app.push_screen(
-                names_dialog(self._edit, scope, "duplicate_function", "Duplicate", message)
+                names_dialog(self._edit, scope, duplicate_function, "Duplicate", message)
             )
 
     def action_delete(self) -> None:
         """Delete the function; undo brings it back."""
+        from dld_tui.core.document.edits import functions
+
         if self.row is not None:
-            self._try("delete_function", scope=list(self.row.scope.path))
+            self._try(functions.delete_function(scope=self.row.scope.path))
 
     def action_inline_all(self) -> None:
+        from dld_tui.core.document.edits import functions
+
         row = self.row
         if row is None:
             return
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in row.instances]
         if len(row.instances) * row.nodes <= MANY:
-            self._try("inline_function", nodes=pairs)
+            self._try(functions.inline_function(nodes=pairs))
             return
-        step = partial(self.edits.document.apply, "inline_function", nodes=pairs)
+        step = partial(self.edits.document.apply, functions.inline_function(nodes=pairs))
         self.edits.edit_on_thread(f"Inlining {row.key[1]}", [step])
 
     def action_attributes(self) -> None:

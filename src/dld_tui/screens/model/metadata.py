@@ -30,7 +30,6 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.workspace.history import History, PageEdits
 from dld_tui.screens.workspace.state import is_alive
@@ -68,11 +67,11 @@ class Part:
     node: Node | None = None
 
     @property
-    def where(self) -> dict[str, JSON]:
+    def where(self) -> dict[str, Any]:
         """Return the arguments that name it in an edit."""
         if self.scope is None:
             return {}
-        path: list[JSON] = list(self.scope.path)
+        path = self.scope.path
         return {"scope": path} if self.node is None else {"scope": path, "nodes": [self.node.ref]}
 
     @property
@@ -317,26 +316,27 @@ class MetadataScreen(Page):
             self._write(row, text)
 
     def _write(self, row: MetadataRow, text: str | None) -> None:
+        from dld_tui.core.document.edits import metadata
+
         where = row.part.where
         if row.kind == "doc" and row.part.scope is not None:
-            self.edits.workspace.try_edit("set_doc_string", text=text or "", **where)
+            self.edits.workspace.try_edit(metadata.set_doc_string(text=text or "", **where))
         elif row.kind in ("doc", "field"):
-            value: JSON = text or None
-            if row.key in MODEL_NUMBERS and text:
-                value = int(text)
-            self.edits.workspace.try_edit("set_model_field", field=row.key, value=value)
+            value = int(text) if row.key in MODEL_NUMBERS and text else text or None
+            self.edits.workspace.try_edit(metadata.set_model_field(field=row.key, value=value))
         elif row.kind == "entry":
-            self.edits.workspace.try_edit("set_metadata", key=row.key, value=text, **where)
+            self.edits.workspace.try_edit(metadata.set_metadata(key=row.key, value=text, **where))
         else:
             self._write_type(row, text or "")
 
     def _write_type(self, row: MetadataRow, text: str) -> None:
+        from dld_tui.core.document.edits import inputs_outputs
+
         wanted = parse_type(text)
-        known = wanted.dims if wanted is not None else None
-        dims: JSON = list(known) if known is not None else None
+        dims = wanted.dims if wanted is not None else None
         dtype = wanted.dtype if wanted is not None else None
         self.edits.workspace.try_edit(
-            "set_value_type", value=row.key, dtype=dtype, dims=dims, **row.part.where
+            inputs_outputs.set_value_type(value=row.key, dtype=dtype, dims=dims, **row.part.where)
         )
 
     def action_delete(self) -> None:
@@ -526,7 +526,9 @@ class ProfilesScreen(ListPage[RangeRow]):
     # --- editing --------------------------------------------------------------------------------
 
     def _set(self, profiles: list[Profile]) -> None:
-        self.edits.workspace.try_edit("set_profiles", profiles=profiles_json(profiles))
+        from dld_tui.core.document.edits import metadata
+
+        self.edits.workspace.try_edit(metadata.set_profiles(profiles=profiles_json(profiles)))
 
     def action_add(self) -> None:
         """Add a profile: a copy of the one under the cursor, or one with every dimension 1."""

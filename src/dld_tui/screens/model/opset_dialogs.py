@@ -317,6 +317,8 @@ class OpsetDialog(Dialog[None]):
         )
 
     def _ask_version(self, domain: str, present: str, *, changes: bool) -> None:
+        from dld_tui.core.document.edits import metadata
+
         known = known_versions(domain)
         message = f"Known versions: 1 to {known[-1]}." if known else "This operator set is unknown."
         if changes:
@@ -324,7 +326,7 @@ class OpsetDialog(Dialog[None]):
         version = str(importable_version(domain, int(self.document.model.ir_version)))
 
         def answered(text: str | None) -> None:
-            if text is not None and self.edit("set_opset", domain=domain, version=int(text)):
+            if text is not None and self.edit(metadata.set_opset(domain=domain, version=int(text))):
                 self.show_imports()
                 self.view.go_to_key(domain)
 
@@ -334,13 +336,15 @@ class OpsetDialog(Dialog[None]):
         )
 
     def action_remove(self) -> None:
+        from dld_tui.core.document.edits import metadata
+
         entry = self._entry
         if entry is None or entry.version is None:
             return
         if entry.used_by:
             nodes = fmt.plural(entry.used_by, "node")
             self.notify(f"It cannot be removed: {nodes} use it", severity="warning", timeout=4)
-        elif self.edit("set_opset", domain=entry.domain, version=None):
+        elif self.edit(metadata.set_opset(domain=entry.domain, version=None)):
             self.show_imports()
 
 

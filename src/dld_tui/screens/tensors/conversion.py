@@ -70,9 +70,9 @@ class TensorPlace:
         return {"node": self.node.ref, "attribute": self.attribute}
 
     @property
-    def path(self) -> list[JSON]:
+    def path(self) -> tuple[str, ...]:
         """The path of its scope, for edits."""
-        return list(self.scope.path)
+        return self.scope.path
 
     @property
     def title(self) -> str:
@@ -223,13 +223,16 @@ class TensorConversion:
             self._convert([plan.place for plan in planned if plan.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
+        from dld_tui.core.document.edits import tensors
+
         steps = [
             partial(
                 self.edits.document.apply,
-                "convert_tensor",
-                scope=place.path,
-                tensor=place.address,
-                dtype=dtype,
+                tensors.convert_tensor(
+                    scope=place.path,
+                    tensor=place.address,
+                    dtype=dtype,
+                ),
             )
             for place in places
         ]
@@ -286,6 +289,8 @@ def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> Fie
         place: The initializer.
         edit: Makes an edit; what is wrong with the entries it raises.
     """
+    from dld_tui.core.document.edits import initializers
+
     tensor = place.tensor
     if tensor is None or place.node is not None or not tensor.is_external:
         return None
@@ -296,12 +301,13 @@ def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> Fie
 
     def accept(texts: list[str]) -> None:
         edit(
-            "set_external_entries",
-            scope=place.path,
-            name=place.name,
-            location=read(texts[0].strip()),
-            offset=_bytes("offset", texts[1]),
-            length=_bytes("length", texts[2]),
+            initializers.set_external_entries(
+                scope=place.path,
+                name=place.name,
+                location=read(texts[0].strip()),
+                offset=_bytes("offset", texts[1]),
+                length=_bytes("length", texts[2]),
+            )
         )
 
     about = f"Where the values of {place.title} are read from. No data file is changed."

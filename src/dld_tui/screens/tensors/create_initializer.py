@@ -289,21 +289,27 @@ class CreateInitializer(FormPage):
         self.edits.work("Reading the values", task, ended)
 
     def _add(self, asked: NewTensor, values: NewValues) -> None:
-        path: list[JSON] = list(self.scope.path)
+        from dld_tui.core.document.edits import initializers
+
+        path = self.scope.path
         arguments: dict[str, Any] = {"dtype": values.dtype, "dims": values.dims}
         steps = [
             partial(
                 self.edits.document.apply,
-                "add_initializer",
-                scope=path,
-                name=asked.name,
-                fill=values.fill,
-                **arguments,
+                initializers.add_initializer(
+                    scope=path,
+                    name=asked.name,
+                    fill=values.fill,
+                    **arguments,
+                ),
             )
         ]
         if asked.sparse:
             steps.append(
-                partial(self.edits.document.apply, "to_sparse", scope=path, names=[asked.name])
+                partial(
+                    self.edits.document.apply,
+                    initializers.to_sparse(scope=path, names=[asked.name]),
+                )
             )
 
         def done() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
@@ -47,6 +47,7 @@ from dld_tui.widgets.tensors.initializers import (
 )
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Edit
     from dld_tui.screens.workspace.history import History
 
 
@@ -296,6 +297,8 @@ class InitializersScreen(Page):
         self.app.push_screen(CreateInitializer(self.edits.workspace, scope, made))
 
     def action_rename(self) -> None:
+        from dld_tui.core.document.edits import renaming
+
         row = self.row
         if row is None:
             return
@@ -303,7 +306,7 @@ class InitializersScreen(Page):
 
         def accept(text: str) -> None:
             name = read(text)
-            self.edits.edit("rename_value", scope=list(row.scope.path), value=row.name, name=name)
+            self.edits.edit(renaming.rename_value(scope=row.scope.path, value=row.name, name=name))
             self.go_to((row.scope.path, row.kind, name))
 
         self.pane.mount(EditBar("name", shown, accept))
@@ -345,7 +348,9 @@ class InitializersScreen(Page):
             self._delete(rows, disconnect=False)
 
     def _delete(self, rows: Sequence[InitializerRow], *, disconnect: bool) -> None:
-        self._for_scopes("Deleting", "delete_initializers", rows, disconnect=disconnect)
+        from dld_tui.core.document.edits.initializers import delete_initializers
+
+        self._for_scopes("Deleting", delete_initializers, rows, disconnect=disconnect)
 
     # --- type and place -------------------------------------------------------------------------
 
@@ -368,6 +373,8 @@ class InitializersScreen(Page):
 
     @task()
     async def action_external(self) -> None:
+        from dld_tui.core.document.edits.initializers import set_external
+
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
             return
@@ -378,9 +385,7 @@ class InitializersScreen(Page):
         about = f"The data file for {fmt.plural(len(rows), 'tensor')} of {size}, beside the model."
         location = await self.tasks.ask(PromptDialog("To external data", about, default))
         if location and location.strip():
-            self._for_scopes(
-                "Moving to a data file", "set_external", rows, location=location.strip()
-            )
+            self._for_scopes("Moving to a data file", set_external, rows, location=location.strip())
 
     def action_data_file(self) -> None:
         """Change where the values of the initializer under the cursor are read from."""
@@ -399,16 +404,20 @@ class InitializersScreen(Page):
             self.app.push_screen(dialog)
 
     def action_inline(self) -> None:
+        from dld_tui.core.document.edits.initializers import set_inline
+
         rows = self._initializers(self.chosen, "external", dense=True)
         rows = [row for row in rows if row.tensor.is_external]
         if rows:
-            self._for_scopes("Moving into the model", "set_inline", rows)
+            self._for_scopes("Moving into the model", set_inline, rows)
         else:
             self.notify("It is already in the model file", timeout=3)
 
     def action_sparse(self) -> None:
+        from dld_tui.core.document.edits.initializers import to_dense, to_sparse
+
         rows = self._initializers(self.chosen, "sparse")
-        for kind, edit in ((DENSE, "to_sparse"), (SPARSE, "to_dense")):
+        for kind, edit in ((DENSE, to_sparse), (SPARSE, to_dense)):
             chosen = [row for row in rows if row.kind == kind]
             if chosen:
                 self._for_scopes("Sparse and dense", edit, chosen)
@@ -417,6 +426,7 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
+        from dld_tui.core.document.edits import initializers
         from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
@@ -436,7 +446,9 @@ class InitializersScreen(Page):
             return
         try:
             arguments = read_sparse_lines(typed)
-            self.edits.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
+            self.edits.edit(
+                initializers.set_sparse(scope=row.scope.path, name=row.name, **arguments)
+            )
         except DldError as error:
             self.edits.complain(error)
         self.go_to(row.key)
@@ -461,16 +473,18 @@ class InitializersScreen(Page):
         return fitting
 
     def _for_scopes(
-        self, title: str, edit: str, rows: Sequence[InitializerRow], **arguments: JSON
+        self,
+        title: str,
+        kind: Callable[..., Edit],
+        rows: Sequence[InitializerRow],
+        **arguments: JSON,
     ) -> None:
         """Make one edit in each scope, on a thread."""
-        by_scope: dict[Scope, list[JSON]] = {}
+        by_scope: dict[Scope, list[str]] = {}
         for row in rows:
             by_scope.setdefault(row.scope, []).append(row.name)
         steps = [
-            partial(
-                self.edits.document.apply, edit, scope=list(scope.path), names=names, **arguments
-            )
+            partial(self.edits.document.apply, kind(scope=scope.path, names=names, **arguments))
             for scope, names in by_scope.items()
         ]
         self.edits.edit_on_thread(title, steps)
@@ -546,8 +560,10 @@ class InitializersScreen(Page):
             self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
+        from dld_tui.core.document.edits import links
+
         is_connected = self.edits.try_edit(
-            "set_input", scope=list(node.scope.path), node=node.ref, index=index, value=value
+            links.set_input(scope=node.scope.path, node=node.ref, index=index, value=value)
         )
         if is_connected:
             verb = "Connected to" if value else "Disconnected from"

@@ -325,6 +325,8 @@ class TensorScreen(Page):
         self.app.push_screen(dialog, chosen)
 
     def action_dims(self) -> None:
+        from dld_tui.core.document.edits import tensors
+
         shape = self.tensor.shape
 
         def dims_of(text: str) -> list[int] | str:
@@ -345,10 +347,15 @@ class TensorScreen(Page):
             if isinstance(dims, str):
                 return
             step = partial(
-                self.edits.document.apply, "replace_tensor", scope=self.place.path,
-                tensor=self.place.address, dtype=self.tensor.dtype, dims=list[JSON](dims),
-                resize=math.prod(dims) != math.prod(shape),
-            )  # fmt: skip
+                self.edits.document.apply,
+                tensors.replace_tensor(
+                    scope=self.place.path,
+                    tensor=self.place.address,
+                    dtype=self.tensor.dtype,
+                    dims=dims,
+                    resize=math.prod(dims) != math.prod(shape),
+                ),
+            )
             self.edits.edit_on_thread("Changing the dimensions", [step])
 
         about = (
@@ -461,12 +468,15 @@ class TensorScreen(Page):
     # --- the page of a tensor --------------------------------------------------------------------
 
     def _set(self, start: int, values: list[JSON]) -> None:
+        from dld_tui.core.document.edits import tensors
+
         self.edits.edit(
-            "set_elements",
-            scope=self.place.path,
-            tensor=self.place.address,
-            start=start,
-            values=values,
+            tensors.set_elements(
+                scope=self.place.path,
+                tensor=self.place.address,
+                start=start,
+                values=values,
+            )
         )
 
     # --- one cell -------------------------------------------------------------------------------
@@ -538,11 +548,19 @@ class TensorScreen(Page):
         last = (rows.stop - 1) * view.wrap + columns.stop
         return first, max(1, min(last, view.count) - first)
 
-    def _splice(self, start: int, **counts: JSON) -> None:
+    def _splice(self, start: int, **counts: Any) -> None:
+        from dld_tui.core.document.edits import tensors
+
         step = partial(
-            self.edits.document.apply, "splice_tensor", scope=self.place.path,
-            tensor=self.place.address, axis=self.grid.view.row_axis, start=start, **counts,
-        )  # fmt: skip
+            self.edits.document.apply,
+            tensors.splice_tensor(
+                scope=self.place.path,
+                tensor=self.place.address,
+                axis=self.grid.view.row_axis,
+                start=start,
+                **counts,
+            ),
+        )
         self.edits.edit_on_thread("Changing the rows", [step])
 
     def on_paste(self, event: events.Paste) -> None:
@@ -642,9 +660,11 @@ class TensorScreen(Page):
                 wanted = None if same or dtype not in EXCHANGED else dtype
             except DldError:
                 wanted = None  # the import says why
-            payloads.append(import_npy(
-                self.edits.document, path, dtype=wanted, progress=progress, cancelled=cancelled
-            ))  # fmt: skip
+            payloads.append(
+                import_npy(
+                    self.edits.document, path, dtype=wanted, progress=progress, cancelled=cancelled
+                )
+            )
 
         def ended(error: DldError | None) -> None:
             if error is None:
@@ -666,14 +686,17 @@ class TensorScreen(Page):
         self._replace(new)
 
     def _replace(self, new: NpyPayload) -> None:
+        from dld_tui.core.document.edits import tensors
+
         step = partial(
             self.edits.document.apply,
-            "replace_tensor",
-            scope=self.place.path,
-            tensor=self.place.address,
-            dtype=new.dtype,
-            dims=list(new.dims),
-            payload=new.payload,
+            tensors.replace_tensor(
+                scope=self.place.path,
+                tensor=self.place.address,
+                dtype=new.dtype,
+                dims=list(new.dims),
+                payload=new.payload,
+            ),
         )
         self.edits.edit_on_thread("Replacing the tensor", [step])
 

@@ -267,6 +267,7 @@ class Checks(Controller):
 
     def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.findings import repair_steps
+        from dld_tui.core.document.edits import repairs
 
         if not self.is_checked:
             self.say("The model is still being checked")
@@ -284,7 +285,7 @@ class Checks(Controller):
 
         def make() -> Transaction:
             if len(steps) > 1:
-                return document.apply("repair", steps=steps)
+                return document.apply(repairs.repair(steps=steps))
             edit, arguments = cast("tuple[str, dict[str, JSON]]", steps[0])
             return document.apply(edit, **arguments)
 

@@ -76,10 +76,12 @@ class Result:
         Raises:
             EditError: It does not fit.
         """
+        from dld_tui.core.document.edits import model_swap
+
         if self.edit is not None:
             name, arguments = self.edit
             return self._document.apply(name, **arguments)
-        return self._document.apply("replace_model", model=self.model, title=self.title)
+        return self._document.apply(model_swap.replace_model(model=self.model, title=self.title))
 
     def keep(self, path: Path, cancelled: CancelCheck) -> JSON:
         """Keep the file of another model for as long as an edit needs it; return what names it.

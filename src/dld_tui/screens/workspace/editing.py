@@ -75,29 +75,32 @@ class Editing(Controller):
             self.say("Nothing here has a name that can be changed")
 
     def _rename_node(self, node: Node) -> None:
+        from dld_tui.core.document.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar
 
         shown, read = name_editor(node.name)
-        scope: list[JSON] = list(node.scope.path)
+        scope = node.scope.path
 
         def accept(text: str) -> None:
-            self.history.edit("rename_node", scope=scope, node=node.ref, name=read(text))
+            self.history.edit(renaming.rename_node(scope=scope, node=node.ref, name=read(text)))
 
         self.panes.mount_bar(EditBar("name", shown, accept, placeholder="no name"))
 
     def _rename_value(self, scope: Scope, value: str) -> None:
+        from dld_tui.core.document.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar
 
         shown, read = name_editor(value)
-        path: list[JSON] = list(scope.path)
+        path = scope.path
 
         def accept(text: str) -> None:
-            self.history.edit("rename_value", scope=path, value=value, name=read(text))
+            self.history.edit(renaming.rename_value(scope=path, value=value, name=read(text)))
 
         self.panes.mount_bar(EditBar("value name", shown, accept))
 
     def rename_many(self) -> None:
         """Ask for a pattern, and rename what matches: of the marked nodes, or of all."""
+        from dld_tui.core.document.edits import pattern_renaming
         from dld_tui.core.document.edits.pattern_renaming import NewNames, renamed
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
@@ -119,17 +122,16 @@ class Editing(Controller):
 
         def accept(texts: list[str]) -> None:
             names = names_of(texts)
-            arguments: dict[str, JSON] = {
-                "kinds": [*_KINDS[texts[0]]], "pattern": names.pattern,
-                "replacement": names.replacement, "prefix": names.prefix, "suffix": names.suffix,
-            }  # fmt: skip
-            if marked is not None:
-                arguments["nodes"] = [[list(node.scope.path), node.ref] for node in marked]
+            edit = pattern_renaming.rename_matches(
+                kinds=_KINDS[texts[0]], pattern=names.pattern, replacement=names.replacement,
+                prefix=names.prefix, suffix=names.suffix,
+                nodes=None if marked is None else [[[*one.scope.path], one.ref] for one in marked],
+            )  # fmt: skip
             if len(marked or self.document.main.nodes) <= MANY:
-                self.history.edit("rename_matches", **arguments)
+                self.history.edit(edit)
                 return
-            edit = partial(self.document.apply, "rename_matches", **arguments)
-            self.history.change("Renaming", [edit], large=True)
+            step = partial(self.document.apply, edit)
+            self.history.change("Renaming", [step], large=True)
 
         fields = [
             FieldSpec("what", choices=tuple(_KINDS)),
@@ -155,6 +157,7 @@ class Editing(Controller):
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
         from dld_tui.core.document import Node
+        from dld_tui.core.document.edits import attributes
         from dld_tui.core.document.edits.imports import versions_by_domain
         from dld_tui.core.operators.attribute_words import (
             attribute_words,
@@ -190,12 +193,14 @@ class Editing(Controller):
         if kind not in _EDITABLE:
             self.say(f"Attributes of kind {kind} cannot be edited as text", 4)
             return
-        scope: list[JSON] = list(node.scope.path)
+        scope = node.scope.path
 
         def accept(text: str) -> None:
             typed = edit_value(text, kind, dtype, name=name, schema=schema)
             self.history.edit(
-                "set_attribute", scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
+                attributes.set_attribute(
+                    scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
+                )
             )
 
         version = versions_by_domain(node.scope).get(node.domain)
@@ -214,6 +219,7 @@ class Editing(Controller):
 
     def _edit_sparse(self, node: Node, attribute: Attribute) -> None:
         """Edit type, dimensions and elements of a sparse tensor as text."""
+        from dld_tui.core.document.edits import attributes
         from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
@@ -226,9 +232,14 @@ class Editing(Controller):
         def typed(answer: str | None) -> None:
             if answer is not None and answer != text and is_alive(node):
                 self.history.try_edit(
-                    "set_attribute", scope=list(node.scope.path), node=node.ref,
-                    attribute=attribute.name, kind="sparse_tensor", value=read_sparse_lines(answer),
-                )  # fmt: skip
+                    attributes.set_attribute(
+                        scope=node.scope.path,
+                        node=node.ref,
+                        attribute=attribute.name,
+                        kind="sparse_tensor",
+                        value=read_sparse_lines(answer),
+                    )
+                )
 
         title = f"Sparse tensor {visible(attribute.name)}"
         self.ask(TextDialog(title, text, check=read_sparse_lines, note=SPARSE_NOTE), typed)
@@ -236,6 +247,7 @@ class Editing(Controller):
     def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
         from dld_tui.core.document import Node
+        from dld_tui.core.document.edits import attributes
 
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not row.attribute or not isinstance(node, Node):
@@ -244,10 +256,11 @@ class Editing(Controller):
             self.say("It already has its default")
         else:
             self.history.try_edit(
-                "remove_attribute",
-                scope=list(node.scope.path),
-                node=node.ref,
-                attribute=row.attribute,
+                attributes.remove_attribute(
+                    scope=node.scope.path,
+                    node=node.ref,
+                    attribute=row.attribute,
+                )
             )
 
     # --- delete ---------------------------------------------------------------------------------
@@ -289,13 +302,16 @@ class Editing(Controller):
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""
+        from dld_tui.core.document.edits.nodes import delete_many
+
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
-        edit = partial(self.document.apply, "delete_many", nodes=pairs, reconnect=reconnect)
+        edit = partial(self.document.apply, delete_many(nodes=pairs, reconnect=reconnect))
         title = f"Deleting {fmt.plural(len(nodes), 'node')}"
         self.history.change(title, [edit], large=len(nodes) > MANY)
 
     def _ask_outputs(self, nodes: Sequence[Node]) -> None:
         """Ask what outputs are called that are left when nodes are cut off."""
+        from dld_tui.core.document.edits import replacing
         from dld_tui.core.document.edits.replacing import cut_values
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
@@ -305,13 +321,13 @@ class Editing(Controller):
         editors = [name_editor(value) for value in asked]
 
         def accept(texts: list[str]) -> None:
-            names: dict[str, JSON] = {
+            names = {
                 value: read(text.strip())
                 for value, (_, read), text in zip(asked, editors, texts, strict=True)
                 if text.strip()
             }
             names |= {value: value for value in values[_MOST_ASKED:]}
-            self.history.edit("cut_off", nodes=[node.ref for node in nodes], outputs=names)
+            self.history.edit(replacing.cut_off(nodes=[node.ref for node in nodes], outputs=names))
 
         def ask() -> None:
             kinds = [main.value_type(value) for value in asked]
@@ -325,7 +341,7 @@ class Editing(Controller):
         if values:
             self.inference.when_typed(ask, always=True)  # outputs need types
         else:
-            self.history.try_edit("cut_off", nodes=[node.ref for node in nodes])
+            self.history.try_edit(replacing.cut_off(nodes=[node.ref for node in nodes]))
 
     # --- copy -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -21,7 +21,7 @@ from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope, Transaction
+    from dld_tui.core.document import Edit, Node, Scope, Transaction
     from dld_tui.widgets.dialogs.search import PickItem
 
 _MOST = 9
@@ -106,7 +106,9 @@ class Bodies(Controller):
         self.ask(PromptDialog("Body", message, placeholder="body"), typed)
 
     def _add_body(self, node: Node, slot: Slot) -> None:
-        is_added = self.history.try_edit("add_subgraph", **_place(node, slot))
+        from dld_tui.core.document.edits import subgraphs
+
+        is_added = self.history.try_edit(subgraphs.add_subgraph(**_place(node, slot)))
         self._open_new(node, slot, is_added)
 
     def _open_new(self, node: Node, slot: Slot, is_added: bool) -> None:
@@ -116,6 +118,7 @@ class Bodies(Controller):
     # --- copying --------------------------------------------------------------------------------
 
     def _ask_source(self, node: Node, slot: Slot) -> None:
+        from dld_tui.core.document.edits import subgraphs
         from dld_tui.widgets.dialogs.search import PickDialog
 
         bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
@@ -125,9 +128,9 @@ class Bodies(Controller):
 
         def chosen(place: object) -> None:
             if isinstance(place, int):
-                source: list[JSON] = list(bodies[place].path)
+                source = bodies[place].path
                 is_added = self.history.try_edit(
-                    "copy_subgraph", source=source, **_place(node, slot)
+                    subgraphs.copy_subgraph(source=source, **_place(node, slot))
                 )
                 self._open_new(node, slot, is_added)
 
@@ -151,10 +154,16 @@ class Bodies(Controller):
         self.ask(PickDialog(f"{title} which body?", items, placeholder="name"), chosen)
 
     def _delete_body(self, body: Scope) -> None:
-        self.history.try_edit("delete_subgraph", index=body.position, **_place_of(body))
+        from dld_tui.core.document.edits import subgraphs
+
+        self.history.try_edit(subgraphs.delete_subgraph(index=body.position, **_place_of(body)))
 
     def _move_body(self, body: Scope) -> None:
-        self.history.try_edit("move_subgraph", index=body.position, to=0, **_place_of(body))
+        from dld_tui.core.document.edits import subgraphs
+
+        if body.position is not None:  # one of a list of bodies
+            edit = subgraphs.move_subgraph(index=body.position, to=0, **_place_of(body))
+            self.history.try_edit(edit)
 
 
 def body_slots(node: Node) -> list[Slot]:
@@ -176,15 +185,15 @@ def body_slots(node: Node) -> list[Slot]:
     return sorted(slots.values(), key=lambda slot: slot.replaces)
 
 
-def _place(node: Node, slot: Slot) -> dict[str, JSON]:
-    scope: list[JSON] = list(node.scope.path)
-    place: dict[str, JSON] = {"scope": scope, "node": node.ref, "attribute": slot.attribute}
+def _place(node: Node, slot: Slot) -> dict[str, Any]:
+    scope = node.scope.path
+    place = {"scope": scope, "node": node.ref, "attribute": slot.attribute}
     return place | {"many": slot.many, "replace": slot.replaces}
 
 
-def _place_of(body: Scope) -> dict[str, JSON]:
+def _place_of(body: Scope) -> dict[str, Any]:
     assert body.owner is not None
-    scope: list[JSON] = list(body.owner.scope.path)
+    scope = body.owner.scope.path
     return {"scope": scope, "node": body.owner.ref, "attribute": body.attribute}
 
 
@@ -300,6 +309,8 @@ class Functions(Controller):
 
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
+        from dld_tui.core.document.edits import functions
+
         node_functions = [(node, function_of(node)) for node in self.model.chosen_nodes]
         calls = [node for node, function in node_functions if function is not None]
         size = sum(len(function.nodes) for _, function in node_functions if function is not None)
@@ -307,22 +318,23 @@ class Functions(Controller):
             return
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in calls]
         try:
-            self._run_edit("inline_function", size, nodes=pairs)
+            self._run_edit(functions.inline_function(nodes=pairs), size)
         except DldError as error:
             self.complain(error)
 
-    def _edit_and_show(self, name: str, /, *, nodes: Sequence[JSON], **arguments: JSON) -> None:
-        self._run_edit(name, len(nodes), nodes=list(nodes), **arguments)
+    def _edit_and_show(self, edit: Edit) -> None:
+        nodes = edit.arguments["nodes"]
+        self._run_edit(edit, len(nodes) if isinstance(nodes, list) else 1)
 
-    def _run_edit(self, name: str, size: int, /, **arguments: JSON) -> None:
+    def _run_edit(self, edit: Edit, size: int) -> None:
         """Make an edit of so many nodes and show what it did: a large one on a thread."""
         if size <= MANY:
-            self._show(self.history.edit(name, **arguments))
+            self._show(self.history.edit(edit))
             return
         transactions: list[Transaction] = []
 
         def step() -> Transaction:
-            transactions.append(self.document.apply(name, **arguments))
+            transactions.append(self.document.apply(edit))
             return transactions[0]
 
         self.history.change("Working", [step], large=True, done=lambda: self._show(transactions[0]))
@@ -376,14 +388,22 @@ class Functions(Controller):
         self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
+        from dld_tui.core.document.edits import functions
+
         kind = _kind_of(node, name) if node.attribute(name) is None else None
         self.history.try_edit(
-            "set_attribute_reference", scope=list(node.scope.path), node=node.ref, attribute=name,
-            reference=reference, kind=kind,
-        )  # fmt: skip
+            functions.set_attribute_reference(
+                scope=node.scope.path,
+                node=node.ref,
+                attribute=name,
+                reference=reference,
+                kind=kind,
+            )
+        )
 
     def _declare(self, node: Node, name: str, function: Scope) -> None:
         """Declare an attribute of the function, and refer to it."""
+        from dld_tui.core.document.edits import functions
         from dld_tui.core.document.local_functions import function_attributes
         from dld_tui.screens.model.functions import parse_declaration
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
@@ -393,9 +413,13 @@ class Functions(Controller):
             if declared in {row.name for row in function_attributes(function)}:
                 raise EditError("the function has an attribute of this name already")
             self.history.edit(
-                "set_function_attribute", scope=list(function.path), attribute=declared, kind=kind,
-                value=value,
-            )  # fmt: skip
+                functions.set_function_attribute(
+                    scope=function.path,
+                    attribute=declared,
+                    kind=kind,
+                    value=value,
+                )
+            )
             self._refer(node, name, declared)
 
         fields = [FieldSpec("attribute", visible(name), "slope, or slope: float = 0.25")]

@@ -291,18 +291,22 @@ class Graphs(Controller):
 
     def move_box(self, event: GraphPane.MoveAsked) -> None:
         """Keep where a box was moved to."""
+        from dld_tui.core.document.edits import metadata
+
         node = event.node
         x, y = position_of(node) or (0, 0)
         x = max(-MOST, min(x + event.cells, MOST))
         y = max(-MOST, min(y + event.rows, MOST))
-        place: list[JSON] | None = [x, y] if x or y else None
-        positions: JSON = {node.ref: place}
-        self.history.try_edit("set_positions", scope=list(node.scope.path), positions=positions)
+        place: JSON = [x, y] if x or y else None
+        edit = metadata.set_positions(scope=node.scope.path, positions={node.ref: place})
+        self.history.try_edit(edit)
 
     def arrange(self, event: GraphPane.ArrangeAsked) -> None:
         """Forget where boxes were moved to."""
+        from dld_tui.core.document.edits import metadata
+
         if any(position_of(node) is not None for node in event.scope.nodes):
-            self.history.try_edit("set_positions", scope=list(event.scope.path), positions=None)
+            self.history.try_edit(metadata.set_positions(scope=event.scope.path, positions=None))
         else:
             self.say("No box was moved here")
 

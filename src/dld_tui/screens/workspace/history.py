@@ -8,10 +8,10 @@ from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Change, Document, Transaction
+from dld_tui.core.document import Change, Document, Edit, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
@@ -98,7 +98,7 @@ class History(Controller):
 
     # --- edits ----------------------------------------------------------------------------------
 
-    def edit(self, name: str, /, **arguments: JSON) -> Transaction:
+    def edit(self, edit: Edit) -> Transaction:
         """Make an edit.
 
         Raises:
@@ -106,12 +106,12 @@ class History(Controller):
         """
         if self.work.is_running:
             raise DldError("wait until the file is saved")
-        return self.document.apply(name, **arguments)
+        return self.document.apply(edit)
 
-    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
+    def try_edit(self, edit: Edit) -> bool:
         """Make an edit; shows the error if it cannot be made."""
         try:
-            self.edit(name, **arguments)
+            self.edit(edit)
         except DldError as error:
             self.complain(error)
             return False
@@ -257,7 +257,7 @@ class PageEdits:
 
     # --- edits ----------------------------------------------------------------------------------
 
-    def edit(self, name: str, /, **arguments: JSON) -> Transaction:
+    def edit(self, edit: Edit) -> Transaction:
         """Make an edit.
 
         Raises:
@@ -265,12 +265,12 @@ class PageEdits:
         """
         if self.is_working:
             raise DldError("wait for the running task to end")
-        return self.workspace.edit(name, **arguments)
+        return self.workspace.edit(edit)
 
-    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
+    def try_edit(self, edit: Edit) -> bool:
         """Make an edit; shows the error if it cannot be made."""
         try:
-            self.edit(name, **arguments)
+            self.edit(edit)
         except DldError as error:
             self.complain(error)
             return False

@@ -241,11 +241,11 @@ class TypeInference(Controller):
         """Give inputs and outputs that edits made without a type the one that is known by now."""
         from dld_tui.core.document.types.inference import late_types
 
-        for arguments in late_types(self.document):
-            key = (str(arguments["scope"]), str(arguments["value"]))
+        for edit in late_types(self.document):
+            key = (str(edit.arguments["scope"]), str(edit.arguments["value"]))
             if key not in self._declared:  # once: an undo of it is not taken back
                 self._declared.add(key)
-                self.document.apply("set_value_type", **arguments)
+                self.document.apply(edit)
 
     def _not_inferred(self, version: int, error: DldError) -> None:
         if self.page.is_attached and version == self.model.version:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -69,11 +69,13 @@ class Metadata(Controller):
         self.ask(TextDialog(title, old), edited)
 
     def _set_text(self, node: Node, key: str, text: str | None) -> None:
-        where: dict[str, JSON] = {"scope": list(node.scope.path), "nodes": [node.ref]}
+        from dld_tui.core.document.edits import metadata
+
+        where: dict[str, Any] = {"scope": node.scope.path, "nodes": [node.ref]}
         if key == DOC_STRING:
-            self.history.try_edit("set_doc_string", text=text or "", **where)
+            self.history.try_edit(metadata.set_doc_string(text=text or "", **where))
         else:
-            self.history.try_edit("set_metadata", key=key, value=text, **where)
+            self.history.try_edit(metadata.set_metadata(key=key, value=text, **where))
 
     def delete(self) -> None:
         """Remove the doc string or metadata entry of the node."""
@@ -107,8 +109,12 @@ class Metadata(Controller):
         self.ask_which("Layer precision", message, options)
 
     def _set_precision(self, nodes: list[Node], precision: str | None) -> None:
+        from dld_tui.core.document.edits import metadata
+
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
-        step = partial(self.document.apply, "set_precision", nodes=places, precision=precision)
+        step = partial(
+            self.document.apply, metadata.set_precision(nodes=places, precision=precision)
+        )
         self.history.change("Setting the precision", [step], large=len(nodes) > MANY)
 
 

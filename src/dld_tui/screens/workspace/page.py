@@ -404,7 +404,9 @@ class WorkspaceScreen(Page):
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document."""
-        apply = partial(self.document.apply, "repair", steps=steps, title=title)
+        from dld_tui.core.document.edits import repairs
+
+        apply = partial(self.document.apply, repairs.repair(steps=steps, title=title))
         self.history.change(title, [apply], large=True, done=done)
 
     def show_conversion_form(self, activity: str, given: Mapping[str, JSON]) -> None:

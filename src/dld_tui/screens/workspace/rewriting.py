@@ -179,6 +179,7 @@ class Rewriting(Controller):
 
     def carry_out(self, text: str) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
+        from dld_tui.core.document.edits import rewriting
         from dld_tui.core.document.rewrite.matcher import find_hits
         from dld_tui.core.document.rewrite.pattern import parse_pattern
         from dld_tui.core.document.rewrite.rule import text_of_rules
@@ -200,7 +201,7 @@ class Rewriting(Controller):
 
         self.history.change(
             "Rewriting",
-            [lambda: self.document.apply("rewrite", rules=text_of_rules(rules))],
+            [lambda: self.document.apply(rewriting.rewrite(rules=text_of_rules(rules)))],
             large=len(self.document.main.nodes) > MANY,
             done=done,
         )

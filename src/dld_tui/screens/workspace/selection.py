@@ -257,6 +257,8 @@ class Selection(Controller):
 
     def paste(self) -> None:
         """Add the copied nodes to the graph at the cursor."""
+        from dld_tui.core.document.edits import pasting
+
         fragment = host(self.page).copied_nodes
         if fragment is None:
             return
@@ -266,7 +268,7 @@ class Selection(Controller):
         def paste() -> Transaction:
             data = fragment.to_json(self.document, scope)
             transactions.append(
-                self.document.apply("paste_nodes", scope=list(scope.path), fragment=data)
+                self.document.apply(pasting.paste_nodes(scope=scope.path, fragment=data))
             )
             return transactions[0]
 
@@ -295,6 +297,7 @@ class Selection(Controller):
 
     def fold(self) -> None:
         """Show what folding the chosen nodes makes, and do it."""
+        from dld_tui.core.document.edits import folding
         from dld_tui.core.document.edits.folding import plan_fold
 
         nodes = self.model.chosen_nodes
@@ -314,7 +317,7 @@ class Selection(Controller):
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in fold.nodes]
 
         def run() -> None:
-            edit = partial(self.document.apply, "fold_nodes", nodes=pairs)
+            edit = partial(self.document.apply, folding.fold_nodes(nodes=pairs))
             self.history.change("Folding", [edit], large=True)
 
         count = fmt.plural(len(fold.nodes), "node")
@@ -327,6 +330,7 @@ class Selection(Controller):
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
+        from dld_tui.core.document.edits import attributes
         from dld_tui.widgets.dialogs.nodes import BatchDialog, groups_of
 
         nodes = self.model.chosen_nodes
@@ -334,11 +338,11 @@ class Selection(Controller):
             return
         groups: list[TypeGroup] = []
 
-        def changed(changes: list[JSON] | None) -> None:
+        def changed(changes: list[dict[str, JSON]] | None) -> None:
             if changes and all(is_alive(node) for node in nodes):
                 self.history.change(
                     "Setting attributes",
-                    [lambda: self.document.apply("set_attributes", changes=changes)],
+                    [lambda: self.document.apply(attributes.set_attributes(changes=changes))],
                     large=len(nodes) > MANY,
                 )
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel, all_nodes
 from dld_tui.widgets.parameters.descriptions import DOC_STRING, ParameterRow
 from dld_tui.widgets.shell.command_dispatch import holding
@@ -347,9 +346,9 @@ def is_alive(thing: Node | Scope) -> bool:
         thing = owner
 
 
-def by_scope(nodes: list[Node]) -> dict[Scope, list[JSON]]:
+def by_scope(nodes: list[Node]) -> dict[Scope, list[str]]:
     """Return the refs of nodes by their scope."""
-    refs: dict[Scope, list[JSON]] = {}
+    refs: dict[Scope, list[str]] = {}
     for node in nodes:
         refs.setdefault(node.scope, []).append(node.ref)
     return refs

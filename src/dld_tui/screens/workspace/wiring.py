@@ -95,7 +95,7 @@ class Operators(Controller):
         from dld_tui.core.document.edits.nodes import added_node
 
         try:
-            transaction = self.history.edit("add_operator", **wiring.arguments())
+            transaction = self.history.edit(wiring.edit())
         except DldError as error:
             self.complain(error)
             self.ask_wiring(wiring)  # nothing that was chosen is lost
@@ -176,16 +176,18 @@ class Wiring(Controller):
         self.inference.when_typed(ask, always=True)
 
     def _link(self, node: Node, index: int, value: str) -> None:
+        from dld_tui.core.document.edits import links
         from dld_tui.core.operators.matching import mismatch
 
         why_not = mismatch(node, index, node.scope.value_type(value)) if value else None
         if not self.history.try_edit(
-            "set_input",
-            scope=list(node.scope.path),
-            node=node.ref,
-            index=index,
-            value=value,
-            sort=True,
+            links.set_input(
+                scope=node.scope.path,
+                node=node.ref,
+                index=index,
+                value=value,
+                sort=True,
+            )
         ):
             return
         if why_not:
@@ -234,6 +236,7 @@ class Wiring(Controller):
 
     def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
+        from dld_tui.core.document.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         picker = ValuePicker(
@@ -244,8 +247,10 @@ class Wiring(Controller):
 
         def chosen(value: str | None) -> None:
             if value:
-                scope: list[JSON] = list(terminal.scope.path)
-                self.history.try_edit("replace_output", scope=scope, name=terminal.value, by=value)
+                scope = terminal.scope.path
+                self.history.try_edit(
+                    links.replace_output(scope=scope, name=terminal.value, by=value)
+                )
 
         self.ask(picker, chosen)
 
@@ -296,14 +301,16 @@ class Wiring(Controller):
         )
 
     def _disconnect_value(self, terminal: Terminal) -> None:
+        from dld_tui.core.document.edits import links
+
         uses = terminal.scope.users(terminal.value)
         if not uses:
             self.say("No node uses it")
             return
-        scope: list[JSON] = list(terminal.scope.path)
+        scope = terminal.scope.path
 
         def disconnect() -> None:
-            self.history.try_edit("disconnect_value", scope=scope, value=terminal.value)
+            self.history.try_edit(links.disconnect_value(scope=scope, value=terminal.value))
 
         name = clip(visible(terminal.value), 50, keep="middle")
         self.ask_which(
@@ -320,6 +327,7 @@ class Wiring(Controller):
 
     def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
+        from dld_tui.core.document.edits import links
         from dld_tui.core.operators.matching import mismatch
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
@@ -337,7 +345,8 @@ class Wiring(Controller):
         def chosen(by: str | None) -> None:
             if by:
                 step = partial(
-                    self.document.apply, "replace_uses", scope=list(home.path), value=value, by=by
+                    self.document.apply,
+                    links.replace_uses(scope=home.path, value=value, by=by),
                 )
                 self.history.change("Replacing the uses", [step], large=len(uses) > MANY)
 
@@ -383,9 +392,11 @@ class Wiring(Controller):
 
     def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""
+        from dld_tui.core.document.edits import links
+
         nodes = self.model.chosen_nodes
         steps = [
-            partial(self.document.apply, "bypass_nodes", scope=list(scope.path), nodes=refs)
+            partial(self.document.apply, links.bypass_nodes(scope=scope.path, nodes=refs))
             for scope, refs in by_scope(nodes).items()
         ]
         if steps:
@@ -395,20 +406,27 @@ class Wiring(Controller):
 
     def make_input(self) -> None:
         """Make a new graph input and connect it to the node's input under the cursor."""
+        from dld_tui.core.document.edits import links
+
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is None or terminal.side != "input":
             return
         node, index = terminal.node, terminal.index
-        scope: list[JSON] = list(terminal.scope.path)
+        scope = terminal.scope.path
 
         def make(wanted: ValueType | None) -> None:
             if wanted is None or wanted.dtype is None or wanted.dims is None:
                 raise UsageError("element type and dimensions are needed", hint=_TYPE_HINT)
-            dims: list[JSON] = list(wanted.dims)
+            dims = wanted.dims
             self.history.edit(
-                "expose_input", scope=scope, node=node.ref, index=index, dtype=wanted.dtype,
-                dims=dims,
-            )  # fmt: skip
+                links.expose_input(
+                    scope=scope,
+                    node=node.ref,
+                    index=index,
+                    dtype=wanted.dtype,
+                    dims=dims,
+                )
+            )
 
         def ask() -> None:
             from dld_tui.core.document.edits.links import exposed_type
@@ -417,7 +435,7 @@ class Wiring(Controller):
             known = exposed_type(node, index)
             is_known = known.dtype is not None and known.dims is not None
             if is_known or terminal.scope.is_function:
-                self.history.try_edit("expose_input", scope=scope, node=node.ref, index=index)
+                self.history.try_edit(links.expose_input(scope=scope, node=node.ref, index=index))
                 return
             shown = "" if known.dtype is None else f"{known.dtype}[...]"
             self.panes.mount_bar(
@@ -433,32 +451,41 @@ class Wiring(Controller):
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
+        from dld_tui.core.document.edits import inputs_outputs
+
         value, scope = self.cursor.value, self.cursor.scope
         definition = scope.resolve(value) if scope is not None and value else None
         if scope is None or not value:
             return
         home = definition.scope if definition is not None else scope
-        self.history.try_edit("add_output", scope=list(home.path), name=value)
+        self.history.try_edit(inputs_outputs.add_output(scope=home.path, name=value))
 
     def remove_terminal(self) -> None:
         """Take the terminal under the cursor out of its list."""
+        from dld_tui.core.document.edits import inputs_outputs, links
+
         terminal = self.cursor.terminal
         if terminal is None:
             return
-        scope: list[JSON] = list(terminal.scope.path)
+        scope = terminal.scope.path
         if terminal.node is None:
-            self.history.try_edit(f"remove_{terminal.side}", scope=scope, name=terminal.value)
+            is_input = terminal.side == "input"
+            remove = inputs_outputs.remove_input if is_input else inputs_outputs.remove_output
+            self.history.try_edit(remove(scope=scope, name=terminal.value))
         else:
             self.history.try_edit(
-                "remove_terminal",
-                scope=scope,
-                node=terminal.node.ref,
-                side=terminal.side,
-                index=terminal.index,
+                links.remove_terminal(
+                    scope=scope,
+                    node=terminal.node.ref,
+                    side=terminal.side,
+                    index=terminal.index,
+                )
             )
 
     def move_terminal(self, step: str) -> None:
         """Move the graph's input or output under the cursor up or down by one."""
+        from dld_tui.core.document.edits import links
+
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is not None:
             return
@@ -472,7 +499,7 @@ class Wiring(Controller):
             return
         to = order.index(names[at + int(step)])
         moved = self.history.try_edit(
-            "move_terminal", scope=list(scope.path), side=side, name=terminal.value, to=to
+            links.move_terminal(scope=scope.path, side=side, name=terminal.value, to=to)
         )
         if moved and self.cursor.in_parameters:
             self.panes.parameters.list.cursor += int(step)
@@ -502,14 +529,15 @@ class Wiring(Controller):
         )
 
     def _set_type(self, home: Scope, value: str, text: str) -> None:
+        from dld_tui.core.document.edits import inputs_outputs
+
         wanted = parse_type(text)
         if wanted is None and home.value_type(value) is None:
             raise UsageError("a type is missing", hint=f"For example {_TYPE_HINT}")
         dtype = wanted.dtype if wanted is not None else None
         known = wanted.dims if wanted is not None else None
-        dims: JSON = list(known) if known is not None else None
         self.history.edit(
-            "set_value_type", scope=list(home.path), value=value, dtype=dtype, dims=dims
+            inputs_outputs.set_value_type(scope=home.path, value=value, dtype=dtype, dims=known)
         )
 
 

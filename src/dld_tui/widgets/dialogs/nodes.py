@@ -125,9 +125,9 @@ def groups_of(nodes: Iterable[Node]) -> list[TypeGroup]:
     return ordered
 
 
-def changes_of(groups: Sequence[TypeGroup]) -> list[JSON]:
+def changes_of(groups: Sequence[TypeGroup]) -> list[dict[str, JSON]]:
     """Return the argument of the edit ``set_attributes``."""
-    changes: list[JSON] = []
+    changes: list[dict[str, JSON]] = []
     for group in groups:
         attributes: dict[str, JSON] = {
             item.name: None if item.removed else {"kind": item.kind, "value": item.value}
@@ -231,7 +231,7 @@ class _Rows:
         ]
 
 
-class BatchDialog(Dialog[list[JSON]]):
+class BatchDialog(Dialog[list[dict[str, JSON]]]):
     """Gives the changes for the edit ``set_attributes``, or None.
 
     Args:

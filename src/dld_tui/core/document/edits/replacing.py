@@ -288,6 +288,7 @@ def extract(
     Raises:
         EditError: There is no such tensor or node, or nothing is between them.
     """
+    from dld_tui.core.document.edits import renaming
     from dld_tui.core.document.edits.model_swap import SwapModel
     from dld_tui.core.document.parts.extraction import extract_part
 
@@ -304,7 +305,7 @@ def extract(
         for names in (inputs, outputs):
             for name, new in names.items() if isinstance(names, Mapping) else ():
                 if new != name:
-                    part.document.apply("rename_value", scope=[], value=name, name=new)
+                    part.document.apply(renaming.rename_value(scope=[], value=name, name=new))
         model = onnx.ModelProto.FromString(skeleton_bytes(part.document))
     count = len(model.graph.node)
     transaction.do(SwapModel(document, model))

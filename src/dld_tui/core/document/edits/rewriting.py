@@ -326,7 +326,9 @@ class _Work:
         places: list[list[JSON]] = [[list(n.scope.path), n.ref] for n in hit.nodes]
         try:
             if action.kind == "cast":
-                cast_nodes.run(self._document, self._transaction, nodes=places, precision=action.name)
+                cast_nodes.run(
+                    self._document, self._transaction, nodes=places, precision=action.name
+                )
             elif action.kind == "precision":
                 set_precision.run(
                     self._document, self._transaction, nodes=places, precision=action.name

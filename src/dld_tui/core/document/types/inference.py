@@ -31,7 +31,6 @@ from dld_tui.core.document.locations import (
     scope_at,
 )
 from dld_tui.core.document.scope import CallTypes, Scope
-from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.transactions import Splice
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files import protos as onnx
@@ -54,11 +53,12 @@ from dld_tui.core.operators.native import (
 )
 from dld_tui.core.process.child import CrashError, LimitError, Limits, RefusedError
 from dld_tui.core.tensors.value_types import GENERATED, ValueType, type_proto_of, value_type_of
-from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
+from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.transactions import Edit
 
 TypeSource: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
@@ -889,17 +889,18 @@ def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
     ]
 
 
-def late_types(document: Document) -> list[Entry]:
-    """Return the arguments of ``set_value_type`` for those whose types are inferred by now."""
-    entries: list[Entry] = []
+def late_types(document: Document) -> list[Edit]:
+    """Return the edits that give a type to those whose types are inferred by now."""
+    from dld_tui.core.document.edits.inputs_outputs import set_value_type
+
+    edits: list[Edit] = []
     for scope, name in untyped_terminals(document):
         known = scope.inferred.get(name)
         if known is not None and known.dtype is not None and not known.container:
-            dims: JSON = None if known.dims is None else list(known.dims)
-            entries.append(
-                {"scope": list(scope.path), "value": name, "dtype": known.dtype, "dims": dims}
+            edits.append(
+                set_value_type(scope=scope.path, value=name, dtype=known.dtype, dims=known.dims)
             )
-    return entries
+    return edits
 
 
 def declare_late(document: Document) -> list[str]:
@@ -910,8 +911,8 @@ def declare_late(document: Document) -> list[str]:
     """
     if document.ask_types is not None and untyped_terminals(document):
         document.ask_types()
-        for arguments in late_types(document):
-            document.apply("set_value_type", **arguments)
+        for edit in late_types(document):
+            document.apply(edit)
     return [name for _, name in untyped_terminals(document)]
 
 
