@@ -58,7 +58,7 @@ def entries() -> Iterator[Entry]:
 
     Activities of other packages are left out.
     """
-    for row in (one for one in dld.visible if not one.package):
+    for row in (one for one in dld.visible if one.package in ("", "dld-tui")):
         yield from _entries(dld, row.name, Context(dld, info_name="dld"), row.activity)
 
 

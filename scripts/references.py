@@ -25,10 +25,15 @@ from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.cli import COMPLETE
 from dld_tui.cli.group import dld
+from dld_tui.commands import COMMANDS
+from dld_tui.commands.key_names import key_name
+from dld_tui.core.params import settings_of
+from dld_tui.core.settings.config import Config
 from scripts.command_tree import Entry, Row, entries, fields_of, parts, record, records_in
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTES = Path(__file__).with_name("command_notes.toml")
+KEY_NOTES = Path(__file__).with_name("key_notes.toml")
 MARKER = "<!-- Written by python -m scripts.references from here on. -->\n"
 _OFTEN = 4
 """A record in the documents of so many commands is shown once, by its name."""
@@ -180,6 +185,44 @@ def _page(path: Path, generated: str) -> str:
     return f"{head}{MARKER}\n{generated}"
 
 
+# --- keys -----------------------------------------------------------------------------------------
+
+
+@cache
+def key_notes() -> dict[str, dict[str, Any]]:
+    """Return the meanings of letters, and the titles of scopes."""
+    return tomlkit.parse(KEY_NOTES.read_text(encoding="utf-8")).unwrap()
+
+
+def keys_page() -> str:
+    """Return the generated part of the page of keys."""
+    lines = ["## All settings", "", "| setting | default | meaning |", "|---|---|---|"]
+    for setting in settings_of(Config):
+        choices = " ".join(f"`{choice}`" for choice in setting.param.choices)
+        meaning = f"{_cell(setting.param.help)} {choices}".strip()
+        lines.append(f"| `{setting.name}` | `{_default(setting.default)}` | {meaning} |")
+    lines += ["", "## Letters", "", _LETTERS, "", "| letter | means | commands |", "|---|---|---|"]
+    for letter, about in key_notes()["letters"].items():
+        lines.append(f"| `{letter}` | {about['means']} | {about['commands']} |")
+    for scope, title in key_notes()["scopes"].items():
+        rows = [row for row in COMMANDS if row.scope == scope]
+        lines += ["", f"## {title}", "", "| keys | does | command |", "|---|---|---|"]
+        for row in rows:
+            names = [_code(key_name(key)) for key in row.keys.split(",") if key]
+            lines.append(f"| {' '.join(names)} | {row.help} | `{row.id}` |")
+    return "\n".join(lines) + "\n"
+
+
+_LETTERS = """\
+A letter means one thing in every pane, page and menu. Commands without a key are in the palette
+(`^P`); the usual ones have a digit in the menu `.`, the same in all menus. In a question, the
+letters are those beside the answers."""
+
+
+def _default(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 # --- man page -------------------------------------------------------------------------------------
 
 
@@ -268,7 +311,9 @@ def completion(shell: str) -> str:
 def written() -> dict[Path, str]:
     """Return the texts of all files, by their paths."""
     page = ROOT / "docs/reference/commands.md"
-    found = {page: _page(page, commands_page()), ROOT / "share/man/man1/dld.1": man_page()}
+    keys = ROOT / "docs/reference/keys.md"
+    found = {page: _page(page, commands_page()), keys: _page(keys, keys_page())}
+    found[ROOT / "share/man/man1/dld.1"] = man_page()
     for shell, path in _COMPLETIONS.items():
         found[ROOT / "share" / path] = completion(shell)
     return found

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from dld_tui.cli.command import Command
+from dld_tui.commands import COMMANDS
 from scripts import references
 from scripts.command_tree import Row, document, entries, record
 from scripts.pages import environment
@@ -33,6 +34,13 @@ def test_generated_files_are_current() -> None:
 
 def test_each_note_is_of_a_command() -> None:
     assert set(references.notes()) <= {entry.name for entry in entries()}
+
+
+def test_each_key_has_its_place_on_the_page() -> None:
+    assert set(references.key_notes()["scopes"]) == {row.scope for row in COMMANDS}
+    page = references.keys_page()
+    assert [row.id for row in COMMANDS if f"`{row.id}`" not in page] == []
+    assert "| `^S` | Save the model. | `model.save` |" in page
 
 
 def test_no_help_ends_a_line_within_an_option(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +79,7 @@ RUN = {
     "dld rewrite": "model.onnx Relu(x)=>Tanh(x) -o out.onnx",
     "dld rename": "model.onnx --prefix a. -o out.onnx",
     "dld extract": "model.onnx --nodes /stem/conv/Conv -o out.onnx",
+    "dld triton": "model.onnx -o models",
     "dld report": "before.dldprof",
     "dld compare": "before.dldprof after.dldprof",
     "dld plan": "tiny.engine.graph.json",

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from dld_tui.commands import COMMANDS, FACTS, by_id, for_action, in_scope
-from dld_tui.commands.key_names import key_name
-from dld_tui.core.params import settings_of
-from dld_tui.core.settings.config import Config
 
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 
@@ -77,28 +73,3 @@ def test_actions_are_found_by_scope() -> None:
     assert pane.action_string == "command('panes.go_to', '2')"
     assert by_id()["edit.undo"].action_string == "command('history.undo')"
     assert by_id()["list.mark"].action_string == "mark"
-
-
-PAGE = Path(__file__).resolve().parents[2] / "docs/reference/keys.md"
-
-
-def documented() -> str:
-    """Return the table of commands as the documentation has it."""
-    rows = ["| command | keys | does |", "|---|---|---|"]
-    for row in COMMANDS:
-        names = [f"`{key_name(key)}`" for key in row.keys.split(",") if key]
-        keys = " ".join(names).replace("|", "\\|")
-        rows.append(f"| `{row.id}` | {keys} | {row.help} |")
-    return "\n".join(rows)
-
-
-def test_the_documentation_lists_every_command() -> None:
-    """Put what :func:`documented` returns into the page when this fails."""
-    assert documented() in PAGE.read_text(encoding="utf-8")
-
-
-def test_the_documentation_lists_every_setting() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for setting in settings_of(Config):
-        assert f"`{setting.name}`" in text
-        assert all(f"`{choice}`" in text for choice in setting.param.choices)

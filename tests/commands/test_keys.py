@@ -14,6 +14,7 @@ import dld_tui
 from dld_tui.commands import COMMANDS
 from dld_tui.commands.key_names import key_name, unknown_and_clashing, with_keys
 from dld_tui.widgets.dialogs.dialogs import Dialog
+from scripts.references import key_notes
 
 
 @pytest.mark.parametrize(
@@ -91,17 +92,16 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
 
 def test_a_letter_means_one_thing_everywhere() -> None:
     """The table of letters says what each means; a command with another meaning needs another."""
-    page = Path(__file__).resolve().parents[2] / "docs/reference/keys.md"
-    rows = re.findall(r"^\| `([A-Za-z])` \| ([^|]+) \| ([^|]+) \|$", page.read_text("utf-8"), re.M)
-    written = {letter: set(titles.split(", ")) for letter, _, titles in rows}
+    letters = key_notes()["letters"]
+    written = {letter: set(about["commands"].split(", ")) for letter, about in letters.items()}
     used: dict[str, set[str]] = {}
     for command in COMMANDS:
         for key in command.keys.split(","):
             if len(key) == 1 and key.isalpha():
                 used.setdefault(key, set()).add(command.title)
     assert used == written
-    meanings = [meaning for _, meaning, _ in rows]
-    assert len(set(meanings)) == len(meanings), "two letters for one thing"
+    meanings = {about["means"] for about in letters.values()}
+    assert len(meanings) == len(letters), "two letters for one thing"
 
 
 def test_titles_that_mean_one_thing_have_one_letter_or_one_each() -> None:
