@@ -274,6 +274,15 @@ def test_a_reader_makes_a_report_of_a_file(tmp_path: Path, dld: Dld) -> None:
 
 
 @pytest.mark.usefixtures("toy")
+def test_a_reader_with_a_bug_is_named(tmp_path: Path, dld: Dld) -> None:
+    path = tmp_path / "run.toy"
+    path.write_text("#toy\nno number\n")
+    line = dld.fails(3, "report", path)
+    assert "the reader 'lines' of toy-package failed: ValueError: could not convert" in line
+    assert line.endswith("Update or uninstall toy-package")
+
+
+@pytest.mark.usefixtures("toy")
 async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
     path = tmp_path / "run.toy"
     path.write_text(PROFILE)

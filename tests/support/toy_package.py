@@ -117,7 +117,7 @@ def read(path: Path, progress: ProgressCallback | None, cancelled: CancelCheck |
     return temporary_report(path, fill, network=path.stem, backend="Toy")
 
 
-READER = ReportReader("a toy profile", lambda head: head.startswith(b"#toy"), read)
+READER = ReportReader("a toy profile", lambda head, path: head.startswith(b"#toy"), read)
 CHART = Chart(
     "longest", "The longest layer",
     lambda data: [[(max(data.layers, key=lambda layer: layer.time_ms or 0).name, "strong")]],

@@ -7,11 +7,9 @@ import os
 import re
 import struct
 from collections.abc import Callable
-from contextlib import closing
 from enum import Enum
 from pathlib import Path
-from typing import Final, Generic, TypeVar
-from urllib.parse import quote
+from typing import Any, Final, Generic, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, DldError, InputError
@@ -25,7 +23,7 @@ from dld_tui.core.files.proto_fields import (
     read_varint,
 )
 from dld_tui.core.files.source import Source
-from dld_tui.core.settings.plugins import plugins, skip
+from dld_tui.core.settings.plugins import Plugin, plugins, skip
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _GIT_LFS = "version https://git-lfs"
@@ -40,18 +38,18 @@ class ReportReader(Generic[R]):
 
     title: str
     """What such a file is, with its article: ``a profile of NAME``."""
-    matches: Callable[[bytes], bool]
-    """Tells by the first 64 KiB of a file whether it is one."""
+    matches: Callable[[bytes, Path], bool]
+    """Tells by the first 64 KiB of a file, or by all of it at its path, whether it is one."""
     read: Callable[[Path, ProgressCallback | None, CancelCheck | None], R]
     """See :func:`dld_tui.core.report.report.temporary_report`."""
 
 
-def reader_of(head: bytes) -> ReportReader[object] | None:
-    """Return the reader of another package that knows a file by its beginning."""
+def reader_of(head: bytes, path: str | os.PathLike[str]) -> Plugin[ReportReader[Any]] | None:
+    """Return the reader of a package that knows a file."""
     for plugin in plugins("readers", ReportReader):
         try:
-            if plugin.value.matches(head):
-                return plugin.value
+            if plugin.value.matches(head, Path(path)):
+                return plugin
         # The seam to code of others, which may raise anything: it does not know the file then.
         except Exception as error:  # noqa: BLE001
             skip("readers", plugin, error)
@@ -127,7 +125,6 @@ class FileKind(Enum):
     REPORT = "a profile report"
     ORT_PROFILE = "an ONNX Runtime profile"
     TRACE = "a Chrome trace"
-    NSIGHT_SYSTEMS = "an export of Nsight Systems"
     ENGINE_LAYERS = "TensorRT layer information"
     ENGINE_PROFILE = "a TensorRT layer profile"
     ENGINE_TIMES = "a list of TensorRT inference times"
@@ -137,7 +134,7 @@ class FileKind(Enum):
     TUNING = "a result of tuning"
     SWEEP = "a result of a sweep"
     EDIT_SCRIPT = "an edit script"
-    OTHER_PROFILE = "a profile that another package reads"
+    OTHER_PROFILE = "a profile of another program"
 
     @property
     def is_model(self) -> bool:
@@ -236,12 +233,9 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
     where = os.fspath(path)
     if not head:
         raise CorruptFileError("File is empty (0 bytes)", where=where)
-    if head.startswith(b"SQLite format 3\x00"):
-        if head[68:72] == _REPORT_ID:
-            return FileKind.REPORT
-        if is_nsight_export(where):
-            return FileKind.NSIGHT_SYSTEMS
-    if reader_of(head) is not None:
+    if head.startswith(b"SQLite format 3\x00") and head[68:72] == _REPORT_ID:
+        return FileKind.REPORT
+    if reader_of(head, where) is not None:
         return FileKind.OTHER_PROFILE
     if head.startswith(_ZIP) and _is_engine_archive(where):
         return FileKind.ENGINE_ARCHIVE
@@ -281,21 +275,6 @@ def _refuse_known(head: bytes, where: str) -> None:
         raise InputError(
             "This is a safetensors file (weights without a graph), not ONNX", where=where
         )
-
-
-def is_nsight_export(path: str | os.PathLike[str]) -> bool:
-    """Tell whether an SQLite database is what ``nsys export --type sqlite`` writes."""
-    import sqlite3
-
-    try:
-        address = f"file:{quote(os.path.abspath(path))}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True)) as database:
-            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            names = {name for (name,) in tables if isinstance(name, str)}
-    except sqlite3.Error:
-        return False
-    telling = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT")
-    return "StringIds" in names and any(name.startswith(telling) for name in names)
 
 
 def _is_engine_archive(path: str) -> bool:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
-from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, reader_of, recognise
+from dld_tui.core.files.recognise import HEAD, FileKind, ReportReader, reader_of, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import Note, NoteKind
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
     from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.measurement import Measurement, Samples
+    from dld_tui.core.settings.plugins import Plugin
 
 
 Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
@@ -888,7 +889,6 @@ _READERS = {
     FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
     FileKind.ENGINE_TIMES: "trtexec_files:report_from_trtexec_times",
     FileKind.TRACE: "chrome_trace:report_from_trace",
-    FileKind.NSIGHT_SYSTEMS: "import_nsight:report_from_nsight",
 }
 """The readers of other programs' files; imported when needed."""
 
@@ -911,7 +911,7 @@ def open_report(
 
     Args:
         path: A ``.dldprof`` file; a profile of ONNX Runtime; layer times or inference times of
-            trtexec; a Chrome trace; or Nsight Systems' SQLite export. Recognised by content.
+            trtexec; a Chrome trace; or what a package reads. Recognised by content.
         progress: Called with (bytes read, bytes in all) of what another profiler wrote.
         cancelled: Asked about once per megabyte.
 
@@ -925,13 +925,13 @@ def open_report(
         head = source.read(0, min(HEAD, source.size))
     finally:
         source.close()
-    if head.startswith(schema.MAGIC) and (schema.is_report(head) or not is_nsight_export(target)):
+    if schema.is_report(head):
+        return Report.open(target)
+    if (added := reader_of(head, target)) is not None:
+        return _read_by(added, target, progress, cancelled)
+    if head.startswith(schema.MAGIC):
         return Report.open(target)
     kind = recognise(target)
-    if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:
-        added = other.read(target, progress, cancelled)
-        assert isinstance(added, Report)
-        return added
     reader = _READERS.get(kind)
     if reader is None:
         hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None
@@ -942,6 +942,35 @@ def open_report(
     )
     assert isinstance(report, Report)
     return report
+
+
+def _read_by(
+    added: Plugin[ReportReader[Any]],
+    path: Path,
+    progress: ProgressCallback | None,
+    cancelled: CancelCheck | None,
+) -> Report:
+    """Read a file with the reader of a package.
+
+    Raises:
+        InputError: The reader has a bug.
+    """
+    try:
+        report = added.value.read(path, progress, cancelled)
+    except (DldError, OSError):
+        raise
+    # The seam to code of others, which may raise anything.
+    except Exception as error:  # noqa: BLE001
+        problem = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(report, Report):
+            return report
+        problem = f"it returned no Report, but {type(report).__name__}"
+    raise InputError(
+        f"the reader {added.name!r} of {added.package} failed: {problem}",
+        where=str(path),
+        hint=f"Update or uninstall {added.package}",
+    )
 
 
 _MOST_REPORTS = 20

@@ -11,8 +11,8 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.report.formats.import_nsight import report_from_nsight
 from dld_tui.core.report.report import open_report
+from dld_tui.extras.nsight.export import report_from_nsight
 
 PROCESS = 0x1000000 * 77
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -124,7 +124,7 @@ ON r.correlationId = w.correlationId AND r.globalTid / 16777216 = w.globalPid / 
 @pytest.mark.parametrize("seed", range(8))
 def test_drawn_exports_agree_with_sql(seed: int, tmp_path: Path) -> None:
     path = drawn(tmp_path / "net.sqlite", seed)
-    assert recognise(path) is FileKind.NSIGHT_SYSTEMS
+    assert recognise(path) is FileKind.OTHER_PROFILE
     with closing(sqlite3.connect(path)) as database, open_report(path) as report:
         expected = [
             row
