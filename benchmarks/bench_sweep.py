@@ -79,7 +79,7 @@ def _beside(
         if isinstance(event, Progress) and event.unit == "turns":
             began = time.monotonic()
             settle()  # threads of the other session spin for some time
-            at = spots[event.done % len(spots)]
+            at = spots[int(event.done) % len(spots)]
             if (ms := loop.turn(at, options.duration / TURNS)) is not None:
                 times.setdefault(at, []).append(ms)
             settle()

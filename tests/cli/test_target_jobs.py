@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.report.sweep import load_sweep, sweep_text
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, new_id
@@ -152,3 +154,38 @@ def test_the_store_survives_damage(tmp_path: Path) -> None:
     (tmp_path / "20260101-000000-00000001.json").write_text('{"id": "x"}')
     assert jobs.all() == [job]
     assert jobs.find(job.id[-4:]) == job
+
+
+@needs_onnxruntime
+def test_a_sweep_of_several_targets_is_one_and_goes_on_with_those_that_were_lost(
+    dld: Dld, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save("one", sshd, tmp_path)
+    saved_targets.save(Connection("lost", "127.0.0.1", 1, config=False))
+    model = models.write(tmp_path, models.layered())
+    words = ["sweep", model, "--batch", "1,2", "--duration", 0.06, "-o", "s.sweep.json"]
+    places = ["--target", "one", "--target", "lost"]
+    failed = dld(*words, *places)
+    assert failed.status == ExitStatus.UNAVAILABLE
+    assert "are kept" in failed.err
+    assert not Path("s.sweep.json").exists()
+    part = load_sweep(Path("s-one.sweep.json"))
+
+    save("lost", sshd, tmp_path)
+    done = dld(*words, *places, "--json")
+    assert done.status == ExitStatus.DONE, done.err
+    assert "one: known from before" in done.err
+    found = load_sweep(Path("s.sweep.json"))
+    assert [point.at for point in found.points] == [
+        ("one", 1), ("one", 2), ("lost", 1), ("lost", 2)
+    ]  # fmt: skip
+    assert found.points[0].rounds_ms == part.points[0].rounds_ms
+    assert [axis["name"] for axis in done.json["axes"]] == ["target", "batch"]
+    assert not [*tmp_path.glob("s-*.json")]
+    assert "exists" in dld.fails(2, *words, *places)
+
+    # What another request or another model left is not taken for this one.
+    for other in (replace(part, digest="another"), replace(part, settings={})):
+        Path("t-one.sweep.json").write_text(sweep_text(other))
+        assert "exists" in dld.fails(2, *words[:-1], "t.sweep.json", *places)

@@ -10,8 +10,9 @@ Fields hold objects or references, ``module:name``, so that listing activities i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dld_tui.core.codec import decode
@@ -21,6 +22,16 @@ from dld_tui.core.params import RequestData, from_json, to_json
 from dld_tui.core.settings.plugins import plugins, resolve, skip
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Joining:
+    """How results of several targets become one."""
+
+    known: Callable[[Any, Path], Any]
+    """Returns what an earlier run of a request wrote to a path; None if nothing of it is there."""
+    join: Callable[[Mapping[str, Any], Path], Any]
+    """Writes the results by target to a path as one, and returns that."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,9 @@ class Command:
     several: Any = "dld_tui.cli.jobs.activity:compare_reports"
     """Function (or reference) that prints the reports of several targets (paths, as_json) and
     returns an exit status."""
+    joining: Any = None
+    """:class:`Joining` (or reference) by which several targets have one result, which `show` then
+    prints in the place of `several`."""
     rewrite: Any = None
     """Function (or reference) that translates arguments of other tools."""
     printing: Any = None
@@ -163,7 +177,11 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Sweep",
         "Measure a model at several sizes, prompts, thread counts, providers and precisions.",
         result="dld_tui.core.report.sweep:Sweep",
-        command=Command(("sweep",), show="dld_tui.cli.jobs.results:show_sweep"),
+        command=Command(
+            ("sweep",),
+            show="dld_tui.cli.jobs.results:show_sweep",
+            joining="dld_tui.activities.sweep_targets:JOINING",
+        ),
         result_view="dld_tui.screens.results.sweep:of_sweep",
         synonyms=(
             "batch sizes",

@@ -342,17 +342,13 @@ class _Measurement:
             else SweepPoint(spot.at, tuple(spot.rounds), "", tuple(spot.first_rounds))
             for spot in self._spots
         ]  # fmt: skip
-        asked = {
-            name: value for name, value in to_json(request).items()
-            if name not in ("model", "output", "again")
-        }  # fmt: skip
         path = request.output
         found = Sweep(
             str(request.model), f"ONNX Runtime {version()}", tuple(self._axes), tuple(points),
             self._fixed, self._measured_s, time.monotonic() - began,
             tokens=request.decode if request.is_of_decoder else 0,
             report="" if path is None else str(path.absolute()),
-            digest=self._journal.digest, settings=asked,
+            digest=self._journal.digest, settings=asked_settings(request),
         )  # fmt: skip
         if path is not None:
             write_text(path, sweep_text(found))
@@ -544,6 +540,12 @@ class _Measurement:
             figures["first_ms"] = turn.first_ms
             spot.first_rounds.append(turn.first_ms)
         self._journal.add_round("sweep", [spot.key], figures)
+
+
+def asked_settings(request: Request) -> dict[str, JSON]:
+    """Return the settings that a result depends on."""
+    asked = to_json(request)
+    return {name: asked[name] for name in asked if name not in ("model", "output", "again")}
 
 
 def _other_than_float(document: Document) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 
 from dld_tui.activities import registry as activities
-from dld_tui.activities.registry import Activity, decode_result
+from dld_tui.activities.registry import Activity, Joining, decode_result
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
 from dld_tui.cli.options import PLACE, parameters_of, request_from
@@ -23,7 +24,7 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import settings_of, to_json, validate, written_files
-from dld_tui.core.process.paths import near
+from dld_tui.core.process.paths import near, unused
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.targets import registry as targets
@@ -52,17 +53,70 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
     requests = requests_for(activity_id, request, names)
     for own in requests:
         require_free(written_files(own), force)
-    ask_on_terminal()
-    places = [targets.get(name) for name in names]
-    runs = [
-        Run(name, place.start(activity_id, to_json(own)))
-        for name, place, own in zip(names, places, requests, strict=True)
-    ]
-    with naming_cancels(activity_id, request, names), ProgressReporter() as reporter:
-        _finish(activity_id, runs, reporter)
+    runs = _run_all(activity_id, request, dict(zip(names, requests, strict=True)))
     reports = [Path(run.result.report) for run in runs if run.result is not None]
     for path in reports:
         narrate(f"wrote {visible(near(path))}")
+    _raise_first(runs)
+    return reports
+
+
+def run_joined(
+    activity_id: str, request: Any, names: Sequence[str], force: bool, joining: Joining
+) -> Any:
+    """Run an activity on several targets at once and return their one result.
+
+    What each target finds is written to a file of its own until all have ended: the same command
+    goes on with those that failed.
+
+    Raises:
+        UsageError: A target is named twice, or the activity writes no report.
+        DldError: The error of the first target that failed; results of the others are kept.
+    """
+    validate(request)
+    setting = next(s for s in settings_of(type(request)) if s.param.suffix)
+    given = getattr(request, setting.name)
+    path = given or unused(Path(f"{Path(request.model).stem}{setting.param.suffix}"))
+    require_free([path], force)
+    whole = replace(request, **{setting.name: path})
+    requests = dict(zip(names, requests_for(activity_id, whole, names), strict=True))
+    parts = {name: getattr(own, setting.name) for name, own in requests.items()}
+    results = {
+        name: found for name, part in parts.items()
+        if part.is_file() and (found := joining.known(request, part)) is not None
+    }  # fmt: skip
+    for name in results:
+        narrate(f"{name}: known from before, {visible(near(parts[name]))}")
+    missing = {name: own for name, own in requests.items() if name not in results}
+    for own in missing.values():
+        require_free(written_files(own), force)
+    runs = _run_all(activity_id, request, missing)
+    results |= {run.target: run.result for run in runs if run.error is None}
+    if any(run.error is not None for run in runs) and results:
+        narrate("the results of the other targets are kept: the same command goes on with the rest")
+    _raise_first(runs)
+    joined = joining.join({name: results[name] for name in names}, path)
+    for part in parts.values():
+        part.unlink(missing_ok=True)
+    narrate(f"wrote {visible(near(path))}")
+    return joined
+
+
+def _run_all(activity_id: str, request: Any, requests: Mapping[str, Any]) -> list[Run]:
+    """Run the request of each target to its end or error."""
+    ask_on_terminal()
+    places = [targets.get(name) for name in requests]
+    runs = [
+        Run(name, place.start(activity_id, to_json(own)))
+        for (name, own), place in zip(requests.items(), places, strict=True)
+    ]
+    with naming_cancels(activity_id, request, [*requests]), ProgressReporter() as reporter:
+        _finish(activity_id, runs, reporter)
+    return runs
+
+
+def _raise_first(runs: Sequence[Run]) -> None:
+    """Raise the error of the first run that has one, and tell those of the others."""
     failed = [run for run in runs if run.error is not None]
     for run in failed[1:]:
         narrate(f"{run.target}: {run.error}")
@@ -70,7 +124,6 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         error = failed[0].error
         assert error is not None
         raise error
-    return reports
 
 
 def _finish(activity_id: str, runs: Sequence[Run], reporter: ProgressReporter) -> None:
@@ -163,6 +216,11 @@ def activity_command(activity: Activity) -> click.Command:
         printed = {option.name: values.pop(str(option.name)) for option in printing}
         request = request_from(activity.request, values)
         validate(request)
+        joining = resolve(about.joining)
+        if len(target) > 1 and joining is not None:
+            found = run_joined(activity.id, request, target, force, joining)
+            shown: Callable[..., int | None] = resolve(about.show)
+            return shown(found, as_json, **printed)
         if len(target) > 1:
             several: Callable[[Sequence[Path], bool], int] = resolve(about.several)
             return several(run_on_all(activity.id, request, target, force), as_json)
