@@ -23,7 +23,6 @@ from dld_tui.core.params import settings_of
 from scripts.library_stubs import STUBS, stubs
 from tests.support import models
 from tests.support.models import write
-from tests.support.plans import write_layers
 from tests.support.runtime import session_of
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[1,4] x) => (float[1,4] y) {
@@ -67,15 +66,11 @@ def test_the_examples_are_true(name: str, tmp_path: Path) -> None:
     assert (done.failed, done.attempted > 1) == (0, True)
 
 
-def test_the_page_and_the_examples_of_the_page_are_true(network: Path) -> None:
+def test_the_page_names_all_there_is() -> None:
+    """Its examples run in ``tests/test_pages.py``."""
     text = PAGE.read_text(encoding="utf-8")
     assert {name for name in api.__all__ if f"`{name}`" not in text} == set()
-    engine = write_layers(network.with_name("net.graph.json"), [{"Name": "conv"}, {"Name": "act"}])
-    names = {"folder": network.parent, "engine": engine}
-    test = doctest.DocTestParser().get_doctest(text, names, "library.md", str(PAGE), 0)
-    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    assert len(test.examples) > 25
-    assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+    assert text.count(">>> ") > 25
 
 
 def test_each_command_that_runs_a_job_is_a_function() -> None:
