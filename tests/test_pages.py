@@ -24,7 +24,7 @@ from tests.support import words
 DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
 NOT_YET = {
-    "CONTRIBUTING", "commands",
+    "commands",
 }  # fmt: skip
 """Pages of the first design, by name: they are not held to this before they are written anew."""
 FOR_DEVELOPERS = {ROOT / "CONTRIBUTING.md", *(DOCS / "project").glob("*.md")}
