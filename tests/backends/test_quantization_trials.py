@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Generator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from dld_tui.core.events import result_of
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
+
+from onnxruntime.quantization import quantize_static
 
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
 from dld_tui.backends.conversion.quantizer import Quantizer
@@ -144,3 +147,29 @@ def test_names_in_a_file_are_left_out_and_wrong_ones_are_refused(
     names.unlink()
     with pytest.raises(InputError, match="cannot be read"):
         Quantizer(document, settings)
+
+
+@pytest.mark.skipif(
+    "calibration_cache_path" not in inspect.signature(quantize_static).parameters,
+    reason="this ONNX Runtime cannot keep ranges",
+)
+def test_the_inputs_are_calibrated_once(document: Document, calibration: Path) -> None:
+    def scales(quantizer: Quantizer, method: str) -> dict[str, bytes]:
+        made = result_of(quantizer.quantize(method, ())).document.main
+        return {
+            tensor.name: tensor.read().tobytes()
+            for tensor in made.initializers
+            if tensor.name.endswith("_scale")
+        }
+
+    settings = QuantizationSettings(calibration=calibration)
+    with Quantizer(document, settings) as quantizer:
+        list(quantizer.check_calibration())
+        first = scales(quantizer, "minmax")
+        for folder in calibration.iterdir():  # what is read again would have other ranges
+            np.save(folder / "x.npy", 9 * np.load(folder / "x.npy"))
+        assert scales(quantizer, "minmax") == first
+        assert scales(quantizer, "percentile") != first
+    with Quantizer(document, settings) as other:
+        list(other.check_calibration())
+        assert scales(other, "minmax") != first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import json
 import sys
 import traceback
@@ -60,6 +61,9 @@ class Options:
     calibration: str
     """The folder; empty where nothing is calibrated."""
     method: str
+    ranges: str
+    """The file of the ranges that one method finds for some operators: they are read from it where
+    it exists, else written to it. Empty for none."""
     ops: list[str]
     """Operators; all that can be where it is empty."""
     exclude: list[str]
@@ -114,6 +118,8 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
                     path.unlink(missing_ok=True)
         return {}
     extra = {"CalibStridedMinMax": sets.part, **_extra(options)}
+    if "calibration_cache_path" in inspect.signature(quantization.quantize_static).parameters:
+        shared["calibration_cache_path"] = options.ranges or None  # older versions calibrate anew
     asked = _recorded()
     quantization.quantize_static(
         source,

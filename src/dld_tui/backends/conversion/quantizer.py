@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import importlib.util
 import json
 import math
@@ -58,6 +59,7 @@ from dld_tui.core.document.traversal import nodes_called, topological_order
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import registry
@@ -136,6 +138,7 @@ class Quantizer:
         self._settings = settings
         self._document = document
         self._stack = contextlib.ExitStack()
+        self._calibrated = self._stack.enter_context(temporary_folder("ranges"))
         self.notes: list[str] = []
         """Preparations of the model, and nodes that cannot be quantized."""
         self.sets = 0
@@ -414,6 +417,16 @@ class Quantizer:
         """Where the model is, so that its weights can be referred to."""
         return self._document.path.parent if self._document.path is not None else None
 
+    def _ranges(self, method: str, ops: Sequence[str]) -> str:
+        """Return the file of the ranges that every quantization by this method starts from.
+
+        They depend on no other setting: whichever nodes stay in floating point, and whatever the
+        types are, the same model is calibrated.
+        """
+        key = f"{method} {' '.join(ops)}"
+        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        return str(self._calibrated / f"{name}.json")
+
     def _by_library(
         self, options: quantization.Options, stage: str, sets: int
     ) -> Generator[Event, None, QuantizedCopy]:
@@ -453,7 +466,8 @@ class Quantizer:
             keep_activations=_has_captured_activation(self.prepared),
             inputs=[*self._specs], is_uniform=len(self._shapes) == 1,
             calibration="" if folder is None else str(folder.absolute()),
-            method=method, ops=[*ops], exclude=[*self._excluded, *self._refused, *kept],
+            method=method, ranges=self._ranges(method, ops), ops=[*ops],
+            exclude=[*self._excluded, *self._refused, *kept],
         )  # fmt: skip
 
 
