@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import registry
+from dld_tui.activities import engine_runs, registry
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.compare import gate
@@ -35,7 +35,8 @@ class Machine:
         self.route = ""
         self.trt.fake.values = lambda name, value: value + self.off.get(self.route, 0)
         self.built: list[str] = []
-        monkeypatch.setattr(job, "run_in_process", self.run_in_process)
+        for module in (job, engine_runs):
+            monkeypatch.setattr(module, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS)
         monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
         for module in (cuda, outputs):

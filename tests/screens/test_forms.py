@@ -51,6 +51,7 @@ GIVEN: dict[str, dict[str, JSON]] = {
     "convert_shape": {"dim": ["x:0=2"]},
     "critical_path": {"report": "r.dldprof"},
     "isolate_tactic": {},
+    "placement": {"calibration": "inputs"},
     "reduce_model": {"check": "false {model}", "output": "less.onnx"},
     "refit_engine": {"engine": "e.engine"},
     "score": {"dataset": "model.onnx"},

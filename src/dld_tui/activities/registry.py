@@ -173,6 +173,18 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "placement",
+        "Place Q/DQ",
+        "Find the places of QuantizeLinear and DequantizeLinear with the lowest latency.",
+        result="dld_tui.core.tune.placement:PlacementResult",
+        command=Command(("placement",), show="dld_tui.cli.jobs.results:show_placement"),
+        of_open_model=True,
+        result_view="dld_tui.screens.results.table:of_placement",
+        reasons="dld_tui.core.accuracy.engine_settings:engine_reasons",
+        synonyms=("quantize", "int8", "autotune", "explicit quantization", "insert qdq", "ptq"),
+        offered=True,
+    ),
+    _own(
         "sweep",
         "Sweep",
         "Measure a model at several sizes, prompts, thread counts, providers and precisions.",

@@ -745,6 +745,7 @@ class _Tuning:
         """
         from dld_tui.backends.conversion import rewriter
         from dld_tui.backends.conversion.library_file import by_library
+        from dld_tui.core.conversion.copies import write_copy
 
         limit_s = max(0.0, self._left(self._converted_share))
         with contextlib.ExitStack() as stack:
@@ -754,7 +755,7 @@ class _Tuning:
             )  # fmt: skip
             if _operators(result) == _operators(self._document):
                 return NOTHING
-            _write_model(result, self._journal.model(change.id))
+            write_copy(result, self._journal.model(change.id))
         return None
 
     def _verified(self, change: Change) -> Generator[Event, None, Exclusion | None]:
@@ -1189,10 +1190,11 @@ class _Tuning:
 
     @staticmethod
     def _copy_model(source: Path, target: Path) -> Path:
+        from dld_tui.core.conversion.copies import write_copy
         from dld_tui.core.document.document import Document
 
         with contextlib.closing(Document.open(source)) as document:
-            _write_model(document, target)
+            write_copy(document, target)
         return target
 
     def _profiled_pair(
@@ -1267,16 +1269,6 @@ class _Tuning:
             for event in profile.run(request):
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"Profiling {setup.title}: {event.stage}")
-
-
-def _write_model(document: Document, target: Path) -> None:
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.model_set import plan_model
-
-    plan_model(
-        skeleton_bytes(document), document.blobs, target,
-        external=document.external, spill=document.spill,
-    ).write()  # fmt: skip
 
 
 def _advised(model: Path) -> dict[str, int]:

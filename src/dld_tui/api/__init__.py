@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         memory,
         merge,
         path,
+        placement,
         prepend,
         profile,
         profile_llm,
@@ -69,9 +70,9 @@ __all__ = [
     "convert_fp16", "convert_inline", "convert_io", "convert_opset", "convert_precisions",
     "convert_quantize", "convert_restore", "convert_sanitize", "convert_shape", "convert_strip",
     "convert_tensors", "diff", "doctor", "edits", "gate", "load", "memory", "merge", "new_model",
-    "open_model", "path", "prepend", "profile", "profile_llm", "profile_tensorrt", "providers",
-    "records", "reduce", "refit", "routes", "same_results", "score", "search_precision", "selftest",
-    "startup", "sweep", "tactics", "tune",
+    "open_model", "path", "placement", "prepend", "profile", "profile_llm", "profile_tensorrt",
+    "providers", "records", "reduce", "refit", "routes", "same_results", "score",
+    "search_precision", "selftest", "startup", "sweep", "tactics", "tune",
 ]  # fmt: skip
 
 _HOMES = {

@@ -43,6 +43,7 @@ from dld_tui.core.report.load import LoadResult
 from dld_tui.core.report.provider_support import ProvidersResult
 from dld_tui.core.report.start_up import StartUp
 from dld_tui.core.report.sweep import Sweep
+from dld_tui.core.tune.placement import PlacementResult
 from dld_tui.core.tune.result import TuneResult
 from dld_tui.extras.path.longest import CriticalPath
 from dld_tui.extras.routes.search import RouteSearch
@@ -574,6 +575,54 @@ def path(
     force: bool = ...,
     progress: Progress | None = ...,
 ) -> CriticalPath: ...
+def placement(
+    model: str | Path | Document,
+    *,
+    calibration: str | Path | Mapping[str, Any] = ...,
+    output: str | Path | None = ...,
+    runtime: Literal["onnxruntime", "tensorrt"] = ...,
+    provider: str | float | Sequence[float] = ...,
+    tolerance: str | Sequence[str] = ...,
+    limit: float = ...,
+    weights: Literal["int8", "uint8"] = ...,
+    activations: Literal["int8", "uint8"] = ...,
+    method: Literal["minmax", "entropy", "percentile"] = ...,
+    ops: str | Sequence[str] = ...,
+    exclude: str | Sequence[str] = ...,
+    exclude_from: str | Path | None = ...,
+    per_channel: bool = ...,
+    reduce_range: bool = ...,
+    inputs: str | Path | Mapping[str, Any] | None = ...,
+    again: bool = ...,
+    library: str | float | Sequence[float] = ...,
+    trust: bool = ...,
+    device: str | float | Sequence[float] = ...,
+    plugins: str | Sequence[str] = ...,
+    typing: Literal["default", "strong", "obey", "prefer"] = ...,
+    tf32: bool = ...,
+    fp16: bool = ...,
+    bf16: bool = ...,
+    int8: bool = ...,
+    fp8: bool = ...,
+    int4: bool = ...,
+    layer_precision: str | Sequence[str] | Mapping[str, Any] = ...,
+    calibration_cache: str | Path | None = ...,
+    calibration_inputs: str | Path | Mapping[str, Any] | None = ...,
+    strict_nans: bool = ...,
+    optimization_level: int | None = ...,
+    sparsity: Literal["disable", "enable", "force"] = ...,
+    tactic_sources: str | Sequence[str] = ...,
+    native_instance_norm: bool = ...,
+    workspace: float | None = ...,
+    timing_cache: str | Path | None = ...,
+    no_timing_cache: bool = ...,
+    min_shapes: str | Sequence[str] | Mapping[str, Any] = ...,
+    opt_shapes: str | Sequence[str] | Mapping[str, Any] = ...,
+    max_shapes: str | Sequence[str] | Mapping[str, Any] = ...,
+    target: str | None = ...,
+    force: bool = ...,
+    progress: Progress | None = ...,
+) -> PlacementResult: ...
 def prepend(
     model: str | Path | Document,
     *,

@@ -89,6 +89,8 @@ _GROUPS: Mapping[str, tuple[CommandInfo, ...]] = {
                     "dld_tui.cli.group:profile", example="model.onnx"),
         CommandInfo("tune", "Search for the fastest configuration.",
                     activity="tune", example="model.onnx"),
+        CommandInfo("placement", "Quantize only where it is measured to be faster.",
+                    activity="placement", example="model.onnx --calibration inputs"),
         CommandInfo("sweep", "Measure a model at several sizes.",
                     activity="sweep", example="model.onnx --batch 1,2,4,8"),
         CommandInfo("load", "Measure several clients at once.",

@@ -837,8 +837,11 @@ def _run_once(runner: SessionRunner, names: list[str], feed: Mapping[str, Any]) 
     next(runner.each(names, [feed]))
 
 
-def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:
-    """Return the types of tensors when the model is fed with these inputs, as far as is known."""
+def inferred_with(document: Document, feed: Mapping[str, Any]) -> onnx.ModelProto | None:
+    """Return the model with the types of tensors when it is fed with these inputs.
+
+    None where they cannot be inferred. Weights are not in it.
+    """
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     del model.graph.value_info[:]  # with free dimensions, which are known now
     for info in model.graph.input:
@@ -853,8 +856,18 @@ def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueTy
     if document.path is not None:
         inline_small_data(model, document.path)
     try:
-        inferred, _ = infer_types(model, document.path, contrib_types)
+        return infer_types(model, document.path, contrib_types)[0]
     except DldError:
-        return {}
+        return None
+
+
+def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:
+    """Return the types of tensors when the model is fed with these inputs, as far as is known."""
+    inferred = inferred_with(document, feed)
+    return {} if inferred is None else types_of(inferred)
+
+
+def types_of(inferred: onnx.ModelProto) -> dict[str, ValueType | None]:
+    """Return the types of the tensors of the main graph that were inferred."""
     known = (*inferred.graph.value_info, *inferred.graph.output)
     return {text_of(info.name): value_type_of(info.type) for info in known}

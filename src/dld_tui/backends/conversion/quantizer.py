@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -106,6 +106,8 @@ class QuantizedCopy:
     """Of static quantization, the weights in bodies."""
     infinite: Sequence[str] = ()
     """Of static quantization, values with scales that are no numbers: nothing was quantized."""
+    close: Callable[[], None] = lambda: None
+    """Closes the document, and removes its files, before the quantizer is closed."""
 
     def points(self) -> list[Point]:
         """Return the tensors that are quantized."""
@@ -430,9 +432,10 @@ class Quantizer:
     def _by_library(
         self, options: quantization.Options, stage: str, sets: int
     ) -> Generator[Event, None, QuantizedCopy]:
+        stack = self._stack.enter_context(contextlib.ExitStack())
         try:
             result = yield from by_library(
-                self.prepared, quantization.__name__, options, stage, self._stack, sets
+                self.prepared, quantization.__name__, options, stage, stack, sets
             )
         except ActivityError as error:
             text = self._as_given(error.message)
@@ -443,14 +446,15 @@ class Quantizer:
             Splice(result.main, "output", at, [], [record]).do()
         file = quantization.plan_file(result.path)
         if not file.exists():
-            return QuantizedCopy(result, None)
+            return QuantizedCopy(result, None, close=stack.close)
         try:
             report = json.loads(file.read_text(encoding="utf-8"))
         finally:
             file.unlink()
         return QuantizedCopy(
-            result, QuantizationPlan.from_json(report), infinite=report.get("infinite", [])
-        )
+            result, QuantizationPlan.from_json(report), infinite=report.get("infinite", []),
+            close=stack.close,
+        )  # fmt: skip
 
     def _options(
         self, method: str, ops: Sequence[str], kept: Sequence[str]

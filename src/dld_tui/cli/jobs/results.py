@@ -60,6 +60,7 @@ from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
+from dld_tui.core.tune.placement import PlacementResult, placement_lines, placement_table
 from dld_tui.core.tune.result import (
     TuneResult,
     load_result,
@@ -220,6 +221,11 @@ def show_sweep(result: Sweep, as_json: bool) -> None:
         write_json(result)
     else:
         print_sweep(result)
+
+
+def show_placement(result: PlacementResult, as_json: bool) -> None:
+    """Print the outcome and what was decided of each region."""
+    show_result(result, placement_lines(result), [placement_table(result)], as_json=as_json)
 
 
 def show_load(result: LoadResult, as_json: bool) -> None:

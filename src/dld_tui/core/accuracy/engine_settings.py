@@ -200,6 +200,18 @@ def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) ->
     return disabled | {name: why for name, why in lacking.items() if name in names}
 
 
+def engine_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+    """Return why engine settings of a form that has a runtime are disabled, by name.
+
+    They are of no use but to TensorRT, and engines that are built here are trusted.
+    """
+    names = {setting.name for setting in settings_of(EngineSettings)}
+    if values.get("runtime") != TENSORRT:
+        return dict.fromkeys(names, "")
+    lacking = {} if facts is None else reasons(facts)
+    return {"trust": "", **{name: why for name, why in lacking.items() if name in names}}
+
+
 def comparison_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return :func:`disabled_settings`, and as that of ``""`` why nothing can be compared yet."""
     disabled = disabled_settings(values, facts)

@@ -34,6 +34,7 @@ from dld_tui.core.document.types.inference import (
 )
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
+from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.temporary import VIEW_PREFIX
@@ -86,6 +87,18 @@ def open_model(path: Path) -> Document:
         document.close()
         raise
     return document
+
+
+def write_copy(document: Document, target: Path) -> None:
+    """Write a model with its weights to a file, or to one beside it where they are large.
+
+    Raises:
+        SaveError: It cannot be written.
+    """
+    plan_model(
+        skeleton_bytes(document), document.blobs, target,
+        external=document.external, spill=document.spill,
+    ).write()  # fmt: skip
 
 
 def _undo_view(document: Document, path: Path) -> None:

@@ -16,6 +16,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.activities.engine_runs import engine_ms
 from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
@@ -348,16 +349,13 @@ class _Searching:
             )
         )
 
-    def _measured(self, **settings: JSON) -> Generator[Event, None, float]:
+    def _measured(self, **settings: JSON) -> Generator[Progress, None, float]:
         asked = self._request
-        result = yield from self._ask(
-            "profile_tensorrt", report=str(self._folder / "trial.dldprof"), layer_passes=0,
-            gpu_timeline=False, gpu_counters="off", seed=asked.seed, shape=[*self._shapes],
+        return engine_ms(
+            self._folder, asked.limit, seed=asked.seed, shape=[*self._shapes],
             iterations=asked.iterations, duration=asked.duration,
             use_cuda_graph=asked.use_cuda_graph, **settings,
         )  # fmt: skip
-        (self._folder / "trial.dldprof").unlink(missing_ok=True)
-        return float(result.phases_ms["compute"]["median"])
 
     @property
     def _loading(self) -> Mapping[str, JSON]:

@@ -31,6 +31,7 @@ from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table, ratio_text
 from dld_tui.core.text import visible
+from dld_tui.core.tune.placement import PlacementResult, placement_lines, placement_table
 from dld_tui.core.types import JSON
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
@@ -179,6 +180,13 @@ def of_gate(result: Gate, values: Mapping[str, JSON]) -> TableResult:
     keep_verdict(model, met)
     title = f"gate of {model.name}"
     return TableResult(title, [met.line], requirements_bars(met), written=requirements_table(met))
+
+
+def of_placement(result: PlacementResult, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a search of Q/DQ places, with what quantizing each region changes."""
+    return TableResult(
+        f"placement of {Path(result.model).name}", placement_lines(result), placement_table(result)
+    )
 
 
 def of_scores(result: DatasetScores, values: Mapping[str, JSON]) -> TableResult:

@@ -568,6 +568,12 @@ def _search(request: Mapping[str, JSON]) -> Needs:
     )
 
 
+def _placement(request: Mapping[str, JSON]) -> Needs:
+    return (
+        both_needs(request) if request.get("runtime") == "tensorrt" else onnxruntime_needs(request)
+    )
+
+
 def _convert_fp16(request: Mapping[str, JSON]) -> Needs:
     by_polygraphy = request.get("library") == "polygraphy"
     more = (_POLYGRAPHY, _SURGEON, _FLOAT16) if by_polygraphy else ()
@@ -603,6 +609,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "gate": onnxruntime_needs,
     "tune": _tune,
     "start_up": onnxruntime_needs,
+    "placement": _placement,
     "sweep": onnxruntime_needs,
     "load": onnxruntime_needs,
     "memory": onnxruntime_needs,

@@ -1,0 +1,264 @@
+"""Q/DQ places are searched with measurements: on ONNX Runtime, and on the fake of TensorRT."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.activities import engine_runs, placement, registry
+from dld_tui.activities.placement import Request, run
+from dld_tui.backends.onnxruntime import contest
+from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
+from dld_tui.backends.tensorrt.library import use
+from dld_tui.core.compare import gate
+from dld_tui.core.compare.gate import Pair, PairTime, TimePair
+from dld_tui.core.errors import CancelledError, DldError, UsageError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import from_json
+from dld_tui.core.tune.placement import PlacementResult, placement_lines
+from dld_tui.core.tune.regions import Scheme
+from tests.support import models
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
+
+pytest.importorskip("onnxruntime")
+MODEL = """
+<ir_version: 9, opset_import: ["" : 19]>
+net (float[1, 4, 8, 8] x) => (float[1, 6, 8, 8] y)
+{
+    [c0] a0 = Conv<pads = [1, 1, 1, 1]>(x, w0)
+    [c1] a1 = Conv<pads = [1, 1, 1, 1]>(a0, w1)
+    [c2] a2 = Conv<pads = [1, 1, 1, 1]>(a1, w2)
+    [c3] y = Conv(a2, w3)
+}
+"""
+"""Four products, two of which are alike."""
+SHAPES = {"w0": (4, 4, 3, 3), "w1": (4, 4, 3, 3), "w2": (6, 4, 3, 3), "w3": (6, 6, 1, 1)}
+GAINS = {"c0": 0.5, "c1": 0.5, "c2": -1.0, "c3": 1.0}
+"""What quantizing a node saves of ten milliseconds."""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+    rng, parsed = np.random.default_rng(0), models.parse(MODEL)
+    for name, shape in SHAPES.items():
+        values = rng.standard_normal(shape).astype(np.float32)
+        parsed.graph.initializer.append(numpy_helper.from_array(values, name))
+    for number in range(2):
+        folder = tmp_path / "sets" / f"test_data_set_{number}"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", rng.standard_normal((1, 4, 8, 8)).astype(np.float32))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(parsed.SerializeToString())
+    return path
+
+
+def quantized(path: Path) -> frozenset[str]:
+    """Return the convolutions of a model whose weights are quantized."""
+    graph = onnx.load(path).graph
+    stored = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    return frozenset(
+        node.name for node in graph.node if node.op_type == "Conv" and node.input[1] in stored
+    )
+
+
+def ms_of(convolutions: frozenset[str]) -> float:
+    return 10.0 - sum(GAINS[name] for name in convolutions)
+
+
+class Clock:
+    """Says what a pass takes by what is quantized; nothing is timed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.timed: list[frozenset[str]] = []
+        self.factor = 1.0
+        """Of separate runs."""
+        self.stop_after = 10**6
+
+        def time(one: contest.Contestant, seconds: float) -> float:
+            found = quantized(one._model)
+            if not self.timed or self.timed[-1] != found:
+                self.timed.append(found)
+            if len(self.timed) > self.stop_after:
+                raise CancelledError
+            return ms_of(found)
+
+        def separate(runner: Any, base: Path, new: Path) -> TimePair:
+            def pair(number: int, allowed: PairTime) -> Pair:
+                sides = ms_of(quantized(base)), self.factor * ms_of(quantized(new))
+                return placement._pair(*sides)
+
+            return pair
+
+        monkeypatch.setattr(contest.Contestant, "time", time)
+        monkeypatch.setattr(placement._Sessions, "separate_pairs", separate)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def placed(model: Path, **settings: Any) -> PlacementResult:
+    *_, last = run(Request(model=model, calibration=model.parent / "sets", **settings))
+    assert isinstance(last, Finished)
+    assert isinstance(last.result, PlacementResult)
+    return last.result
+
+
+def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
+    model: Path, clock: Clock
+) -> None:
+    result = placed(model)
+    choices = [
+        frozenset(itertools.chain.from_iterable(chosen))
+        for count in range(4)
+        for chosen in itertools.combinations((("c0", "c1"), ("c2",), ("c3",)), count)
+    ]  # those that are alike share a decision
+    best = min(choices, key=ms_of)
+    assert result.output is not None
+    assert quantized(Path(result.output)) == best == {"c0", "c1", "c3"}
+    assert Path(result.output).name == "net.placed.onnx"
+    assert [(row.regions, row.scheme) for row in result.decisions] == [
+        (2, Scheme.ALL), (1, Scheme.FLOAT), (1, Scheme.ALL),
+    ]  # fmt: skip
+    assert result.kept == ("c2",)
+    assert result.confirmed is not None
+    assert result.confirmed.change_percent == pytest.approx(-20)
+    assert result.everything is not None
+    assert result.everything.change_percent == pytest.approx(-10)
+    effects = [row.effect for row in result.decisions]
+    assert [effect and effect.new_ms < effect.base_ms for effect in effects] == [True, False, True]
+    assert sum(row.share for row in result.decisions) == pytest.approx(1)
+    assert result.accuracy.startswith("SNR ")
+    lines = placement_lines(result)
+    assert lines[0].startswith("1.25× faster (1.25 to 1.25) with 3 of 4 regions quantized")
+    assert not [*(model.parent / "cache" / "trials").glob("placement-*")]
+
+
+@pytest.mark.slow
+def test_a_stopped_search_goes_on_and_finds_the_same(
+    model: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    honest = placement._Searching._compared
+
+    def compared(self: Any, pair: Any) -> Generator[Event, None, Any]:
+        outcome = yield from honest(self, pair)
+        asked.append(pair)
+        return outcome
+
+    monkeypatch.setattr(placement._Searching, "_compared", compared)
+    whole = placed(model, output=model.parent / "one.onnx")
+    uninterrupted = [*asked]
+    asked.clear()
+    clock.stop_after = len(clock.timed) + 30
+    with pytest.raises(CancelledError) as stopped:
+        placed(model, output=model.parent / "two.onnx")
+    assert "run the same command again" in str(stopped.value.hint)
+    assert 0 < len(asked) < len(uninterrupted)
+    clock.stop_after = 10**6
+    resumed = placed(model, output=model.parent / "two.onnx")
+    assert asked == uninterrupted
+    assert resumed.decisions == whole.decisions
+    assert (model.parent / "one.onnx").read_bytes() == (model.parent / "two.onnx").read_bytes()
+
+
+@pytest.mark.slow
+def test_what_is_not_confirmed_is_not_written(model: Path, clock: Clock) -> None:
+    clock.factor = 1.3
+    result = placed(model)
+    assert result.confirmed is not None
+    assert result.output is None
+    assert not (model.parent / "net.placed.onnx").exists()
+    assert placement_lines(result)[0].startswith("No faster: with 3 of 4 regions quantized")
+
+
+def test_outputs_stay_within_the_tolerance(model: Path, clock: Clock) -> None:
+    result = placed(model, tolerance=("snr=60",))
+    assert {row.scheme for row in result.decisions} == {Scheme.FLOAT}
+    assert all("signal to noise" in row.problem for row in result.decisions)
+    assert result.confirmed is None
+    assert result.output is None
+    lines = placement_lines(result)
+    assert lines[0] == "No faster: no region is faster quantized. Nothing is written."
+    assert "signal to noise" in lines[1]
+
+
+def test_settings_that_do_not_go_together(model: Path) -> None:
+    with pytest.raises(UsageError, match="--workspace is for TensorRT"):
+        placed(model, workspace=1.0)
+    with pytest.raises(UsageError, match="takes int8"):
+        placed(model, runtime="tensorrt", weights="uint8")
+
+
+# --- TensorRT -------------------------------------------------------------------------------------
+
+
+class Machine:
+    """A machine with the fake, whose layers take their time by name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+        self.trt = fake_tensorrt(version)
+        self.trt.fake.values = lambda name, value: value
+        # The fake takes 0.1 ms a layer. What a quantized product saves is told with its weights.
+        self.trt.fake.layer_ms = {
+            **dict.fromkeys(GAINS, 3.0),
+            **{f"w{at}_DequantizeLinear": -2 * gain for at, gain in enumerate(GAINS.values())},
+        }
+        self.builds: list[Mapping[str, Any]] = []
+        monkeypatch.setattr(engine_runs, "run_in_process", self.run_in_process)
+        monkeypatch.setattr(gate, "_FIRST_LOOK", gate.LEAST_RUNS)
+        monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
+        for module in (cuda, outputs):
+            monkeypatch.setattr(module, "Cuda", lambda device: self.trt.fake.cuda)
+        monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: self.trt.fake.cuda)
+
+    def run_in_process(
+        self, activity: str, settings: Mapping[str, Any], folder: Path, limit: float
+    ) -> Generator[Progress, None, Any]:
+        if "output" in settings:
+            self.builds.append(settings)
+        yield Progress(0)
+        quick = {"warm_up_ms": 0.0, "duration": 0.0, "iterations": 2}
+        loaded = registry.load(activity)
+        *_, last = loaded.run(from_json(loaded.request, {**settings, **quick}))
+        assert isinstance(last, Finished)
+        return last.result
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param(WEAKLY_TYPED, marks=pytest.mark.slow), STRONGLY_TYPED]
+)
+def test_engines_are_built_and_timed_for_each_placement(
+    model: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    machine = Machine(monkeypatch, version)
+    result = placed(model, runtime="tensorrt")
+    assert result.backend.startswith("TensorRT 1")
+    assert [(row.regions, row.scheme) for row in result.decisions] == [
+        (2, Scheme.ALL), (1, Scheme.FLOAT), (1, Scheme.ALL),
+    ]  # fmt: skip
+    assert result.output is not None
+    assert quantized(Path(result.output)) == {"c0", "c1", "c3"}
+    assert result.is_faster
+    weakly = version == WEAKLY_TYPED
+    for build in machine.builds:
+        assert bool(build.get("int8")) == (weakly and build["model"] != str(model))
+    assert machine.trt.fake.cuda.live == 0
+
+
+def test_without_a_gpu_it_is_said_in_one_line(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, STRONGLY_TYPED)
+    machine.trt.fake.runtime_fails = "no CUDA-capable device is detected"
+    with pytest.raises(DldError) as refused:
+        placed(model, runtime="tensorrt")
+    assert "\n" not in refused.value.message

@@ -1,0 +1,268 @@
+"""The search of Q/DQ places finds what a trial of every placement finds."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.compare.gate import GateRow, Verdict, judge
+from dld_tui.core.document.document import Document
+from dld_tui.core.events import Event, result_of
+from dld_tui.core.trials import Answer, Journal, LimitReachedError, Limits, Trials, Words
+from dld_tui.core.tune.placement import (
+    Comparison,
+    Placement,
+    PlacementResult,
+    PlacementSearch,
+    decisions_of,
+    placement_lines,
+    placement_table,
+)
+from dld_tui.core.tune.regions import Pattern, Regions, Scheme, regions_of
+from tests.support import models
+
+Ms = Callable[[Placement], float]
+Good = Callable[[Placement], bool]
+
+
+def chain(count: int, *, mixed: bool = True) -> Regions:
+    """Return patterns in a row, each beside the next."""
+    patterns = []
+    for at in range(count):
+        nodes = (f"conv{at}", f"add{at}") if mixed else (f"conv{at}",)
+        patterns.append(Pattern(("Conv", "Add")[: len(nodes)], (nodes,), frozenset(nodes[:1])))
+    return Regions(tuple(patterns), frozenset((at, at + 1) for at in range(count - 1)))
+
+
+def compared(base: Placement, new: Placement, ms: Ms, good: Good) -> Comparison:
+    if not good(new):
+        return Comparison(Answer.INSUFFICIENT, "output y: off")
+    row = judge("end to end", [ms(base)] * 6, [ms(new)] * 6, 0.5)
+    return Comparison(Answer.SUFFICIENT, row=row)
+
+
+def searched(
+    regions: Regions, ms: Ms, good: Good = lambda placement: True, most: int | None = None
+) -> tuple[PlacementSearch, list[tuple[Placement, Placement]]]:
+    """Search with a timer without noise; return it and what was asked."""
+    asked: list[tuple[Placement, Placement]] = []
+    known: dict[tuple[Placement, Placement], Comparison] = {}
+
+    def ask(base: Placement, new: Placement) -> Generator[Event, None, Comparison]:
+        yield from ()
+        if (base, new) not in known:
+            if most is not None and len(asked) >= most:
+                raise LimitReachedError
+            asked.append((base, new))
+            known[base, new] = compared(base, new, ms, good)
+        return known[base, new]
+
+    search = PlacementSearch(regions, ask)
+    result_of(search.run())
+    return search, asked
+
+
+def every(regions: Regions) -> list[Placement]:
+    return [*itertools.product(*(pattern.schemes for pattern in regions.patterns))]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_separate_regions_get_the_best_of_all_placements(seed: int) -> None:
+    drawn, regions = random.Random(seed), chain(5)
+    gains = [{scheme: drawn.uniform(-2, 2) for scheme in Scheme} for _ in range(5)]
+
+    def ms(placement: Placement) -> float:
+        return 20 - sum(
+            0 if scheme is Scheme.FLOAT else gain[scheme]
+            for gain, scheme in zip(gains, placement, strict=True)
+        )
+
+    search, asked = searched(regions, ms)
+    best = min(map(ms, every(regions)))
+    # A gain within the tolerance of a comparison is no reason to quantize.
+    assert ms(search.best) == pytest.approx(best, rel=0.5 * 0.01 * 5)
+    assert search.is_whole
+    assert len(asked) < len(every(regions)) / 3
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_borders_between_quantized_and_float_regions_cost_time(seed: int) -> None:
+    drawn, regions = random.Random(seed), chain(8, mixed=False)
+    gains = [drawn.choice((-1.0, 0.6, 1.0, 1.4)) for _ in range(8)]
+    border = drawn.choice((0.2, 0.5, 0.8))
+
+    def ms(placement: Placement) -> float:
+        flags = [False, *(scheme is Scheme.ALL for scheme in placement), False]
+        borders = sum(one != other for one, other in itertools.pairwise(flags))
+        return (
+            30
+            - sum(gain for gain, flag in zip(gains, flags[1:], strict=False) if flag)
+            + (border * borders)
+        )
+
+    def good(placement: Placement) -> bool:
+        return placement[3] is Scheme.FLOAT or seed % 2 == 0
+
+    search, asked = searched(regions, ms, good)
+    allowed = [one for one in every(regions) if good(one)]
+    best = min(map(ms, allowed))
+    assert good(search.best)
+    # A local optimum of single and paired changes need not be the best of all: it is near.
+    assert ms(search.best) <= best + 2 * border + 1e-9
+    for at, beside in itertools.product(range(8), repeat=2):
+        other = [*search.best]
+        for place in {at, beside} if abs(at - beside) <= 1 else {at}:
+            other[place] = Scheme.ALL if other[place] is Scheme.FLOAT else Scheme.FLOAT
+        if good(tuple(other)):
+            assert ms(tuple(other)) >= 0.995 * ms(search.best) - 1e-9
+    assert len(asked) < len(every(regions)) / 3
+
+
+def test_one_region_that_is_slower_stays_in_floating_point() -> None:
+    regions = chain(4)
+
+    def ms(placement: Placement) -> float:
+        return 10 - sum(
+            (-1.0 if at == 2 else 1.0) for at, one in enumerate(placement) if one is Scheme.ALL
+        )
+
+    search, _ = searched(regions, ms)
+    everywhere = Scheme.ALL
+    assert search.best == (everywhere, everywhere, Scheme.FLOAT, everywhere)
+    assert ms(search.best) == min(map(ms, every(regions)))
+    effects = [search.effect(at) for at in range(4)]
+    rows = [effect.row for effect in effects if effect is not None and effect.row is not None]
+    assert [row.new_ms < row.base_ms for row in rows] == [True, True, False, True]
+    assert rows[0].change_percent == pytest.approx(100 * (7 / 8 - 1))
+    assert rows[0].low_percent <= rows[0].change_percent <= rows[0].high_percent
+
+
+def test_what_is_as_fast_in_floating_point_is_not_quantized() -> None:
+    search, _ = searched(chain(3), lambda placement: 5.0)
+    assert search.best == (Scheme.FLOAT,) * 3
+    assert search.is_whole
+
+
+def test_a_model_that_may_not_be_quantized_everywhere() -> None:
+    regions = chain(4, mixed=False)
+
+    def ms(placement: Placement) -> float:
+        return 10.0 - sum(scheme is Scheme.ALL for scheme in placement)
+
+    search, _ = searched(regions, ms, lambda one: one[1] is Scheme.FLOAT)
+    assert search.best == (Scheme.ALL, Scheme.FLOAT, Scheme.ALL, Scheme.ALL)
+    rows = decisions_of(search, regions)
+    assert [bool(row.problem) for row in rows] == [False, True, False, False]
+    assert search.everything is not None
+    assert search.everything.problem
+
+
+@pytest.mark.parametrize("most", range(1, 12))
+def test_a_limit_leaves_the_best_so_far(most: int) -> None:
+    regions = chain(3)
+
+    def ms(placement: Placement) -> float:
+        return 10.0 - sum(scheme is Scheme.ALL for scheme in placement[1:])
+
+    search, asked = searched(regions, ms, most=most)
+    assert len(asked) <= most
+    tried = {one for pair in asked for one in pair}
+    assert ms(search.best) == min(map(ms, tried))
+
+
+def test_a_resumed_search_asks_what_an_uninterrupted_one_would(tmp_path: Path) -> None:
+    regions = chain(5)
+    drawn = random.Random(4)
+    gains = [drawn.uniform(-1, 1) for _ in range(5)]
+    made: list[tuple[Placement, Placement]] = []
+
+    def ms(placement: Placement) -> float:
+        pairs = zip(gains, placement, strict=True)
+        return 20 - sum(gain for gain, scheme in pairs if scheme is Scheme.ALL)
+
+    def oracle(pair: tuple[Placement, Placement]) -> Generator[Event, None, Comparison]:
+        yield from ()
+        made.append(pair)
+        return compared(*pair, ms, lambda placement: True)
+
+    def run(journal: Journal[Comparison], limits: Limits) -> Placement:
+        trials = Trials(oracle, repr, journal, limits, repr, Words("a", "b", is_quick=True))
+        search = PlacementSearch(regions, lambda base, new: trials.ask((base, new)))
+        result_of(search.run())
+        return search.best
+
+    whole = run(Journal(Comparison, None), Limits())
+    uninterrupted = [*made]
+    made.clear()
+    path = tmp_path / "placement-x.jsonl"
+    for _ in range(len(uninterrupted)):
+        journal = Journal(Comparison, path)
+        resumed = run(journal, Limits(trials=2))
+        journal.close()
+    assert resumed == whole
+    assert made == uninterrupted
+
+
+BLOCKS = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[1, 4, 8, 8] x) => (float[1, 4, 8, 8] y)
+<float[4, 4, 3, 3] w0, float[4, 4, 3, 3] w1, float[4, 4, 3, 3] w2, float[4, 4, 1, 1] w3>
+{
+    [c0] a0 = Conv<pads = [1, 1, 1, 1]>(x, w0)
+    [r0] b0 = Relu(a0)
+    [c1] a1 = Conv<pads = [1, 1, 1, 1]>(b0, w1)
+    [r1] b1 = Relu(a1)
+    [c2] a2 = Conv<pads = [1, 1, 1, 1]>(b1, w2)
+    [s2] b2 = Sigmoid(a2)
+    [c3] a3 = Conv(b1, w3)
+    [sum] y = Add(b2, a3)
+}
+"""
+
+
+def test_regions_that_are_alike_share_a_decision() -> None:
+    document = Document(models.parse(BLOCKS))
+    nodes = {node.name: node for node in document.main.nodes}
+    types = dict.fromkeys(("a0", "b0", "a1", "b1", "a2", "b2", "a3"), "float32[1, 4, 8, 8]")
+    types["x"] = types["a0"]
+    found = regions_of(document.main, [*nodes.values()], types)
+    assert [pattern.regions for pattern in found.patterns] == [
+        (("c0", "r0"), ("c1", "r1")), (("c2", "s2"),), (("c3", "sum"),),
+    ]  # fmt: skip
+    assert found.patterns[0].title == "Conv, Relu"
+    assert found.patterns[0].schemes == tuple(Scheme)
+    assert found.patterns[0].floating(Scheme.PRODUCTS) == ["r0", "r1"]
+    assert found.beside == {(0, 1), (0, 2), (1, 2)}
+    # A sigmoid that is no candidate belongs to no region, and its region is one product only.
+    fewer = regions_of(document.main, [one for name, one in nodes.items() if name != "s2"], types)
+    assert fewer.patterns[1].schemes == (Scheme.FLOAT, Scheme.ALL)
+    # Another shape is another pattern.
+    other = regions_of(document.main, [*nodes.values()], types | {"b0": "float32[1, 4, 4, 4]"})
+    assert len(other.patterns) == 4
+
+
+def test_the_result_says_what_was_decided() -> None:
+    search, _ = searched(chain(2), lambda one: 10.0 - 2 * (one[0] is Scheme.ALL))
+    row = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
+    result = PlacementResult(
+        "m.onnx", "ONNX Runtime 1.31", decisions_of(search, chain(2)), ("conv1", "add1"),
+        confirmed=row, accuracy="SNR 40 dB", tolerance="SNR of 10 dB", output="m.placement.onnx",
+    )  # fmt: skip
+    lines = placement_lines(result)
+    assert (
+        lines[0] == "1.25× faster (1.23 to 1.27) with 1 of 2 regions quantized: 10.000 to 8.000 ms."
+    )
+    assert [r["decision"] for r in rows_of(result)] == ["quantized", "float"]
+    undone = replace(result, confirmed=replace(row, verdict=Verdict.NO_DIFFERENCE))
+    assert placement_lines(undone)[0].startswith("No faster: with 1 of 2 regions quantized the")
+    assert placement_lines(replace(result, confirmed=None))[0].startswith("No faster: no region")
+
+
+def rows_of(result: PlacementResult) -> list[dict[str, object]]:
+    table = placement_table(result)
+    return [{column.title: column.value(row) for column in table.columns} for row in table.rows]
