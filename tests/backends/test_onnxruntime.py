@@ -372,3 +372,28 @@ def test_a_session_that_does_not_stop_is_left_and_waited_for_later(
     with time_limit(time.monotonic() + 60):
         assert limits._abandoned == []
         assert session_of(tmp_path, models.CHAIN).outputs == ["y"]
+
+
+def test_what_a_provider_writes_to_the_working_folder_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    models.write(tmp_path, models.CHAIN, "chain.onnx")
+    (tmp_path / "backend.so").touch()
+    honest, folders = runtime.load().InferenceSession, list[Path]()
+
+    def create(*arguments: Any, **settings: Any) -> Any:
+        folders.append(Path.cwd())
+        Path("part.dlc").touch()
+        return honest(*arguments, **settings)
+
+    monkeypatch.setattr(runtime.load(), "InferenceSession", create)
+    monkeypatch.setattr(session, "_LITTERING", ("CPU",))
+    Session(Path("chain.onnx"), SessionSettings())
+    assert {path.name for path in tmp_path.iterdir()} == {"chain.onnx", "backend.so"}
+    assert Path.cwd() == tmp_path
+    assert folders != [tmp_path]
+    assert not folders[0].exists()
+    given = SessionSettings(provider_options={"QNN": {"path": "backend.so", "mode": "burst"}})
+    found = session._absolute(given).provider_options["QNN"]
+    assert found == {"path": str(tmp_path / "backend.so"), "mode": "burst"}

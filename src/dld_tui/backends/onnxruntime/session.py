@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from array import array
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field, replace
 from pathlib import Path
@@ -236,7 +236,7 @@ def _configure(options: Any, key: str, value: str) -> None:
 
 
 def _save_optimized(options: Any, path: Path, weights: str) -> None:
-    options.optimized_model_filepath = str(path)
+    options.optimized_model_filepath = str(path.absolute())
     if weights == "inside":
         return
     data = path.with_name(f"{path.stem}.weights")
@@ -523,6 +523,43 @@ def with_loading_progress(stage: str, call: Callable[[], _T]) -> Generator[Event
         return future.result()
 
 
+_LITTERING = ("QNN",)
+"""Providers that write files to the working folder: QNN a ``NAME.dlc`` for each part of a model."""
+
+
+def _litters(settings: SessionSettings) -> bool:
+    return any(name.removesuffix(SUFFIX).upper() in _LITTERING for name in settings.providers)
+
+
+def _absolute(settings: SessionSettings) -> SessionSettings:
+    """Return settings whose provider options name files wherever the working folder is."""
+    return replace(
+        settings,
+        provider_options={
+            name: {
+                key: str(Path(value).absolute()) if os.path.isfile(value) else value
+                for key, value in options.items()
+            }
+            for name, options in settings.provider_options.items()
+        },
+    )
+
+
+@contextlib.contextmanager
+def _away(settings: SessionSettings) -> Iterator[None]:
+    """Keep files that a provider writes to the working folder out of that of the user."""
+    if not _litters(settings):
+        yield
+        return
+    here = Path.cwd()
+    with temporary_folder("session") as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(here)
+
+
 class Session:
     """A loaded model.
 
@@ -541,6 +578,8 @@ class Session:
     def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:
         runtime = load()
         register(settings.provider_libraries)
+        if _litters(settings):
+            settings = _absolute(settings)
         names = [find_provider(name) for name in settings.providers]
         self._model, self._settings = title or model, settings
         if settings.uses_cuda:
@@ -553,7 +592,7 @@ class Session:
             providers = []
 
         def create() -> Any:
-            with self.denormals(), binary_file(model) as path:
+            with self.denormals(), binary_file(model.absolute()) as path, _away(settings):
                 return runtime.InferenceSession(
                     str(path), options, providers=providers,
                     disabled_optimizers=list(settings.left_out),

@@ -34,7 +34,6 @@ from dld_tui.core.document.types.inference import (
 )
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
-from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.temporary import VIEW_PREFIX
@@ -95,6 +94,8 @@ def write_copy(document: Document, target: Path) -> None:
     Raises:
         SaveError: It cannot be written.
     """
+    from dld_tui.core.files.model_set import plan_model  # it needs NumPy
+
     plan_model(
         skeleton_bytes(document), document.blobs, target,
         external=document.external, spill=document.spill,
