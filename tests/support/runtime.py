@@ -9,11 +9,16 @@ import onnxruntime
 import pytest
 
 
+def has_onnxruntime(minor: int) -> bool:
+    """Tell whether ONNX Runtime is 1.`minor` or newer."""
+    return tuple(map(int, onnxruntime.__version__.split(".")[:2])) >= (1, minor)
+
+
 def needs_onnxruntime(minor: int) -> pytest.MarkDecorator:
     """Return a mark that skips tests with an ONNX Runtime older than 1.`minor`."""
     version = onnxruntime.__version__
     return pytest.mark.skipif(
-        tuple(map(int, version.split(".")[:2])) < (1, minor),
+        not has_onnxruntime(minor),
         reason=f"it tells what ONNX Runtime 1.{minor} does, and {version} is installed",
     )
 
