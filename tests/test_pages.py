@@ -23,10 +23,6 @@ from tests.support import words
 
 DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
-NOT_YET = {
-    "commands",
-}  # fmt: skip
-"""Pages of the first design, by name: they are not held to this before they are written anew."""
 FOR_DEVELOPERS = {ROOT / "CONTRIBUTING.md", *(DOCS / "project").glob("*.md")}
 REASONS = {
     "needs a GPU", "needs TensorRT", "needs a target", "needs Docker", "needs a Jetson",
@@ -43,11 +39,6 @@ def identity(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def held() -> list[Path]:
-    """Return the pages that are held to the rules."""
-    return [page for page in PAGES if page.stem not in NOT_YET]
-
-
 def run_alone(page: Path) -> ParameterSet:
     """Return a page to run; one that measures takes minutes on a busy machine."""
     measures = any("measured" in block.marks for block in read(page).blocks)
@@ -60,18 +51,14 @@ def failing(faults: list[Fault]) -> None:
         pytest.fail("\n".join(map(str, faults)), pytrace=False)
 
 
-def test_pages_that_are_not_held_to_the_rules_are_there() -> None:
-    assert {page.stem for page in PAGES} >= NOT_YET
-
-
-@pytest.mark.parametrize("page", held(), ids=identity)
+@pytest.mark.parametrize("page", PAGES, ids=identity)
 def test_blocks_have_a_language_and_data_is_valid(page: Path) -> None:
     failing(shape_faults(read(page)))
 
 
 @NEEDS_RUNTIME
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", map(run_alone, held()))
+@pytest.mark.parametrize("page", map(run_alone, PAGES))
 def test_commands_run_and_print_what_is_quoted(page: Path, tmp_path: Path) -> None:
     failing([fault for one in run(read(page), tmp_path) for fault in one.faults])
 
@@ -80,7 +67,7 @@ def test_each_block_that_is_not_run_says_why() -> None:
     """`pytest -rP` lists them."""
     counted: Counter[str] = Counter()
     faults = []
-    for page in held():
+    for page in PAGES:
         for block in read(page).blocks:
             if block.language in RUN and (reason := block.marks.get("not run")) is not None:
                 counted[reason.partition(":")[0]] += 1
@@ -128,7 +115,7 @@ def unknown_in(command: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", held(), ids=identity)
+@pytest.mark.parametrize("page", PAGES, ids=identity)
 def test_commands_and_options_that_are_named_exist(page: Path) -> None:
     found = ((line, unknown_in(span)) for line, span in spans(page) if span.startswith("dld "))
     failing([Fault(page, line, said) for line, said in found if said])
@@ -188,7 +175,7 @@ def test_each_page_is_reached_from_the_readme() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in held() if page.name != "CONTRIBUTING.md"], ids=identity
+    "page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=identity
 )
 def test_words_are_those_of_contributing(page: Path) -> None:
     prose = ((line, re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)) for line, text in read(page).prose)
@@ -202,7 +189,7 @@ _OF_DEVELOPERS = re.compile(
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in held() if page not in FOR_DEVELOPERS], ids=identity
+    "page", [page for page in PAGES if page not in FOR_DEVELOPERS], ids=identity
 )
 def test_pages_for_users_name_no_files_of_developers(page: Path) -> None:
     lines = [(line, re.sub(r"\]\([^)]*\)", "", text)) for line, text in read(page).prose]
