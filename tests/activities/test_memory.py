@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.activities.memory import Request, run
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.profile_onnxruntime import run as profile
-from dld_tui.backends.onnxruntime.arena import measured_memory
+from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
 from dld_tui.core.events import Finished
@@ -50,6 +50,16 @@ def planned(path: Path, *shapes: str) -> tuple[MemoryPlan, MeasuredMemory]:
     plan: MemoryPlan = last.result
     assert plan.measured is not None, plan.not_measured
     return plan, plan.measured
+
+
+@told
+def test_runs_of_one_session_need_what_each_needs_alone(tmp_path: Path) -> None:
+    path, settings = write(tmp_path, CHAIN), SessionSettings(providers=("CPU",), threads=1)
+    inputs = [{"x": np.ones((rows, 1024), np.float32)} for rows in (512, 256, 1024)]
+    alone = [measured_memory(path, settings, values).peak for values in inputs]
+    assert peaks_of_runs(path, settings, inputs) == alone
+    assert alone == [rows // 256 * alone[1] for rows in (512, 256, 1024)]
+    assert peaks_of_runs(path, settings, []) == []
 
 
 @told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.activities import memory
 from dld_tui.activities.sweep import TURNS, Request, run
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from tests.support import decoders
 from tests.support.models import write
+from tests.support.runtime import needs_onnxruntime
 
 pytest.importorskip("onnxruntime")
 
@@ -118,6 +121,27 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path:
 def test_batches_are_varied_where_nothing_is_named(tmp_path: Path) -> None:
     found, _ = sweep(write(tmp_path, PICKY))
     assert [point.at for point in found.points] == [(1,), (2,), (4,), (8,)]
+
+
+@needs_onnxruntime(31)
+def test_the_memory_of_a_point_is_that_of_its_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.onnxruntime.contest import Contestant
+
+    monkeypatch.setattr(Contestant, "time", lambda self, seconds, **_: 1.0)
+    text = PICKY.replace("y = Add(x, w)", "z = Exp(x) t = Sin(z) u = Cos(z) y = Add(t, u)")
+    path = write(tmp_path, text.replace("<float[4] w = {1, 2, 3, 4}>", ""))
+    asked: dict[str, Any] = {"dim": ("N=1000,3000", "K=8"), "threads": "1,2"}
+    events = [*run(Request(path, duration=60.0, **asked))]
+    assert isinstance(events[-1], Finished)
+    found: Sweep = events[-1].result
+    known = {(point.at[0], point.at[1]): point.memory_bytes for point in found.points}
+    for threads, rows in itertools.product((1, 2), (1000, 3000)):
+        *_, last = memory.run(memory.Request(path, shape=(f"x:{rows}x8",), threads=1))
+        assert isinstance(last, Finished)
+        assert known[threads, rows] == last.result.measured.peak
+    assert [point.memory_bytes for point in sweep(path, **asked)[0].points] == [None] * 4
 
 
 def test_a_fixed_batch_is_told(tmp_path: Path) -> None:

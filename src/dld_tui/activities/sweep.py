@@ -63,6 +63,8 @@ Place = tuple[int | str, ...]
 _BATCHES = (1, 2, 4, 8)
 """Where nothing else is varied."""
 _PROMPT = 128
+_MEMORY_PART = 0.05
+"""The part of the time to measure that the memory of passes may take."""
 AS_GIVEN = "model"
 """The precision of the model as it is given."""
 _FLOAT = "fp32"
@@ -256,6 +258,7 @@ class _Point:
     rounds: list[float] = field(default_factory=list)
     first_rounds: list[float] = field(default_factory=list)
     problem: str = ""
+    memory_bytes: int | None = None
 
     @property
     def key(self) -> str:
@@ -337,9 +340,12 @@ class _Measurement:
             if not ready:
                 raise ActivityError(f"no point can be run: {self._spots[0].problem}")
             yield from self._rounds(ready)
+            self._add_memory(ready)
         points = [
             SweepPoint(spot.at, problem=spot.problem) if spot.problem
-            else SweepPoint(spot.at, tuple(spot.rounds), "", tuple(spot.first_rounds))
+            else SweepPoint(
+                spot.at, tuple(spot.rounds), "", tuple(spot.first_rounds), spot.memory_bytes
+            )
             for spot in self._spots
         ]  # fmt: skip
         path = request.output
@@ -494,6 +500,33 @@ class _Measurement:
         decoder = Decoder(self._document, input_specs(self._document), config)
         length = sum(int(most.get(name, 0)) for name in (PROMPT, CONTEXT))
         return CACHES * run_bytes(decoder, int(most.get(BATCH, 1)), length, self._request.decode)
+
+    def _add_memory(self, ready: list[_Point]) -> None:
+        """Measure the memory of passes, as far as that takes a small part of the time.
+
+        Threads make no difference: those of the first count of them are measured.
+        """
+        limit_s = _MEMORY_PART * self._request.duration * len(ready)
+        by_setup: dict[Place, list[_Point]] = {}
+        for spot in ready:
+            if not spot.problem:
+                precision, provider, _ = self._setup_key(spot)
+                by_setup.setdefault((precision, provider), []).append(spot)
+        for spots in by_setup.values():
+            first = self._setup_key(spots[0])
+            setup, began = self._setups[first], time.monotonic()
+            own = [spot for spot in spots if self._setup_key(spot) == first]
+            runners = [spot.runner for spot in own if spot.runner is not None]
+            peaks = [] if isinstance(setup, DldError) else setup.peaks(runners, limit_s)
+            limit_s -= time.monotonic() - began
+            known = {self._sizes(spot): peak for spot, peak in zip(own, peaks, strict=False)}
+            for spot in spots:
+                spot.memory_bytes = known.get(self._sizes(spot))
+
+    def _sizes(self, spot: _Point) -> Place:
+        """Return the values of a point along the axes that are no settings."""
+        named = zip(self._axes, spot.at, strict=True)
+        return tuple(value for axis, value in named if axis.name not in SETTINGS)
 
     # --- in turns --------------------------------------------------------------------------------
 

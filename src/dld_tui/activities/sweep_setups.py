@@ -68,6 +68,14 @@ class Setup(Protocol):
             UsageError: The model does not take such sizes.
         """
 
+    def peaks(self, runners: Sequence[Runner], limit_s: float) -> list[int]:
+        """Return the bytes of activations at the peak of a pass of each point.
+
+        Args:
+            runners: Of this setup.
+            limit_s: After so many seconds, the points that are left are left out.
+        """
+
 
 # --- passes of a model ----------------------------------------------------------------------------
 
@@ -96,7 +104,9 @@ class Passes:
 
         self._model, self._settings, self._document = model, settings, document
         self._shape, self._seed = shape, seed
+        began = time.monotonic()
         self._session: Session = Session(model, settings)
+        self._opening_s = time.monotonic() - began
         self._specs = specs_for(self._session.inputs, document)
         self._left = _KEPT
 
@@ -116,6 +126,22 @@ class Passes:
         else:
             self._left -= size
         return _PassRunner(self._model, self._settings, session, guess, self._seed, values)
+
+    def peaks(self, runners: Sequence[Runner], limit_s: float) -> list[int]:
+        """See :class:`Setup`: of passes in a session of their own, known on the CPU alone."""
+        from dld_tui.backends.onnxruntime.arena import peaks_of_runs
+
+        end = time.monotonic() + limit_s
+        if self._settings.providers != ("CPU",) or self._opening_s > limit_s:
+            return []
+        inputs = (
+            runner.values for runner in runners
+            if isinstance(runner, _PassRunner) and time.monotonic() < end
+        )  # fmt: skip
+        try:
+            return peaks_of_runs(self._model, self._settings, inputs)
+        except ActivityError:  # this version of ONNX Runtime does not record it
+            return []
 
 
 def _guesses(
@@ -144,14 +170,18 @@ class _PassRunner:
         values: Mapping[str, Any] | None,
     ) -> None:  # fmt: skip
         self._model, self._settings, self._session = model, settings, session
-        self._guess, self._seed, self._values = guess, seed, values
+        self._guess, self._seed, self._kept = guess, seed, values
         self.about = guess.text
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The inputs by name."""
+        return self._guess.values(self._seed) if self._kept is None else self._kept
 
     def turn(self, seconds: float, *, settles: bool) -> Turn:
         from dld_tui.backends.onnxruntime.contest import Contestant
 
-        values = self._guess.values(self._seed) if self._values is None else self._values
-        contestant = Contestant(self._model, self._settings, [values])
+        contestant = Contestant(self._model, self._settings, [self.values])
         contestant.use(self._session, 0.0)
         return Turn(contestant.time(seconds, settles=settles))
 
@@ -211,6 +241,10 @@ class Generation:
         return _GenerationRunner(
             run, f"prompt {batch}x{prompt}{past}, {fmt.plural(self._tokens, 'token')}"
         )
+
+    def peaks(self, runners: Sequence[Runner], limit_s: float) -> list[int]:
+        """See :class:`Setup`: not known of generation."""
+        return []
 
     def _require_room(self, batch: int, prompt: int) -> None:
         """Refuse a context that the model cannot see, or the machine cannot hold.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dld_tui.backends.onnxruntime.runtime import version
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
@@ -17,6 +17,8 @@ from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.report.formats.json_stream import ArrayReader
 
 _KERNEL = "_kernel_time"
+_Kernel: TypeAlias = "tuple[int, str, Mapping[str, str | int]]"
+"""Microseconds, the node, and the facts of memory after it."""
 
 
 def measured_memory(
@@ -35,30 +37,68 @@ def measured_memory(
         ActivityError: The model cannot be run, or this version of ONNX Runtime does not record
             memory in its profile.
     """
-    with temporary_folder("arena") as folder:
-        recording = replace(settings, profile_prefix=folder / "run", memory_pattern=False)
-        session = Session(model, recording)
-        session.try_once(session.feed(inputs))
-        events: list[Any] = list(ArrayReader(session.end_profiling()).objects())
-    kernels = [
-        (event["ts"], event["name"].removesuffix(_KERNEL), event["args"])
-        for event in events
-        if event.get("cat") == "Node" and event.get("name", "").endswith(_KERNEL)
-        and "mem_bytes_requested_in_use" in event.get("args", {})
-    ]  # fmt: skip
-    if not kernels:
-        raise ActivityError(
-            f"ONNX Runtime {version()} does not record memory in its profile", where=str(model)
-        )
+    [kernels] = _kernels_by_run(model, settings, [inputs])
     _, _, first = min(kernels, key=itemgetter(0))
-    requested, weights = _before(first, "requested_in_use"), _before(first, "in_use")
-    _, at, highest = max(kernels, key=lambda kernel: _bytes(kernel[2], "requested_in_use"))
+    weights, (peak, at) = _before(first, "in_use"), _peak(kernels)
     return MeasuredMemory(
-        peak=_bytes(highest, "requested_in_use") - requested,
+        peak=peak,
         at=at,
         in_use=max(int(arguments["mem_in_use_peak"]) for _, _, arguments in kernels) - weights,
         held=max(int(arguments["mem_arena_held"]) for _, _, arguments in kernels),
     )
+
+
+def peaks_of_runs(
+    model: Path, settings: SessionSettings, inputs: Iterable[Mapping[str, AnyArray]]
+) -> list[int]:
+    """Return the most bytes of activations that were asked for after a node, of a run each.
+
+    Args:
+        settings: Of a session on the CPU, which makes all runs.
+        inputs: Values by the names of the inputs, for each run.
+
+    Raises:
+        InputError: The model cannot be read.
+        ActivityError: As of :func:`measured_memory`.
+    """
+    return [_peak(kernels)[0] for kernels in _kernels_by_run(model, settings, inputs)]
+
+
+def _kernels_by_run(
+    model: Path, settings: SessionSettings, inputs: Iterable[Mapping[str, AnyArray]]
+) -> list[list[_Kernel]]:
+    """Return the nodes of each run with their start, name, and the facts of memory after them."""
+    with temporary_folder("arena") as folder:
+        recording = replace(settings, profile_prefix=folder / "run", memory_pattern=False)
+        session, runs = Session(model, recording), 0
+        for values in inputs:
+            session.try_once(session.feed(values))
+            runs += 1
+        events: list[Any] = list(ArrayReader(session.end_profiling()).objects())
+    found: list[list[_Kernel]] = [[]]
+    for event in events:
+        if event.get("name") == "model_run":  # it comes after the nodes of the run
+            found.append([])
+        if (
+            event.get("cat") == "Node"
+            and event.get("name", "").endswith(_KERNEL)
+            and "mem_bytes_requested_in_use" in event.get("args", {})
+        ):
+            name = event["name"].removesuffix(_KERNEL)
+            found[-1].append((event["ts"], name, event["args"]))
+    found = [kernels for kernels in found if kernels]
+    if len(found) < runs:
+        raise ActivityError(
+            f"ONNX Runtime {version()} does not record memory in its profile", where=str(model)
+        )
+    return found
+
+
+def _peak(kernels: Sequence[_Kernel]) -> tuple[int, str]:
+    """Return the most bytes of activations in a run, and the node after which they are."""
+    _, _, first = min(kernels, key=itemgetter(0))
+    _, at, highest = max(kernels, key=lambda kernel: _bytes(kernel[2], "requested_in_use"))
+    return _bytes(highest, "requested_in_use") - _before(first, "requested_in_use"), at
 
 
 def _bytes(arguments: Mapping[str, str | int], kind: str) -> int:

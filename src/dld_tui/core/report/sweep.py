@@ -59,6 +59,8 @@ class SweepPoint:
     """Why it was not measured. Fit for a terminal."""
     first_rounds_ms: tuple[float, ...] = ()
     """Of a decoder: the median time to the first token of each turn."""
+    memory_bytes: int | None = None
+    """Activations at the peak of a pass on the CPU; None if unknown."""
 
     @property
     def ms(self) -> float | None:
@@ -304,6 +306,8 @@ def _require_plausible(sweep: Sweep) -> None:
         if axis.name == BATCH or not isinstance(value, str)
     ]  # fmt: skip
     if not all(isinstance(size, int) and 0 < size < 1 << 31 for size in sizes):
+        raise ValueError("a size is out of range")
+    if not all(one.memory_bytes is None or 0 <= one.memory_bytes < 1 << 60 for one in sweep.points):
         raise ValueError("a size is out of range")
     rounds = [ms for one in sweep.points for ms in (*one.rounds_ms, *one.first_rounds_ms)]
     if not all(ms > 0 and is_valid_time(ms) for ms in rounds):

@@ -17,7 +17,7 @@ from dld_tui.core.report.sweep import (
 )
 from dld_tui.core.tables.html_page import Section, page, paragraphs
 from dld_tui.core.tables.rendering import html_of, markdown_of, markdown_plain
-from dld_tui.core.tables.table import COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
+from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
 
 _MOST_LINES = 3
@@ -55,11 +55,18 @@ def sweep_table(sweep: Sweep) -> Table[SweepPoint]:
         Column("low_ms", "from", lambda point: point.low_ms, MS, 10, priority=2),
         Column("high_ms", "to", lambda point: point.high_ms, MS, 10, priority=2),
         Column("per_second", sweep.unit, sweep.throughput, RATE, 10),
+        Column("memory_bytes", "memory", lambda point: point.memory_bytes, BYTES, 9,
+               help="Activations at the peak of a pass."),
         Column("knee", "", lambda point: "knee" if point in turning else "", NOTE, 4,
                priority=1),
         Column("problem", "why not", lambda point: point.problem, NOTE, least=12),
     ]  # fmt: skip
-    present = {"knee": bool(turning), "problem": any(point.problem for point in sweep.points)}
+    has_memory = any(point.memory_bytes is not None for point in sweep.points)
+    present = {
+        "knee": bool(turning),
+        "memory_bytes": has_memory,
+        "problem": any(point.problem for point in sweep.points),
+    }
     shown = [column for column in columns if present.get(column.key, True)]
     return Table(tuple(shown), sweep.points, name="sweep", title="Points")
 
