@@ -67,23 +67,6 @@ def test_a_cut_across_what_has_no_known_size_is_left_out_and_that_is_said() -> N
     assert "1 place for a cut left out" in path_lines(found)[1]
 
 
-def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
-    def layer(ms: float, *links: NodeLink) -> Layer:
-        return Layer("l", "t", nodes=links, time_ms=ms)
-
-    layers = [
-        layer(
-            4.0,
-            NodeLink((), "a", "a", "Conv", share=0.75),
-            NodeLink((), "b", "b", "Add", share=0.25),
-        ),
-        layer(2.0, NodeLink(("if:then_branch",), "c", "c", "Abs")),
-        layer(1.0, NodeLink((), "if", "if", "If")),
-        layer(5.0, NodeLink(("f",), "d", "d", "Abs", calls=("call",))),
-    ]
-    assert node_times(layers) == {"a": 3.0, "b": 1.0, "if": 3.0, "call": 5.0}
-
-
 @pytest.mark.parametrize(
     ("made", "crossing"),
     [
@@ -211,16 +194,3 @@ def test_the_time_of_a_function_is_that_of_its_calls_in_the_main_graph() -> None
     assert found.work_ms == pytest.approx(14.0)
     assert found.unplaced_ms == pytest.approx(4.0)
     assert "Left out: 4.000 ms (22.2 % of the time)" in path_lines(found)[1]
-
-
-def test_functions_that_call_each_other_end() -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    net (float[2] x) => (float[2] y) { [n] y = local.a (x) }
-    <domain: "local", opset_import: ["" : 18, "local" : 1]>
-    a (u) => (v) { v = local.b (u) }
-    <domain: "local", opset_import: ["" : 18, "local" : 1]>
-    b (u) => (v) { v = local.a (u) }
-    """
-    callers = function_callers(Document(parse(text)))
-    assert callers == {"function local:a": {"n": 1.0}, "function local:b": {"n": 1.0}}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from dld_tui.cli.help import Context
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.core.params import param, validate
+
+if TYPE_CHECKING:
+    from dld_tui.core.tables.writers import TableWriter
 
 R = TypeVar("R")
 
@@ -81,3 +86,32 @@ def also_written(option: str, what: str, metavar: str = "FILE") -> Any:
         None, label=what, help=f"Also write {what}.", spellings=(option,), metavar=metavar,
         kind="output",
     )  # fmt: skip
+
+
+def with_writers(request: type[R], what: str, *, several: bool = False) -> type[R]:
+    """Return a request with an option for each writer of tables that packages add.
+
+    Args:
+        request: A dataclass for :func:`command_for`.
+        what: What is written.
+        several: Leave out writers that hold one table.
+    """
+    from dld_tui.core.tables.writers import writers  # lazy: few commands have them
+
+    own = {field.name for field in dataclasses.fields(cast("Any", request))}
+    fields = [
+        (name, Path | None, also_written(f"--{name}", f"{what} as {writer.title}"))
+        for name, writer in writers().items()
+        if (writer.several or not several) and name not in own
+    ]
+    return dataclasses.make_dataclass(
+        request.__name__, fields, bases=(request,), frozen=True, kw_only=True
+    )
+
+
+def asked_writers(asked: object) -> dict[Path, TableWriter]:
+    """Return the files that a request of :func:`with_writers` names, each with its writer."""
+    from dld_tui.core.tables.writers import writers
+
+    named = ((getattr(asked, name, None), writer) for name, writer in writers().items())
+    return {path: writer for path, writer in named if path is not None}

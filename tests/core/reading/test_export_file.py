@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError, UnavailableError, UsageError
-from dld_tui.core.reading.export import FORMATS, export_report
+from dld_tui.core.reading.export import export_report, formats
 from dld_tui.core.report.report import Report
 from tests.support.report_files import HOSTILE, make_report
 
@@ -42,7 +42,7 @@ def test_the_name_says_what_is_written(
 def test_other_names_are_refused_with_those_that_are_known(report: Report, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         export_report(report, tmp_path / "a.pdf")
-    assert all(ending in (caught.value.hint or "") for ending in FORMATS)
+    assert all(ending in (caught.value.hint or "") for ending in formats())
 
 
 def test_the_json_is_that_of_the_command(report: Report, tmp_path: Path) -> None:

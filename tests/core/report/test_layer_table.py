@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.reading.export import layers_csv, report_json, report_page, write_parquet
+from dld_tui.core.reading.export import layers_csv, report_json, report_page, write_layers
 from dld_tui.core.report import layer_table as layer_module
 from dld_tui.core.report.layer_table import (
     SHAPES,
@@ -26,6 +26,7 @@ from dld_tui.core.report.records import EngineFacts, Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
 from dld_tui.core.tables.table import Column
+from dld_tui.core.tables.writers import writers
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
@@ -151,5 +152,5 @@ def test_a_column_that_is_added_is_in_every_output(
     for text in found:
         assert "toy of conv" in text
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    write_parquet(report, tmp_path / "r.parquet")
+    write_layers(writers()["parquet"], report, tmp_path / "r.parquet")
     assert parquet.read_table(tmp_path / "r.parquet")["toy"].to_pylist()[0] == first

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tables.rendering import GAP, csv_of, fitted_lines, html_of, parquet_of, text_lines
+from dld_tui.core.tables.rendering import GAP, csv_of, fitted_lines, html_of, text_lines
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, NAMES, PERCENT, Column, Table, json_of
 from dld_tui.core.text import visible
+from dld_tui.extras.parquet import content
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def test_all_renderers_show_the_same_values(rows: list[Item]) -> None:
 def test_parquet_has_the_values_of_json(rows: list[Item]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     table = Table(ITEMS, rows)
-    found = parquet.read_table(io.BytesIO(parquet_of(table, {"of": "test"})))
+    found = parquet.read_table(io.BytesIO(content([("x", table)], {"of": "test"})))
     assert found.to_pylist() == json_of(table)
 
 

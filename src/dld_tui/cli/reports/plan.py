@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.command import (
+    also_written,
+    asked_writers,
+    command_for,
+    force_flag,
+    json_flag,
+    with_writers,
+)
 from dld_tui.cli.output import (
     narrate,
     terminal_cells,
@@ -22,7 +29,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import recognise
-from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import param
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import csv_of, fitted_lines
@@ -95,7 +102,6 @@ class Request:
     )  # fmt: skip
     csv: Path | None = also_written("--csv", "the table as CSV", "CSV")
     html: Path | None = also_written("--html", "one self-contained HTML page", "PAGE")
-    xlsx: Path | None = also_written("--xlsx", "all tables as a workbook", "BOOK")
     onnx: Path | None = param(
         None, label="Onnx", metavar="FILE", kind="output",
         help="Also write the layers as an ONNX file, for other viewers.",
@@ -108,7 +114,7 @@ class Request:
     as_json: bool = json_flag()
 
 
-@command_for("plan", Request)
+@command_for("plan", with_writers(Request, "all tables", several=True))
 def command(asked: Request) -> None:
     """Print the engine plan of a TensorRT engine: layers, times, memory, findings.
 
@@ -120,7 +126,8 @@ def command(asked: Request) -> None:
         raise UsageError("--by, --sort and --csv need a table: omit --view summary")
     if asked.view and asked.by and asked.view != "summary":
         raise UsageError("--view and --by exclude each other")
-    require_free((asked.csv, asked.html, asked.xlsx, asked.onnx), asked.force)
+    written = asked_writers(asked)
+    require_free((asked.csv, asked.html, asked.onnx, *written), asked.force)
     require_free(
         trex_paths(asked.write_trex).values() if asked.write_trex else (),
         asked.force,
@@ -133,7 +140,7 @@ def command(asked: Request) -> None:
     document = _document(asked.model)
     table = _table(opened, asked.view, asked.by, asked.filter, asked.sort, asked.csv is not None)
     # A table needs neither nodes nor findings, and making them takes longer than the table.
-    needed = table is None or asked.as_json or any((asked.html, asked.xlsx, asked.onnx))
+    needed = table is None or asked.as_json or any((asked.html, asked.onnx, written))
     mapping = map_plan(opened, document) if needed else {}
     findings = lint(opened, mapping) if needed else []
     if asked.csv is not None and table is not None:
@@ -142,12 +149,11 @@ def command(asked: Request) -> None:
         from dld_tui.core.tensorrt.plan.html import write_page
 
         _say(asked.html, write_page(opened, findings, mapping, asked.html))
-    if asked.xlsx is not None:
-        from dld_tui.core.tables.rendering import workbook_bytes
+    for path, writer in written.items():
+        from dld_tui.core.tables.writers import write_tables
         from dld_tui.core.tensorrt.plan.export import plan_sheets
 
-        book = workbook_bytes(plan_sheets(opened, findings))
-        _say(asked.xlsx, write_bytes(asked.xlsx, book))
+        _say(path, write_tables(writer, path, [*plan_sheets(opened, findings)]))
     if asked.onnx is not None:
         from dld_tui.core.tensorrt.plan.export import write_plan_model
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.command import (
+    also_written,
+    asked_writers,
+    command_for,
+    force_flag,
+    json_flag,
+    with_writers,
+)
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import parameters_of
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -24,7 +31,7 @@ from dld_tui.core.reading.export import (
     layers_csv,
     report_json,
     write_html,
-    write_parquet,
+    write_layers,
 )
 from dld_tui.core.reading.first_lines import text_lines
 from dld_tui.core.reading.story import next_steps, step_commands
@@ -43,6 +50,7 @@ from dld_tui.core.report.sweep_export import (
 )
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.tables.rendering import csv_of
+from dld_tui.core.tables.writers import write_tables
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 
@@ -78,12 +86,11 @@ class Request(Printed):
     html: Path | None = also_written("--html", "one self-contained HTML page")
     markdown: Path | None = also_written("--markdown", "a sweep as Markdown")
     trace: Path | None = also_written("--trace", "all passes as a Chrome trace, for Perfetto")
-    parquet: Path | None = also_written("--parquet", "the layers as Parquet (needs pyarrow)")
     force: bool = force_flag("Overwrite existing files.")
     as_json: bool = json_flag()
 
 
-@command_for("report", Request)
+@command_for("report", with_writers(Request, "the table"))
 def command(asked: Request) -> None:
     """Print a profile report: the answer in ten lines, then the slowest layers.
 
@@ -91,8 +98,8 @@ def command(asked: Request) -> None:
     inference times of trtexec (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export
     of Nsight Systems.
     """
-    files = asked.csv, asked.html, asked.markdown, asked.trace, asked.parquet
-    require_free(files, asked.force)
+    files = asked.csv, asked.html, asked.markdown, asked.trace
+    require_free((*files, *asked_writers(asked)), asked.force)
     if is_sweep(asked.report):
         _sweep(asked)
         return
@@ -102,36 +109,38 @@ def command(asked: Request) -> None:
         if asked.csv is not None:
             text = groups_csv(opened.groups(asked.by)) if asked.by else layers_csv(opened.layers)
             write_text(asked.csv, text)
-        _export(opened, asked.html, asked.trace, asked.parquet)
+        _export(opened, asked)
         _print(opened, asked.by, asked.as_json, asked)
 
 
-def _export(report: Report, html: Path | None, trace: Path | None, parquet: Path | None) -> None:
+def _export(report: Report, asked: Request) -> None:
     remarks: list[str] = []
-    if html is not None:
-        remarks += write_html(report, html)
-    if trace is not None:
+    if asked.html is not None:
+        remarks += write_html(report, asked.html)
+    if asked.trace is not None:
         with ProgressReporter() as reporter:
             remarks += write_trace(
                 report,
-                trace,
+                asked.trace,
                 progress=lambda done, total: reporter.event(
                     Progress(done, total, "passes", "writing the trace")
                 ),
             )
-    if parquet is not None:
-        remarks += write_parquet(report, parquet)
+    for path, writer in asked_writers(asked).items():
+        remarks += write_layers(writer, report, path)
     for remark in remarks:
         narrate(remark)
 
 
 def _sweep(asked: Request) -> None:
     """Print the result of a sweep, and write it in other formats."""
-    if asked.by is not None or asked.trace is not None or asked.parquet is not None:
-        raise UsageError("a sweep has no --by, --trace or --parquet", where=str(asked.report))
+    if asked.by is not None or asked.trace is not None:
+        raise UsageError("a sweep has no --by or --trace", where=str(asked.report))
     sweep = load_sweep(asked.report)
     if asked.csv is not None:
         write_text(asked.csv, csv_of(sweep_table(sweep)))
+    for path, writer in asked_writers(asked).items():
+        write_tables(writer, path, [("Sweep", sweep_table(sweep))])
     if asked.html is not None:
         write_text(asked.html, sweep_page(sweep))
     if asked.markdown is not None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
-from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.reading.first_lines import first_lines, text_lines
 from dld_tui.core.reading.story import (
     advice_json,
@@ -74,8 +75,9 @@ from dld_tui.core.tables.html_page import (
     tiles,
     time_bars,
 )
-from dld_tui.core.tables.rendering import csv_of, html_of, parquet_of
+from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.tables.table import Column, Table, json_of
+from dld_tui.core.tables.writers import TableWriter, write_tables, writers
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -653,19 +655,21 @@ def write_html(report: Report, path: Path, *, overwrite: bool = False) -> list[s
     return write_text(path, report_page(report), overwrite=overwrite)
 
 
-def write_parquet(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
-    """Write the layers as Parquet, a row each, and return remarks for the user.
+def write_layers(
+    writer: TableWriter, report: Report, path: Path, *, overwrite: bool = False
+) -> list[str]:
+    """Write the layers with the writer of a package, a row each, and return remarks for the user.
 
-    The columns are those of the CSV with their types; facts of the run are in the metadata.
+    The columns are those of the CSV with their types; facts of the run come with them.
 
     Raises:
-        UnavailableError: pyarrow is not installed.
+        UnavailableError: The writer needs a package that is not installed.
         SaveError: The file cannot be written.
     """
     names = ("network", "backend", "execution_provider", "device", "created")
-    metadata = {name: getattr(report, name) for name in names}
-    content = parquet_of(layer_table(report.layers, "report parquet"), metadata)
-    return write_bytes(path, content, overwrite=overwrite)
+    facts = {name: str(getattr(report, name) or "") for name in names}
+    tables = [("Layers", layer_table(report.layers, "report parquet"))]
+    return write_tables(writer, path, tables, facts, overwrite=overwrite)
 
 
 def _write_csv(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
@@ -682,9 +686,18 @@ FORMATS: dict[str, tuple[str, Callable[..., list[str]]]] = {
     ".csv": ("the layers as CSV", _write_csv),
     ".json": ("everything but single runs, as JSON", _write_json),
     ".html": ("one page to mail", write_html),
-    ".parquet": ("the layers as Parquet", write_parquet),
 }
-"""Description and writer by the ending of the file's name; the first match is used."""
+"""Ours; :func:`formats` adds those of packages."""
+
+
+def formats() -> dict[str, tuple[str, Callable[..., list[str]]]]:
+    """Return description and writer by the ending of the file's name; the first match is used."""
+    added = {
+        writer.ending: (f"the layers as {writer.title}", partial(write_layers, writer))
+        for writer in writers().values()
+        if writer.ending not in FORMATS
+    }
+    return {**FORMATS, **added}
 
 
 def export_report(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
@@ -696,7 +709,7 @@ def export_report(report: Report, path: Path, *, overwrite: bool = False) -> lis
         SaveError: The file cannot be written.
     """
     name = path.name.lower()
-    for ending, (_, write) in FORMATS.items():
+    for ending, (_, write) in formats().items():
         if name.endswith(ending):
             return write(report, path, overwrite=overwrite)
     raise UsageError(
@@ -708,5 +721,5 @@ def export_report(report: Report, path: Path, *, overwrite: bool = False) -> lis
 
 def endings() -> str:
     """Return the endings for a sentence."""
-    names = sorted(FORMATS)
+    names = sorted(formats())
     return f"{', '.join(names[:-1])} or {names[-1]}"

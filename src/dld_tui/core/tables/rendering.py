@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import csv
-import datetime
 import io
 import math
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
-from dld_tui.core.errors import UnavailableError
-from dld_tui.core.process.installation import install_command
 from dld_tui.core.tables.html_page import attributes, text
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.text import cell_width, clip, encodable, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
 
 # --- the one place where CSV is written: untrusted text is made visible, never a formula ----------
@@ -247,127 +243,3 @@ def _fitting(table: Table[Any], cells: list[list[str]], room: int) -> list[int]:
     ):
         places.remove(max(places[1:], key=lambda at: (table.columns[at].priority, at)))
     return places
-
-
-# --- A table as a Parquet file, with pyarrow, which is optional ----------------------------------
-
-
-def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
-    """Return the file's content: typed columns, lists of texts, unknown values are null.
-
-    Args:
-        metadata: Texts that the file carries beside its rows.
-
-    Raises:
-        UnavailableError: pyarrow is not installed.
-    """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UnavailableError(
-            "Parquet needs pyarrow, which is not installed",
-            hint=f"{install_command('parquet')}, or write --csv",
-        ) from error
-    types = {
-        "string": pyarrow.string(), "int64": pyarrow.int64(), "double": pyarrow.float64(),
-        "bool": pyarrow.bool_(), "list": pyarrow.list_(pyarrow.string()),
-    }  # fmt: skip
-    schema = pyarrow.schema(
-        [(column.key, types[column.unit.type]) for column in table.columns],
-        metadata={name: encodable(value) for name, value in metadata.items()},
-    )
-    columns = [
-        pyarrow.array(
-            [_clean(column.unit.arrow(column.value(row))) for row in table.rows],
-            type=types[column.unit.type],
-        )
-        for column in table.columns
-    ]
-    target = io.BytesIO()
-    parquet.write_table(pyarrow.table(columns, schema=schema), target)
-    return target.getvalue()
-
-
-def _clean(value: Any) -> Any:
-    """Return a value with texts as UTF-8 can hold them."""
-    if isinstance(value, list):
-        return [encodable(item) for item in value]
-    return encodable(value) if isinstance(value, str) else value
-
-
-# --- Tables as a workbook, a sheet a table, with XlsxWriter ---------------------------------------
-
-MOST_ROWS = (1 << 20) - 1
-"""Rows of a sheet below its header."""
-_MOST_CHARACTERS = 32_767
-_WIDEST, _SAMPLE = 60, 200
-_NOT_IN_A_NAME = re.compile(r"[\[\]:*?/\\']")
-_LONGEST_NAME = 31
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_CREATED = datetime.datetime(1980, 1, 1)
-_OPTIONS = {
-    "in_memory": True, "strings_to_formulas": False, "strings_to_urls": False,
-    "strings_to_numbers": False,
-}  # fmt: skip
-
-
-def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
-    """Return a workbook: titles of columns in bold in a row that stays, numbers as numbers.
-
-    Untrusted text is made visible and never a formula: cells hold it as text.
-
-    Args:
-        tables: The name of each sheet, cut to what a name can be, and its table. A table with more
-            than `MOST_ROWS` is cut.
-
-    Raises:
-        UnavailableError: XlsxWriter is not installed.
-    """
-    try:
-        import xlsxwriter
-    except ImportError as error:
-        raise UnavailableError(
-            "Workbooks need XlsxWriter, which is not installed",
-            hint=f"{install_command('excel')}, or write --csv",
-        ) from error
-    target = io.BytesIO()
-    with xlsxwriter.Workbook(target, _OPTIONS) as book:
-        book.set_properties({"created": _CREATED})
-        bold = book.add_format({"bold": True})
-        sheet_names: set[str] = set()
-        for title, table in tables:
-            _write(book.add_worksheet(_sheet_name(title, sheet_names)), table, bold)
-    return target.getvalue()
-
-
-def _sheet_name(title: str, sheet_names: set[str]) -> str:
-    """Return a name that a sheet can have and that none has, and take it."""
-    plain = _NOT_IN_A_NAME.sub(" ", visible(title)).strip()[:_LONGEST_NAME] or "Table"
-    name, number = plain, 1
-    while name.casefold() in sheet_names:
-        number += 1
-        name = f"{plain[: _LONGEST_NAME - 1 - len(str(number))]} {number}"
-    sheet_names.add(name.casefold())
-    return name
-
-
-def _write(sheet: Any, table: Table[Any], bold: Any) -> None:
-    sheet.freeze_panes(1, 0)
-    for place, column in enumerate(table.columns):
-        cells = [column.unit.plain(column.value(row)) for row in table.rows[:MOST_ROWS]]
-        title = _text(column.title)
-        texts = ["" if cell is None else str(cell) for cell in cells[:_SAMPLE]]
-        sheet.set_column(place, place, min(_WIDEST, max(map(len, [title, *texts])) + 2))
-        sheet.write_string(0, place, title, bold)
-        for row, cell in enumerate(cells, start=1):
-            if isinstance(cell, bool):
-                sheet.write_boolean(row, place, cell)
-            elif isinstance(cell, (int, float)) and abs(cell) <= sys.float_info.max:
-                sheet.write_number(row, place, cell)
-            elif cell is not None:
-                sheet.write_string(row, place, _text(str(cell)))
-
-
-def _text(text: str) -> str:
-    return _NOT_IN_XML.sub("\ufffd", visible(text))[:_MOST_CHARACTERS]

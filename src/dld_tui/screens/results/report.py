@@ -19,7 +19,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
 from dld_tui.core.reading.card import card_lines, write_card
-from dld_tui.core.reading.export import FORMATS, export_report
+from dld_tui.core.reading.export import export_report, formats
 from dld_tui.core.reading.story import Step, next_steps, request_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
@@ -115,7 +115,7 @@ class ReportScreen(ResultsPage[Loaded]):
     EXPORT: ClassVar[tuple[str, str]] = (
         "Export the report",
         "The file name's ending chooses the format: "
-        f"{'; '.join(f'{ending}: {title}' for ending, (title, _) in FORMATS.items())}.",
+        f"{'; '.join(f'{ending}: {title}' for ending, (title, _) in formats().items())}.",
     )
     path: Path
 

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.tables.rendering import workbook_bytes
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
+from dld_tui.extras.workbook import content
 
 SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 COLUMNS: tuple[Column[tuple[Any, ...]], ...] = (
@@ -60,7 +60,7 @@ def value(cell: ElementTree.Element, texts: list[str]) -> Any:
 
 
 def test_cells_keep_their_values() -> None:
-    sheets = read(workbook_bytes([("Layers", Table(COLUMNS, ROWS))]))
+    sheets = read(content([("Layers", Table(COLUMNS, ROWS))], {}))
     head, *rows = sheets["Layers"]
     assert head == ["layer", "time ms", "count"]
     assert rows[0] == [ROWS[0][0], pytest.approx(0.3, rel=1e-15), 3.0]
@@ -73,23 +73,23 @@ def test_cells_keep_their_values() -> None:
 
 
 def test_a_number_that_no_cell_can_hold_is_text() -> None:
-    sheets = read(workbook_bytes([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))]))
+    sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
     assert sheets["Layers"][1][2] == str(10**400)
 
 
 def test_names_of_sheets() -> None:
     table = Table(COLUMNS, ROWS[:1])
     names = ["By type", "by TYPE", "a/b:c[d]", "x" * 40, "x" * 41, ""]
-    found = list(read(workbook_bytes([(name, table) for name in names])))
+    found = list(read(content([(name, table) for name in names], {})))
     assert found == ["By type", "by TYPE 2", "a b c d", "x" * 31, f"{'x' * 29} 2", "Table"]
 
 
 def test_the_same_tables_are_the_same_bytes() -> None:
     sheets = [("Layers", Table(COLUMNS, ROWS))]
-    assert workbook_bytes(sheets) == workbook_bytes(sheets)
+    assert content(sheets, {}) == content(sheets, {})
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(UnavailableError, match="XlsxWriter"):
-        workbook_bytes([])
+        content([], {})
