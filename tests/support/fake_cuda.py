@@ -6,6 +6,7 @@ replays what was captured. Using freed memory or a destroyed stream raises.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ class FakeCuda:
     def __init__(self) -> None:
         self.calls: list[str] = []
         """Names of the calls in order, for tests."""
+        self.threads: set[int] = set()
+        """Those that may use the device besides the first one."""
         self.blocking = False
         self.limit: int | None = None
         """Bytes that can be allocated; None for no limit."""
@@ -40,6 +43,10 @@ class FakeCuda:
     def facts(self) -> dict[str, Any]:
         """Return the device's name and sizes."""
         return {"gpu": "Fake GPU", "gpu_compute_capability": "9.0"}
+
+    def enter_thread(self) -> None:
+        """Let the calling thread use the device."""
+        self.threads.add(threading.get_ident())
 
     def allocate(self, size: int) -> int:
         """Return the address of new memory."""

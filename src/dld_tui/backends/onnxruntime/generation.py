@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import math
 import time
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -178,6 +179,42 @@ class Generator:
             chosen = chosen % max(1, feeds.vocabulary)
         timed.tokens.append(chosen)
         return chosen
+
+
+class SequenceClient:
+    """Makes sequences, one after the other, and keeps what tokens took.
+
+    Args:
+        generator: Of the session that all clients share.
+        feeds: Of one sequence.
+        prompt: Tokens of the prompt.
+        tokens: How many to make, the first one among them.
+    """
+
+    def __init__(self, generator: Generator, feeds: StepFeeds, prompt: int, tokens: int) -> None:
+        self._generator, self._feeds = generator, feeds
+        self._prompt, self._tokens = prompt, tokens
+        self.first_token_ms: list[float] = []
+        """From the begin of a sequence."""
+        self.token_ms: list[float] = []
+        """Of the others."""
+
+    def __call__(self, calls: int, durations: array[int], most: int, until: int) -> int:
+        """Make sequences as :data:`dld_tui.core.report.latency.TimeCalls` says.
+
+        Raises:
+            ActivityError: ONNX Runtime cannot run it.
+        """
+        for slot in range(most):
+            begin = time.perf_counter_ns()
+            *_, timed = self._generator.run(self._feeds, 1, self._prompt, self._tokens - 1)
+            end = time.perf_counter_ns()
+            durations[slot] = end - begin
+            self.first_token_ms.append(timed.first_token_ms)
+            self.token_ms += timed.step_ms
+            if end >= until:
+                return slot + 1
+        return most
 
 
 def _run(steps: _ArraySteps | _BoundSteps, timed: Timed) -> None:

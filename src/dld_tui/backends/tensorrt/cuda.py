@@ -91,10 +91,14 @@ class Cuda:
         flags = _SCHEDULE_SPIN if spin else _SCHEDULE_BLOCKING
         with contextlib.suppress(DldError):  # refused where the context is in use: as it is, then
             self._call("cuDevicePrimaryCtxSetFlags_v2", self._device, flags)
-        context = _HANDLE()
-        self._call("cuDevicePrimaryCtxRetain", ctypes.addressof(context), self._device)
+        self._context = _HANDLE()
+        self._call("cuDevicePrimaryCtxRetain", ctypes.addressof(self._context), self._device)
         self._open = True
-        self._call("cuCtxSetCurrent", context)
+        self.enter_thread()
+
+    def enter_thread(self) -> None:
+        """Let the calling thread use the device; the one that made this does already."""
+        self._call("cuCtxSetCurrent", self._context)
 
     def facts(self) -> Facts:
         """Return what is known of the device, by the names that a report's environment has."""

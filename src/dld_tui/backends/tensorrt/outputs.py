@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
+from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,8 @@ from dld_tui.backends.tensorrt.network import Network, layers, load_plugins, mod
 from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
-from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype
+from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
+from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tensorrt.availability import require_driver
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
@@ -205,6 +208,53 @@ class EngineRun:
     def __exit__(self, *_: object) -> None:
         """Close it."""
         self.close()
+
+    @contextlib.contextmanager
+    def clients(
+        self,
+        count: int,
+        values: Mapping[str, AnyArray | bytes],
+        shapes: Mapping[str, Shape],
+        profile: int,
+    ) -> Iterator[list[TimeCalls]]:
+        """Give contexts of the engine, each with a stream, that clients use at the same time.
+
+        Args:
+            count: How many.
+            values: Of the inputs.
+            shapes: Of the inputs.
+            profile: Number of the optimization profile.
+
+        Raises:
+            UsageError: A shape is outside the profile.
+            ActivityError: There is not enough memory.
+        """
+        with contextlib.ExitStack() as stack:
+            timers = []
+            for _ in range(count):
+                execution = Execution(self._cuda, self.engine, values, shapes, profile)
+                stack.callback(execution.close)
+                timers.append(self._timer(execution))
+            yield timers
+
+    def _timer(self, execution: Execution) -> TimeCalls:
+        """Return what makes passes, with the copies, and times them by the clock of the host."""
+
+        def timer(calls: int, durations: array[int], most: int, until: int) -> int:
+            self._cuda.enter_thread()
+            for slot in range(most):
+                begin = time.perf_counter_ns()
+                execution.copy_inputs()
+                execution.enqueue()
+                execution.copy_outputs()
+                execution.wait()
+                end = time.perf_counter_ns()
+                durations[slot] = end - begin
+                if end >= until:
+                    return slot + 1
+            return most
+
+        return timer
 
     def close(self) -> None:
         """Give the engine and the device back."""

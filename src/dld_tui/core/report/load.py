@@ -47,6 +47,12 @@ class LoadPoint:
     """Mean time between begin and answer."""
     problem: str = ""
     """Why it was not measured. Fit for a terminal."""
+    tokens_per_s: float | None = None
+    """Of all sequences of a decoder together, as the next two."""
+    first_token_ms: float | None = None
+    """Median time from the begin of a sequence to its first token."""
+    token_ms: float | None = None
+    """Median time between tokens of a sequence."""
 
     @property
     def keeps_up(self) -> bool:
@@ -86,6 +92,18 @@ class LoadResult:
     points: tuple[LoadPoint, ...]
     inputs: str = ""
     """The shapes of the inputs, for display."""
+    tokens: int = 0
+    """Tokens that a request makes; 0 where it is a pass."""
+    is_engine: bool = False
+    """Whether clients have contexts of an engine, rather than one session."""
+
+    @property
+    def shared(self) -> str:
+        """What the clients share."""
+        if self.is_engine:
+            return "One engine, a context and a stream for each client"
+        threads = fmt.plural(self.threads, "thread") if self.threads else "one thread a core"
+        return f"One session, {threads}"
 
 
 def saturation(result: LoadResult) -> str:
@@ -129,6 +147,9 @@ def load_table(result: LoadResult) -> Table[LoadPoint]:
             )
         )  # fmt: skip
     columns += [
+        Column("tokens_per_s", "tokens/s", lambda point: point.tokens_per_s, RATE, 10),
+        Column("first_token_ms", "first token ms", lambda point: point.first_token_ms, MS, 15),
+        Column("token_ms", "token ms", lambda point: point.token_ms, MS, 9),
         Column("queue_ms", "waiting ms", lambda point: point.queue_ms, MS, 11),
         Column("compute_ms", "computing ms", lambda point: point.compute_ms, MS, 13),
         Column("requests", "requests", lambda point: point.requests or None, COUNT, 9),
@@ -137,6 +158,8 @@ def load_table(result: LoadResult) -> Table[LoadPoint]:
     hidden = set[str]()
     if not any(point.problem for point in result.points):
         hidden.add("problem")
+    if not result.tokens:
+        hidden |= {"tokens_per_s", "first_token_ms", "token_ms"}
     if all(point.offered is None for point in result.points):
         hidden |= {"offered", "queue_ms"}  # a client that waits for its own answer has no queue
     shown = tuple(column for column in columns if column.key not in hidden)
@@ -149,6 +172,5 @@ def load_lines(result: LoadResult) -> list[str]:
     failed: Sequence[LoadPoint] = [point for point in result.points if point.problem]
     if failed:
         lines.append(f"{fmt.plural(len(failed), 'load')} not measured: {failed[0].problem}")
-    threads = fmt.plural(result.threads, "thread") if result.threads else "one thread a core"
-    lines.append(f"One session, {threads}, {visible(result.backend)}; {result.inputs}")
+    lines.append(f"{result.shared}, {visible(result.backend)}; {result.inputs}")
     return lines

@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import cast
 
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.engine_settings import needs_tensorrt
+from dld_tui.core.accuracy.engine_settings import is_engine, needs_tensorrt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
@@ -568,6 +568,12 @@ def _search(request: Mapping[str, JSON]) -> Needs:
     )
 
 
+def _load(request: Mapping[str, JSON]) -> Needs:
+    model = request.get("model")
+    is_built = isinstance(model, str) and is_engine(model)
+    return _tensorrt(request) if is_built else onnxruntime_needs(request)
+
+
 def _placement(request: Mapping[str, JSON]) -> Needs:
     return (
         both_needs(request) if request.get("runtime") == "tensorrt" else onnxruntime_needs(request)
@@ -611,7 +617,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "start_up": onnxruntime_needs,
     "placement": _placement,
     "sweep": onnxruntime_needs,
-    "load": onnxruntime_needs,
+    "load": _load,
     "memory": onnxruntime_needs,
     "providers": onnxruntime_needs,
     "profile_llm": onnxruntime_needs,
