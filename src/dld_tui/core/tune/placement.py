@@ -299,7 +299,7 @@ def placement_lines(result: PlacementResult) -> list[str]:
     if result.is_faster and row is not None:
         speedup = speedup_of(row)
         lines = [
-            f"{speedup.factor:.2f}× faster ({speedup.low:.2f} to {speedup.high:.2f}) with {share}"
+            f"{speedup.claim} faster ({speedup.interval}) with {share}"
             f": {fmt.milliseconds(row.base_ms)} to {fmt.milliseconds(row.new_ms)} ms."
         ]
         if result.accuracy:

@@ -62,6 +62,11 @@ def no_time(until: str) -> Exclusion:
     return Exclusion(CandidateState.NOT_TRIED, f"the time was up {until}")
 
 
+_MOST_SPREAD = 2.0
+"""The most that the ends of an interval may differ by for its median to be claimed. On a busy
+machine few pairs of runs can leave 1.2 to 260 with a median of 12."""
+
+
 @dataclass(frozen=True)
 class Speedup:
     """A confirmed speedup: the one figure of a candidate, in texts, tables and JSON."""
@@ -73,6 +78,25 @@ class Speedup:
     high: float
 
     @property
+    def claim(self) -> str:
+        """The figure alone: the median, or where that says nothing, the least that it may be."""
+        return self._least if self.is_vague else f"{self.factor:.2f}×"
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the interval is too wide for its median to say anything."""
+        return self.high > _MOST_SPREAD * self.low
+
+    @property
+    def _least(self) -> str:
+        return f"at least {self.low:.2f}×"
+
+    @property
+    def title(self) -> str:
+        """The figure for a title: ``1.25× (at least 1.20×)``, or only the least."""
+        return self._least if self.is_vague else f"{self.claim} ({self._least})"
+
+    @property
     def interval(self) -> str:
         """The interval as ``1.20 to 1.31``."""
         return f"{self.low:.2f} to {self.high:.2f}"
@@ -80,7 +104,7 @@ class Speedup:
     @property
     def text(self) -> str:
         """The figure with its interval, as ``1.25× (1.20 to 1.31)``."""
-        return f"{self.factor:.2f}× ({self.interval})"
+        return f"{self.claim} ({self.interval})"
 
 
 def speedup_of(row: GateRow) -> Speedup:
@@ -290,10 +314,7 @@ class TuneResult:
         speedup, title = self.speedup, self.title
         if speedup is None:
             return "No candidate is measurably faster"
-        return (
-            f"{title[:1].upper()}{title[1:]} is faster: {speedup.factor:.2f}×"
-            f" (at least {speedup.low:.2f}×)"
-        )
+        return f"{title[:1].upper()}{title[1:]} is faster: {speedup.title}"
 
     @property
     def verdict(self) -> str:
