@@ -525,10 +525,10 @@ class Counter:
 def test_the_energy_of_a_token_is_that_of_the_steps_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.machine import board_watch
+    from dld_tui.extras.energy import counters
 
     counter = Counter(tmp_path)
-    monkeypatch.setattr(board_watch, "_packages", counter.packages)
+    monkeypatch.setattr(counters, "_packages", counter.packages)
     path = decoders.grouped(tmp_path / "m.onnx")
     report = tmp_path / "r.dldprof"
     result = result_of(
@@ -553,9 +553,9 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
 def test_an_energy_that_nothing_tells_is_absent_and_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.machine import board_watch
+    from dld_tui.extras.energy import counters
 
-    monkeypatch.setattr(board_watch, "_packages", lambda _: {})
+    monkeypatch.setattr(counters, "_packages", lambda _: {})
     path = decoders.grouped(tmp_path / "m.onnx")
     report = tmp_path / "r.dldprof"
     [figures] = result_of(path, output=report, prompt="4", decode=3, layer_passes=0).figures

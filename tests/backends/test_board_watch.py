@@ -12,7 +12,6 @@ from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.backends.machine.board_watch import (
     BoardWatch,
     NoValueError,
-    energy,
     find_sensors,
     read_number,
     total_rails,
@@ -91,14 +90,6 @@ def test_rails_of_other_boards(
 def test_a_constant_and_a_mean_are_no_temperatures(board: Callable[..., Jetson]) -> None:
     found = find_sensors(board(jetson_sysfs.XAVIER_JETPACK_4))
     assert [one.label for one in found if one.kind == "temperature"] == ["AO"]
-
-
-def test_energy_is_the_area_under_the_power() -> None:
-    ramp = [(second * SECOND, 2.0 * second) for second in range(11)]
-    assert energy(ramp, (2 * SECOND, 5 * SECOND)) == pytest.approx(25 - 4)  # of t squared
-    assert energy(ramp, (int(2.25 * SECOND), int(2.75 * SECOND))) == pytest.approx(2.5)
-    assert energy([(0, 5.0)], (SECOND, 3 * SECOND)) == pytest.approx(10.0)
-    assert energy([], (0, SECOND)) is None
 
 
 def watched(

@@ -32,8 +32,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
-    from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
     from dld_tui.backends.machine.capture import GpuCapture
+    from dld_tui.backends.machine.meters import Energy, RunEnergy
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
@@ -675,13 +675,13 @@ class _Joules:
     def __init__(self, gpu_mj: Callable[[], int | None] | None) -> None:
         self._gpu_mj = gpu_mj
         self._found: list[tuple[Energy | None, float]] = []
-        self._watch: EnergyWatch | None = None
+        self._watch: RunEnergy | None = None
 
     def begin(self) -> None:
         """A prompt was read."""
-        from dld_tui.backends.machine.board_watch import EnergyWatch
+        from dld_tui.backends.machine.meters import RunEnergy
 
-        self._watch, self._at = EnergyWatch(self._gpu_mj), time.monotonic()
+        self._watch, self._at = RunEnergy(self._gpu_mj), time.monotonic()
 
     def end(self) -> None:
         """The last token after it was written."""

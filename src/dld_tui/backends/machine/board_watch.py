@@ -1,8 +1,4 @@
-"""Sensors of a Jetson during a run: tracks, a live meter, energy, and causes of slowdowns.
-
-Joules of other machines are counters of theirs: RAPL of the processors, where the kernel allows it
-(for ``root`` only, usually), and that of a GPU. They are of everything that the package or the
-board does meanwhile, idle power and other programs included.
+"""Sensors of a Jetson during a run: tracks, a live meter, and causes of slowdowns.
 
 Layouts of sysfs: NVIDIA's Jetson Linux Developer Guide, R32 to R38, chapters on power management
 (``ina3221`` under ``hwmon``, ``soctherm_oc``, thermal zones and cooling devices), and the kernel's
@@ -16,16 +12,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from itertools import pairwise
 from pathlib import Path
-from statistics import linear_regression
-from time import monotonic
-from typing import TypeAlias
 
 from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
 from dld_tui.backends.machine.jetson import Jetson
+from dld_tui.backends.machine.meters import Energy, Window, energy_of_rails
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
@@ -211,36 +204,6 @@ def _limits(sys: Path) -> Iterator[Sensor]:
         label = _label(device, "type")
         if label and not _FAN.search(label):
             yield _sensor("state", label, device / "cur_state", ("", "", None), 1)
-
-
-Window: TypeAlias = "tuple[int, int]"
-"""Two times in nanoseconds of the Unix epoch."""
-
-
-def energy(samples: Sequence[Sample], window: Window) -> float | None:
-    """Return the joules of a window: the area under its watts, whose ends are the nearest samples.
-
-    None when no sample is in the window or next to it.
-    """
-    begin, end = window
-    inside = [sample for sample in samples if begin <= sample[0] <= end]
-    before = max((sample for sample in samples if sample[0] < begin), default=None)
-    after = min((sample for sample in samples if sample[0] > end), default=None)
-    near = [sample for sample in (before, *inside, after) if sample is not None]
-    if not near or end <= begin:
-        return None
-    points = [(begin, _at(near, begin)), *inside, (end, _at(near, end))]
-    return sum(
-        (right - left) / 1e9 * (low + high) / 2 for (left, low), (right, high) in pairwise(points)
-    )
-
-
-def _at(samples: Sequence[Sample], when: int) -> float:
-    """Return the value at a time, interpolated linearly."""
-    for (left, low), (right, high) in pairwise(samples):
-        if left <= when <= right:
-            return low + (high - low) * (when - left) / max(1, right - left)
-    return samples[0][1] if when < samples[0][0] else samples[-1][1]
 
 
 def total_rails(labels: Sequence[str]) -> list[str]:
@@ -482,13 +445,8 @@ class BoardWatch:
         }
         if self._window is None or not self._pass_s or not rails:
             return None
-        names = total_rails(list(rails))
-        parts = [energy(rails[name], self._window) for name in names]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
-            return None
-        watts = sum(known) / ((self._window[1] - self._window[0]) / 1e9)
-        return Energy(watts * self._pass_s, watts, " + ".join(names))
+        whole = {name: rails[name] for name in total_rails(list(rails))}
+        return energy_of_rails(whole, self._window, self._pass_s)
 
     def _remarks(self) -> Iterator[Note]:
         if not self._tracks:
@@ -519,138 +477,3 @@ def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:
     number = writer.add_counter(spec.name, spec.title, spec.unit, spec.maximum, "sysfs")
     rows = (((when - origin_ns) / 1000, value) for when, value in track.samples)
     writer.add_counter_samples(number, rows)
-
-
-_ROOT = Path("/sys/class/powercap")
-
-
-@dataclass(frozen=True)
-class Energy:
-    """The energy of a run in a report, by these names."""
-
-    energy_per_inference_j: float
-    board_power_w: float
-    energy_rails: str
-    """Of what, with `` + `` between them."""
-    energy_repeats_j: tuple[float, ...] = ()
-    """Joules per pass in each repeat of :data:`REPEAT_S`; empty for shorter runs."""
-
-
-REPEAT_S = 2.0
-"""Counters are updated some times per second: shorter measurements are inaccurate."""
-
-
-class EnergyWatch:
-    """Adds up what energy counters count during a measurement.
-
-    Args:
-        gpu_mj: Returns the millijoules that a GPU has used since its driver was loaded, or None.
-        root: The folder of RAPL's domains.
-    """
-
-    def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
-        self._gpu_mj, self._root = gpu_mj, root
-        self._begin = monotonic()
-        self._latest = self._counters()
-        self._joules = dict.fromkeys(self._latest, 0.0)
-        """Since the start, by rail."""
-        self._repeat_passes, self._repeat_joules = 0, 0.0
-        self._readings = [(self._begin, 0.0)]
-        """When, and the joules since the last repeat."""
-        self._repeats: list[float] = []
-
-    def _counters(self) -> dict[str, _Counter]:
-        counters = {
-            f"{name} (RAPL)": _Counter(used / 1e6, span / 1e6)
-            for name, (used, span) in _packages(self._root).items()
-        }
-        gpu = self._gpu_mj() if self._gpu_mj is not None else None
-        if gpu is not None:
-            counters["GPU (NVML)"] = _Counter(gpu / 1e3)
-        return counters
-
-    def _advance(self) -> float:
-        """Read the counters, add what they counted, and return the time.
-
-        Each reading adds what came since the last one, so a counter may wrap around often.
-        """
-        now, counters = monotonic(), self._counters()
-        for name, counter in counters.items():
-            if name not in self._joules:
-                continue
-            used = counter.joules - self._latest[name].joules
-            if used < 0 and counter.span is None:
-                del self._joules[name]  # the driver was loaded again
-                continue
-            self._joules[name] += used if used >= 0 or counter.span is None else used + counter.span
-            self._latest[name] = counter
-        self._readable = counters.keys()
-        return now
-
-    def mark(self, passes: int) -> None:
-        """Read the counters; call it several times per wrap-around of the fastest one.
-
-        Also records a repeat, if one is over: repeats show the accuracy of the energy per pass.
-        The counter of a GPU is updated every tenth of a second, which is 5 % of a repeat at
-        either end. So the power of a repeat is the slope of the line through all readings.
-
-        Args:
-            passes: The number of passes since the start.
-        """
-        now = self._advance()
-        whole = sum(self._joules.values())
-        self._readings.append((now, whole - self._repeat_joules))
-        seconds, count = now - self._readings[0][0], passes - self._repeat_passes
-        if seconds < REPEAT_S or count <= 0:
-            return
-        watts = linear_regression(*zip(*self._readings, strict=True)).slope
-        if watts > 0:
-            self._repeats.append(watts * seconds / count)
-        self._repeat_passes, self._repeat_joules, self._readings = passes, whole, [(now, 0.0)]
-
-    def read(self, passes: int) -> Energy | None:
-        """Return the joules per pass, the mean power, and the source; None if unknown.
-
-        Args:
-            passes: The number of passes since the start.
-        """
-        seconds = self._advance() - self._begin
-        joules = {name: used for name, used in self._joules.items() if name in self._readable}
-        whole = sum(joules.values())
-        if whole <= 0 or passes <= 0 or seconds <= 0:
-            return None
-        return Energy(whole / passes, whole / seconds, " + ".join(joules), tuple(self._repeats))
-
-
-@dataclass(frozen=True)
-class _Counter:
-    """The reading of a counter."""
-
-    joules: float
-    span: float | None = None
-    """Where it wraps around to 0, in joules; None if it does not."""
-
-
-_PLATFORM = "psys"
-"""A domain that holds the packages, which would count twice."""
-
-
-def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
-    """Return microjoules and where they start over, by the name of each package."""
-    packages: dict[str, tuple[int, int]] = {}
-    try:
-        folders = sorted(root.glob("*-rapl:*"))
-    except OSError:
-        return packages
-    for folder in folders:
-        if folder.name.count(":") != 1:  # the cores of a package; its memory is not counted
-            continue
-        try:
-            name = (folder / "name").read_text().strip()
-            if name == _PLATFORM:
-                continue
-            texts = [(folder / file).read_text() for file in ("energy_uj", "max_energy_range_uj")]
-            packages[name or folder.name] = int(texts[0]), int(texts[1])
-        except (OSError, ValueError):
-            continue
-    return packages

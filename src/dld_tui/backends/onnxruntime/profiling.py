@@ -18,9 +18,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from pathlib import Path
 
-from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
+from dld_tui.backends.machine.board_watch import BoardWatch
 from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
 from dld_tui.backends.machine.cupti import enable_nvtx
+from dld_tui.backends.machine.meters import RunEnergy
 from dld_tui.backends.onnxruntime import engine_layers
 from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks
 from dld_tui.backends.onnxruntime.runtime import SUFFIX, errors_of, version
@@ -514,7 +515,7 @@ class ProfilingRun:
         self._written_at = time.monotonic()
         watch = CpuWatch()
         timer, begin_ns = self.timer, time.time_ns()
-        energy = EnergyWatch(None if self._gpu is None else self._gpu.energy_mj)
+        energy = RunEnergy(None if self._gpu is None else self._gpu.energy_mj)
         for burst, progress in self._bursts(timer, self.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
             energy.mark(len(self.latencies))

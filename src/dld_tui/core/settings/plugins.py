@@ -22,7 +22,7 @@ from dld_tui.core.process.confinement import is_confined
 PREFIX = "dld_tui."
 GROUPS = (
     "commands", "activities", "checks", "readers", "charts", "tools", "rules", "settings",
-    "metrics", "needs", "writers",
+    "meters", "metrics", "needs", "writers",
 )  # fmt: skip
 T = TypeVar("T")
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.machine import board_watch
-from dld_tui.backends.machine.board_watch import EnergyWatch
+from dld_tui.extras.energy import counters
+from dld_tui.extras.energy.counters import EnergyWatch
+from dld_tui.extras.energy.rails import energy
+
+SECOND = 1_000_000_000
 
 
 def rapl(root: Path, folder: str, name: str, microjoules: int) -> None:
@@ -20,7 +23,7 @@ def rapl(root: Path, folder: str, name: str, microjoules: int) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(board_watch, "monotonic", lambda: now[0])
+    monkeypatch.setattr(counters, "monotonic", lambda: now[0])
     return now
 
 
@@ -160,3 +163,11 @@ def test_a_rail_that_is_not_known_to_the_end_is_left_out(
     found = watch.read(4)
     assert found is not None
     assert (found.energy_per_inference_j, found.energy_rails) == (2.0, "package-0 (RAPL)")
+
+
+def test_energy_is_the_area_under_the_power() -> None:
+    ramp = [(second * SECOND, 2.0 * second) for second in range(11)]
+    assert energy(ramp, (2 * SECOND, 5 * SECOND)) == pytest.approx(25 - 4)  # of t squared
+    assert energy(ramp, (int(2.25 * SECOND), int(2.75 * SECOND))) == pytest.approx(2.5)
+    assert energy([(0, 5.0)], (SECOND, 3 * SECOND)) == pytest.approx(10.0)
+    assert energy([], (0, SECOND)) is None
