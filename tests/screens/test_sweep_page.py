@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ from dld_tui.core.report.sweep import (
     places,
     sweep_text,
 )
+from dld_tui.core.text import cell_width
 from dld_tui.screens.results.sweep import of_sweep, open_sweep
 from dld_tui.screens.results.table import TableResult
+from dld_tui.widgets.charts.plots import draw
 from dld_tui.widgets.lists.table_view import TableView
 from tests.support.tui import screen_text, until
 
@@ -61,6 +64,13 @@ async def test_a_file_opens_with_its_points_and_a_chart(
         assert page.result.plot is not None
         assert [len(marks.xs) for marks in page.result.plot.marks] == [4, 3]
         assert page.result.plot.rules == [(4, "warn"), (8, "warn")]
+        assert "knees at 4, 8" in screen_text(app)
+        assert "items/s over batch" in screen_text(app)
+        assert ("ms over batch" in screen_text(app)) is (size[0] > 80)
+        assert page.result.plot.beside is not None
+        assert [marks.ys for marks in page.result.plot.beside.marks] == [
+            [point.ms for point in points] for points in result(*AXES).alike(BATCH).values()
+        ]
         await pilot.press("end")
         await until(pilot, lambda: "no memory" in screen_text(app))
 
@@ -76,3 +86,17 @@ def test_a_damaged_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a result of dld sweep"):
         open_sweep(path)
     assert "not a result of dld sweep" in preview(str(path), "SWEEP", lambda: False).problem
+
+
+def test_charts_side_by_side_are_those_that_are_drawn_alone() -> None:
+    plot = of_sweep(result(*AXES), {}).result.plot
+    assert plot is not None
+    assert plot.beside is not None
+    both, left = draw(plot, 160, 20), draw(replace(plot, beside=None), 79, 20)
+    right = draw(replace(plot.beside, below=(), spots=()), 80, 18)
+    texts = ["".join(text for text, _ in line) for line in both.lines]
+    for at, line in enumerate(right.lines):
+        assert texts[at][80:].rstrip() == "".join(text for text, _ in line).rstrip()
+    assert (both.places, both.canvas) == (left.places, left.canvas)
+    assert len(both.lines) == len(left.lines) == 19  # one is for the cursor
+    assert all(cell_width(text) <= 160 for text in texts)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from dld_tui.core.report.sweep import BATCH, PROMPT, THREADS, Sweep, knee_axis, knees, load_sweep
+from dld_tui.core.report.sweep import (
+    BATCH,
+    PROMPT,
+    THREADS,
+    Sweep,
+    SweepAxis,
+    SweepPoint,
+    knee_axis,
+    knees,
+    load_sweep,
+)
 from dld_tui.core.report.sweep_export import drawn_axis, place_text, sweep_lines, sweep_table
 from dld_tui.core.tables.table import ratio_text
 from dld_tui.core.text import visible
@@ -41,22 +52,32 @@ _BY_FACTORS = 4.0
 
 
 def _plot(sweep: Sweep) -> Plot | None:
-    """Return throughput over batch or threads, else latency; a line a combination of others."""
+    """Return throughput over batch or threads with latency beside it; over other sizes latency.
+
+    Each combination of the other values is a line.
+    """
     axis = drawn_axis(sweep)
     if axis is None:
         return None
-    is_rate, is_first = axis.name in (BATCH, THREADS), axis.name == PROMPT
-    unit = sweep.unit if is_rate else "ms to the first token" if is_first else "ms"
+    if axis.name == PROMPT:
+        return _chart(sweep, axis, "ms to the first token", lambda point: point.first_ms)
+    latency = _chart(sweep, axis, "ms a token" if sweep.tokens else "ms", lambda one: one.ms)
+    if axis.name not in (BATCH, THREADS):
+        return latency
+    return replace(_chart(sweep, axis, sweep.unit, sweep.throughput), beside=latency)
+
+
+def _chart(
+    sweep: Sweep, axis: SweepAxis, unit: str, figure_of: Callable[[SweepPoint], float | None]
+) -> Plot:
     marks, spots = list[Marks](), list[Spot]()
-    names: Line = []
+    below: Line = []
     groups = sweep.alike(axis.name)
     values = Counter(pair for fixed in groups for pair in fixed)
     for at, (fixed, points) in enumerate(groups.items()):
         line = []
         for point in points:
-            size = sweep.value(point, axis.name)
-            latency = point.first_ms if is_first else point.ms
-            figure = sweep.throughput(point) if is_rate else latency
+            size, figure = sweep.value(point, axis.name), figure_of(point)
             assert isinstance(size, int)
             assert figure is not None
             named = place_text([(axis.name, size), *fixed])
@@ -64,16 +85,19 @@ def _plot(sweep: Sweep) -> Plot | None:
         line.sort(key=lambda spot: spot.x)
         style = _STYLES[at % len(_STYLES)]
         marks.append(Marks([spot.x for spot in line], [spot.y for spot in line], "line", style))
-        own = [pair for pair in fixed if values[pair] < len(groups)]
-        names += [(" ■ ", style), (place_text(own), "dim")]
+        if 1 < len(groups) <= len(_STYLES):
+            own = [pair for pair in fixed if values[pair] < len(groups)]
+            below += [(" ■ ", style), (place_text(own), "dim")]
         spots += line
-    sizes = sorted({spot.x for spot in spots})
-    found = knees(sweep) if axis.name == knee_axis(sweep) else []
+    found = sorted({knee.at for knee in knees(sweep)}) if axis.name == knee_axis(sweep) else []
+    if found:
+        sizes = ", ".join(f"{size:,}" for size in found)
+        below += [(f" │ {'knee' if len(found) == 1 else 'knees'} at {sizes}", "warn")]
+    marked = sorted({spot.x for spot in spots})
     return Plot(
         marks,
-        Axis(visible(axis.name), lambda size: f"{size:,.0f}", marked=sizes,
-             log=sizes[-1] >= _BY_FACTORS * sizes[0]),
-        Axis(unit, ratio_text, least=0.0), spots,
-        [(at, "warn") for at in sorted({knee.at for knee in found})],
-        [names] if 1 < len(groups) <= len(_STYLES) else (),
+        Axis(f"{unit} over {visible(axis.name)}", lambda size: f"{size:,.0f}", marked=marked,
+             log=marked[-1] >= _BY_FACTORS * marked[0]),
+        Axis(unit, ratio_text, least=0.0), spots, [(at, "warn") for at in found],
+        [below] if below else (),
     )  # fmt: skip

@@ -10,7 +10,8 @@ import math
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -36,6 +37,8 @@ Kind: TypeAlias = Literal["dots", "line", "bars", "steps"]
 from one x to the next, the last one to its end."""
 
 _LEAST_WIDTH, _LEAST_ROWS = 24, 5
+_BESIDE = 110
+"""Cells from which two charts are drawn side by side."""
 _FIRST_COLOUR = 16
 """Of the 256 of a terminal, the first that stands for a style while plotext draws."""
 _TICK_CELLS = 14
@@ -92,6 +95,8 @@ class Plot:
     rules: Sequence[tuple[float, str]] = ()
     """Upright lines, each with its style."""
     below: Sequence[Line] = ()
+    beside: Plot | None = None
+    """Another chart at its right, where there is room for both; the cursor is in this one."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +152,25 @@ def sentence(text: str) -> Picture:
     return Picture([[(text, "dim")]])
 
 
+def _draw_beside(plot: Plot, other: Plot, width: int, height: int) -> Picture:
+    """Return two charts side by side, with the text below them."""
+    half = width // 2
+    rows = height - len(plot.below)
+    left = draw(replace(plot, below=(), beside=None), half - 1, rows)
+    # The line of the cursor is below the left one alone.
+    right = draw(replace(other, below=(), spots=()), width - half, rows - bool(plot.spots))
+    empty: Line = []
+    lines: list[Line] = [
+        [*one, (" " * (half - cell_width(_text(one))), ""), *another]
+        for one, another in zip_longest(left.lines, right.lines, fillvalue=empty)
+    ]
+    return replace(left, lines=[*lines, *plot.below])
+
+
 def draw(plot: Plot, width: int, height: int) -> Picture:
     """Return a chart of at most `width` cells and `height` lines, its cursor's line included."""
+    if plot.beside is not None and width >= _BESIDE:
+        return _draw_beside(plot, plot.beside, width, height)
     rows = height - len(plot.below) - bool(plot.spots)
     points = [
         (x, y) for marks in plot.marks for x, y in zip(marks.xs, marks.ys, strict=False)
