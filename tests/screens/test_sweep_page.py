@@ -24,6 +24,7 @@ from dld_tui.core.text import cell_width
 from dld_tui.screens.results.sweep import of_sweep, open_sweep
 from dld_tui.screens.results.table import TableResult
 from dld_tui.widgets.charts.plots import draw
+from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.lists.table_view import TableView
 from tests.support.tui import screen_text, until
 
@@ -100,3 +101,22 @@ def test_charts_side_by_side_are_those_that_are_drawn_alone() -> None:
     assert (both.places, both.canvas) == (left.places, left.canvas)
     assert len(both.lines) == len(left.lines) == 19  # one is for the cursor
     assert all(cell_width(text) <= 160 for text in texts)
+
+
+async def test_c_compares_with_another_sweep(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.sweep.json", *AXES)
+    written(tmp_path / "b.sweep.json", AXES[0], SweepAxis(BATCH, (1, 2, 16)))
+    app = DldApp([first])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(
+            pilot, lambda: isinstance(app.screen, TableResult) and app.screen.query("#plot")
+        )
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, PickDialog))
+        assert "b.sweep.json" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: "B against A" in screen_text(app))
+        assert "4 times in both, 0 faster and 0 slower" in screen_text(app)
+        assert "only B" in screen_text(app)
+        assert isinstance(app.screen, TableResult)
+        assert "result_file" not in app.screen.facts()

@@ -9,6 +9,7 @@ from dld_tui.core.dataclass import dataclass
 FACTS: Mapping[str, str] = {
     "document": "no model is open",
     "form": "it does not come from a form",
+    "result_file": "it is in no file: measure again with a path for the result",
     "report": "no report is open",
     "optimized": "the run saved no optimised model: use --optimized-model",
     "graph": "the graph is still loading",

@@ -641,8 +641,10 @@ _RESULT = table(
     ("result.copy", "copy", "y", "", "copy", "Copy the text above the table."),
     ("result.csv", "save_csv", "w", "", "save csv", "Write the table as a CSV file."),
     ("result.about", "about", "i", "", "full text", "Show the full text above the table."),
+    ("result.compare", "compare_with", "c", "result_file", "compare",
+     "Choose another sweep, and compare this one with it point by point."),
     ("result.again", "again", "f5", "form", "again", "Open the form again."),
-    footer="result.copy result.csv result.about result.again",
+    footer="result.copy result.csv result.compare result.about result.again",
 )
 # The graph pane.
 _VIEWS = table(

@@ -43,6 +43,8 @@ REPORTS = Wanted(
     "report",
     "path of a report or of layer information",
 )
+SWEEPS = Wanted(["SWEEP"], "sweep", "path of a result of dld sweep")
+COMPARED = Wanted([*REPORTS.kinds, *SWEEPS.kinds], "report", REPORTS.about)
 MODELS = Wanted(("ONNX", "ONNX_TEXT"), "model", "path of a model")
 
 

@@ -226,6 +226,7 @@ class Tabs(_Base):
 _WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
 _REPORT = "dld_tui.screens.results.report:ReportScreen"
 _PLAN = "dld_tui.screens.results.plan:PlanScreen"
+_SWEEPS = "dld_tui.screens.results.sweep:compare_page"
 
 OPENERS: dict[str, str] = {
     "ONNX": _WORKSPACE,
@@ -244,6 +245,18 @@ OPENERS: dict[str, str] = {
     "TRTEXEC_LOG": "dld_tui.screens.results.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
+
+
+def make_sweep_comparison(paths: Sequence[Path]) -> Page:
+    """Return a page with sweeps side by side.
+
+    Raises:
+        InputError: A file cannot be read.
+        UsageError: They have no point in common.
+    """
+    module, _, name = _SWEEPS.partition(":")
+    page: Page = getattr(importlib.import_module(module), name)(paths)
+    return page
 
 
 def make_page(kind: str, path: Path | None) -> Page:

@@ -18,6 +18,7 @@ from dld_tui.core.compare.records import Row, Subject
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
+from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.process.paths import distinct_names
@@ -25,7 +26,8 @@ from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import model_of, reports_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.home.nearby import REPORTS, ask_nearby
+from dld_tui.screens.home.nearby import COMPARED, REPORTS, SWEEPS, ask_nearby
+from dld_tui.screens.home.tabs import make_sweep_comparison
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
@@ -35,9 +37,15 @@ from dld_tui.widgets.tasks import on_thread, task
 
 
 async def ask_reports(services: Host, first: Path | None) -> None:
-    """Ask for two reports, or for one to compare `first` with, and compare them."""
-    report = first or await ask_nearby(services, "Compare: the first report", REPORTS)
+    """Ask for two reports or sweeps, or for one to compare `first` with, and compare them."""
+    report = first or await ask_nearby(services, "Compare: the first report", COMPARED)
     if report is None:
+        return
+    if is_sweep(report):
+        title = f"Compare {visible(report.name)} with"
+        swept = await ask_nearby(services, title, SWEEPS, [report])
+        if swept is not None:
+            services.add_page(await on_thread(make_sweep_comparison, [report, swept]))
         return
     other = await _ask_other(services, f"Compare {visible(report.name)} with", [report])
     if other is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dld_tui.core.compare.matching import METHOD
+from dld_tui.core.compare.records import label
+from dld_tui.core.compare.sweeps import SweepComparison, point_table
 from dld_tui.core.report.sweep import (
     BATCH,
     PROMPT,
@@ -44,6 +47,27 @@ def open_sweep(path: Path) -> TableResult:
         InputError: It cannot be read.
     """
     return of_sweep(load_sweep(path), {})
+
+
+def compare_page(paths: Sequence[Path]) -> TableResult:
+    """Return the page of two or more sweeps side by side.
+
+    Raises:
+        InputError: A file cannot be read.
+        UsageError: They have no point in common.
+    """
+    compared = SweepComparison([load_sweep(path) for path in paths])
+    titles = [subject.title for subject in compared.subjects]
+    named = [f"{label(at)}: {visible(title)}" for at, title in enumerate(titles)]
+    differing = [
+        f"{visible(one.name)}: {' / '.join(map(visible, one.values))}"
+        for one in compared.differences
+    ]
+    lines = [*compared.lines, "; ".join(named), *differing, METHOD]
+    return TableResult(
+        " and ".join(map(visible, titles)), lines, point_table(compared, compared.rows, "screen"),
+        written=point_table(compared, compared.rows, "csv"),
+    )  # fmt: skip
 
 
 _STYLES = ("bar", "warn", "good", "accent", "bad")

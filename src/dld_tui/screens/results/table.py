@@ -134,8 +134,9 @@ class TableResult(ResultsPage[TableData]):
         self.show_text(self.tab_title)
 
     def facts(self) -> set[str]:
-        """Return whether the form can be opened again."""
-        return super().facts() | ({"form"} if self.form is not None else set())
+        """Return whether the form can be opened again, and whether the result is in a file."""
+        known = {"form": self.form, "result_file": self.path}
+        return super().facts() | {name for name, value in known.items() if value is not None}
 
     def action_again(self) -> None:
         if self.form is not None:
