@@ -17,7 +17,10 @@ PLATFORMS = {
     "JetPack 6 (Python 3.10)": Platform("3.10", "aarch64", 35),
     "JetPack 7 (Python 3.12)": Platform("3.12", "aarch64", 39),
 }
-SETS = ("cpu", "gpu", "keyring", "parquet", "excel", "pictures", "agents")
+SETS = (
+    "cpu", "gpu", "keyring", "parquet", "excel", "pictures", "agents", "polygraphy", "simplify",
+    "fast",
+)  # fmt: skip
 KNOWN = {
     ("3.10", "onnxruntime-gpu"): "no such wheel for Python 3.10: NVIDIA publishes Jetson builds "
     "of onnxruntime-gpu elsewhere (docs/start/install.md)",

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dld_tui
+from scripts.command_tree import entries
+from tests.support import words
 
 SOURCE = Path(dld_tui.__file__).parent
 WORDS = re.compile(
@@ -47,3 +49,35 @@ def test_no_text_has_a_word_of_the_workshop() -> None:
 
 def test_a_planted_word_is_found() -> None:
     assert [text for text in texts(ast.parse("x = 'in its race'")) if WORDS.search(text)]
+
+
+OF_OTHERS = ("backends/onnxruntime/runtime.py",)
+"""Modules that look for words in what ONNX Runtime says."""
+SEARCHED = {("commands/command_table.py", "what may help, recommendations, hints, make faster")}
+"""What people may type to find a command."""
+
+
+def test_texts_and_help_have_the_words_of_contributing() -> None:
+    found = [
+        (name, text, said)
+        for path in SOURCE.rglob("*.py")
+        if (name := str(path.relative_to(SOURCE))) not in OF_OTHERS
+        for text in texts(ast.parse(path.read_text()))
+        if words.is_sentence(text) and (name, text) not in SEARCHED
+        for said in words.wrong(text)
+    ]
+    found += [
+        (entry.name, text, said)
+        for entry in entries()
+        for text in (*entry.about, *(row.meaning for row in entry.rows))
+        for said in words.wrong(text)
+    ]
+    assert found == []
+
+
+def test_a_word_that_contributing_replaces_is_found() -> None:
+    text = "The op has a free dimension and two blobs"
+    assert len(list(words.wrong(text))) == 3
+    assert not list(words.wrong("op_type, intra-op threads, {op}, `blob.onnx` and tops"))
+    assert not words.is_sentence("remarks")
+    assert not words.is_sentence(r"No Op (\\w+) registered")

@@ -41,7 +41,7 @@ def test_a_free_dimension_gets_its_size(folder: Path) -> None:
         assert report.settings["dim"] == ["N=6"]
     with pytest.raises(UsageError) as caught:
         list(run(quick(model, dim=("M=6",))))
-    assert caught.value.hint == "Free dimensions: N"
+    assert caught.value.hint == "Dynamic dimensions: N"
 
 
 def test_io_binding_times_the_copies_on_their_own(folder: Path) -> None:

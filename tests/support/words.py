@@ -6,19 +6,18 @@ import re
 from collections.abc import Iterator
 
 INSTEAD = {
-    r"ops?": "operator or node",
-    r"nested graphs?": "subgraph",
-    r"symbolic dim\w*|free dim\w*|open dim\w*": "dynamic dimension",
-    r"blobs?|payloads?": "initializer or weights",
-    r"set-ups?": "session, or candidate",
+    r"[Oo]ps?": "operator or node",
+    r"[Nn]ested graphs?": "subgraph",
+    r"(?:[Ss]ymbolic|[Ff]ree|[Oo]pen) dim\w*": "dynamic dimension",
+    r"[Bb]lobs?|[Pp]ayloads?": "initializer, weights or tensor data",
+    r"[Ss]et-ups?": "session, or candidate",
     r"times as fast": "a speedup, as 1.25×",
-    r"nearness": "error",
-    r"remarks?|complaints?": "finding or note",
-    r"hints?": "advice",
+    r"[Nn]earness": "error",
+    r"[Rr]emarks?|[Cc]omplaints?": "finding or note",
+    r"[Hh]ints?": "advice",
 }
 _PATTERNS = {
-    re.compile(rf"(?<![-\w])(?:{words})(?![-\w])", re.IGNORECASE): put
-    for words, put in INSTEAD.items()
+    re.compile(rf"(?<![-\w.{{])(?:{words})(?![-\w]|\.\w)"): put for words, put in INSTEAD.items()
 }
 
 
@@ -27,3 +26,8 @@ def wrong(text: str) -> Iterator[str]:
     for pattern, instead in _PATTERNS.items():
         for found in pattern.finditer(text):
             yield f"{found[0]!r}: say {instead} (CONTRIBUTING.md, Words)"
+
+
+def is_sentence(text: str) -> bool:
+    """Tell whether a string of a program is words for people, not a name, JSON or a pattern."""
+    return len(text.split()) > 1 and text[:2] != '{"' and not re.search(r"\\[dwsSn(.]|\(\?", text)

@@ -96,7 +96,7 @@ def test_a_sentinel_where_its_payload_does_not_belong_is_a_bug_not_a_file(source
     with pytest.raises(ValueError, match="int64_data stands in raw_data"):
         splice(model.SerializeToString(), blobs)
     model = helper.make_model(onnx.GraphProto(doc_string=varints.decode()))
-    with pytest.raises(ValueError, match="holds no payload"):
+    with pytest.raises(ValueError, match="holds no tensor data"):
         splice(model.SerializeToString(), blobs)
     model = helper.make_model(onnx.GraphProto(doc_string=(blobs.nonce + b"9" * 12).decode()))
     with pytest.raises(ValueError, match="starts no sentinel"):

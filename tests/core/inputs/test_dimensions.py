@@ -11,9 +11,9 @@ def test_sizes_need_a_free_dimension() -> None:
     types = [ValueType("float32", ("N", 3, None)), None, ValueType("int64", None)]
 
     check_dimensions({"N": 1}, types)
-    with pytest.raises(UsageError, match="'M', which is not a free dimension") as caught:
+    with pytest.raises(UsageError, match="'M', which is not a dynamic dimension") as caught:
         check_dimensions({"M": 1}, types)
-    assert caught.value.hint == "Free dimensions: N"
+    assert caught.value.hint == "Dynamic dimensions: N"
     with pytest.raises(UsageError) as caught:
         check_dimensions({"M": 1}, [])
-    assert caught.value.hint == "Free dimensions: none"
+    assert caught.value.hint == "Dynamic dimensions: none"

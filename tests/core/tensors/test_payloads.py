@@ -97,7 +97,7 @@ def test_gone_and_changed_payloads_are_refused(tmp_path: Path) -> None:
         {}, 7, {"raw": "*"}, {**described, "length": -1}, {**described, "field": "x"}
     ]  # fmt: skip
     for wrong in others:
-        with pytest.raises(EditError, match="payload"):
+        with pytest.raises(EditError, match="tensor data"):
             resolve(fresh, wrong)
 
 

@@ -199,7 +199,7 @@ class _Splice:
                 continue
             child = kind.get(tag)
             if child is None:
-                raise ValueError(f"a sentinel in a field at byte {field} that holds no payload")
+                raise ValueError(f"a sentinel in a field at byte {field} that holds no tensor data")
             if isinstance(child, str):
                 inner, inner_length = self._payload(child, content, position)
             else:
@@ -222,7 +222,9 @@ class _Splice:
             blob = self._blobs.get(self._data[position : position + SENTINEL_LENGTH])
             assert blob is not None
             if blob.field != field and not {blob.field, field} <= FIXED_WIDTH_FIELDS:
-                raise ValueError(f"a payload of {blob.field} stands in {field} at byte {position}")
+                raise ValueError(
+                    f"tensor data of {blob.field} stands in {field} at byte {position}"
+                )
             pieces += (self._data[copied:position], blob)
             copied = position + SENTINEL_LENGTH
             self._next += 1

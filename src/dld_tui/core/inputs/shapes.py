@@ -85,8 +85,8 @@ def check_dimensions(names: Collection[str], types: Iterable[ValueType | None]) 
         if name not in free:
             listed = ", ".join(visible(dim) for dim in free if dim) or "none"
             raise UsageError(
-                f"--dim names {name!r}, which is not a free dimension of an input",
-                hint=f"Free dimensions: {listed}",
+                f"--dim names {name!r}, which is not a dynamic dimension of an input",
+                hint=f"Dynamic dimensions: {listed}",
             )
 
 

@@ -374,7 +374,7 @@ def resolve(
         try:
             return base64.b64decode(str(reference["raw"]), validate=True)
         except (binascii.Error, ValueError):
-            raise EditError("a payload in the arguments is not base64") from None
+            raise EditError("tensor data in the arguments are not base64") from None
     name, start, length, sha256, field = _checked(reference)
     source = document.payloads.held(sha256) if sha256 else None
     if source is None:
@@ -402,14 +402,14 @@ def payload_blob(document: PayloadOwner, reference: JSON) -> Blob:
 
 def _checked(reference: JSON) -> tuple[str, int, int, str | None, str]:
     if not isinstance(reference, dict):
-        raise EditError("a payload is {raw} or {file, offset, length, sha256}")
+        raise EditError("tensor data are {raw} or {file, offset, length, sha256}")
     name, start = reference.get("file"), reference.get("offset", 0)
     length, sha256 = reference.get("length"), reference.get("sha256")
     if type(start) is not int or type(length) is not int or min(start, length) < 0:
-        raise EditError("a payload is {raw} or {file, offset, length, sha256}")
+        raise EditError("tensor data are {raw} or {file, offset, length, sha256}")
     named = sha256 is None or (isinstance(sha256, str) and re.fullmatch(_SHA256, sha256))
     if not isinstance(name, str) or not named:
-        raise EditError("a payload is {raw} or {file, offset, length, sha256}")
+        raise EditError("tensor data are {raw} or {file, offset, length, sha256}")
     field = _field(reference.get("field"))
     return name, start, length, str(sha256) if sha256 else None, field
 
@@ -418,7 +418,7 @@ def _field(value: JSON) -> str:
     if value is None:
         return "raw_data"
     if value not in PAYLOAD_FIELDS:
-        raise EditError(f"a payload cannot be in {value!r:.60}")
+        raise EditError(f"tensor data cannot be in {value!r:.60}")
     return str(value)
 
 

@@ -96,7 +96,7 @@ class Graphs(Controller):
         shown = [] if self._graph_scope is None else self._graph_scope.nodes
         counts = [(node, costs[node].flops) for node in shown if node in costs]
         symbolic = any(isinstance(count, Polynomial) for _, count in counts)
-        title = ", each symbolic dimension taken as 1" if symbolic else ""
+        title = ", each dynamic dimension taken as 1" if symbolic else ""
         return {node: float(size_at(count, 1)) for node, count in counts if count}, title
 
     def _show_figures(self, overlay: Overlay) -> None:

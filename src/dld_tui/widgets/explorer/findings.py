@@ -72,7 +72,7 @@ class FindingsList(LineView):
     SCOPE = "findings"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
     HELP = (
-        "Errors, warnings and hints about the model. {list.activate} goes to the node, "
+        "Errors, warnings and infos about the model. {list.activate} goes to the node, "
         "{findings.fix} fixes the finding, {findings.fix_rule} fixes all findings of its rule, "
         "{findings.only_rule} shows only that rule, {list.search} filters by text."
     )
