@@ -22,7 +22,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.inputs.guess import specs_for
-from dld_tui.core.llm.feeds import Decoder, StepFeeds
+from dld_tui.core.llm.feeds import Decoder, KeptFeeds, StepFeeds
 from dld_tui.core.report.load import LoadResult, load_lines, load_table, point_of
 from tests.support import decoders
 from tests.support.engines import built
@@ -240,6 +240,21 @@ def test_sequences_at_the_same_time_are_those_made_one_after_the_other(tmp_path:
     document.close()
 
 
+def test_inputs_that_are_kept_give_the_same_sequence_each_time(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx")
+    document = Document.open(path)
+    session = Session(path, SessionSettings(threads=1, quiet=True))
+    decoder = Decoder(document, specs_for(session.inputs, document), None)
+    generator = Generator(path, session, decoder)
+    kept = KeptFeeds(decoder, 1, 5, 3, 30)
+    found = []
+    for feeds in (StepFeeds(decoder, 1, 5, 3, 30), kept, kept):
+        *_, timed = generator.run(feeds, 1, 5, 20)
+        found.append([token.tolist() for token in timed.tokens])
+    assert found[0] == found[1] == found[2]
+    document.close()
+
+
 def test_a_decoder_makes_sequences_for_each_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,7 +272,7 @@ def test_a_decoder_makes_sequences_for_each_client(
     assert found.tokens == 4
     assert set(made) == {6}
     requests = sum(point.requests for point in found.points)
-    assert len(made) == 3 + 4 * requests  # a sequence is warm-up
+    assert len(made) == 4 * (2 + requests)  # the first sequence of each client is warm-up
     for point in found.points:
         assert point.throughput is not None
         assert point.tokens_per_s == pytest.approx(4 * point.requests / point.seconds)

@@ -266,7 +266,7 @@ def _with_decoder(
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.core.inputs.guess import specs_for
-    from dld_tui.core.llm.feeds import Decoder, StepFeeds
+    from dld_tui.core.llm.feeds import Decoder, KeptFeeds
     from dld_tui.core.statistics import median
 
     if settings.providers == ("CPU",):
@@ -278,13 +278,17 @@ def _with_decoder(
         decoder = Decoder(document, specs_for(session.inputs, document), config)
         require_provider(decoder, settings)
         generator = Generator(model, session, decoder, shared=shares_cache(decoder, "auto"))
-        feeds = StepFeeds(decoder, 1, prompt, request.seed, prompt + tokens)
-        SequenceClient(generator, feeds, prompt, min(tokens, _WARM))(0, array("q", [0]), 1, 0)
+        ready: list[KeptFeeds] = []
+        """Of each client, kept: making them would take longer than a small model."""
         made: list[SequenceClient] = []
 
         @contextlib.contextmanager
         def clients(count: int) -> Iterator[list[TimeCalls]]:
-            made[:] = [SequenceClient(generator, feeds, prompt, tokens) for _ in range(count)]
+            for number in range(len(ready), count):
+                seed = request.seed + number
+                ready.append(KeptFeeds(decoder, 1, prompt, seed, prompt + tokens))
+                SequenceClient(generator, ready[-1], prompt, tokens)(0, array("q", [0]), 1, 0)
+            made[:] = [SequenceClient(generator, one, prompt, tokens) for one in ready[:count]]
             yield [*made]
 
         def ended(point: LoadPoint) -> LoadPoint:

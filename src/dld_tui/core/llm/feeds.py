@@ -371,6 +371,31 @@ class StepFeeds:
             fed[:] = tokens.reshape(len(tokens), *(1,) * (fed.ndim - 1))
 
 
+class KeptFeeds(StepFeeds):
+    """The inputs of a sequence that is made again and again: each is made once, when first used.
+
+    One sequence at a time may use them, as tokens are put into them in place.
+    """
+
+    @cached_property
+    def _prompt_values(self) -> dict[str, AnyArray]:
+        return super().prompt()
+
+    @cached_property
+    def _step_values(self) -> dict[int, dict[str, AnyArray]]:
+        return {}
+
+    def prompt(self) -> dict[str, AnyArray]:
+        """Return the inputs of the prefill."""
+        return self._prompt_values
+
+    def step(self, number: int) -> dict[str, AnyArray]:
+        """Return the inputs of a token."""
+        if number not in self._step_values:
+            self._step_values[number] = super().step(number)
+        return self._step_values[number]
+
+
 def _grown(guess: InputGuess, other: InputGuess, number: int) -> InputGuess:
     """Return an input after this many steps, extrapolated from the first and the second one."""
     if guess.shape == other.shape and guess.fill == other.fill:
