@@ -84,8 +84,8 @@ class Speedup:
 
     @property
     def is_vague(self) -> bool:
-        """Whether the interval is too wide for its median to say anything."""
-        return self.high > _MOST_SPREAD * self.low
+        """Whether it is faster, with an interval too wide for its median to say anything."""
+        return self.low > 1 and self.high > _MOST_SPREAD * self.low
 
     @property
     def _least(self) -> str:
