@@ -123,7 +123,7 @@ def annotation(setting: Setting) -> str:
         text = f"Literal[{', '.join(map(repr, about.choices))}]"
     else:
         text = setting.type.__name__
-        text += " | float | Sequence[float]" if setting.type is str else ""
+        text += " | float | Sequence[str | float]" if setting.type is str else ""
     return f"{text} | None" if setting.optional else text
 
 
