@@ -36,6 +36,7 @@ from dld_tui.core.report.sweep_export import (
     sweep_page,
     sweep_table,
 )
+from dld_tui.core.tables.table import ratio_text
 
 TIMES = st.floats(0.01, 1e4)
 
@@ -178,6 +179,18 @@ def test_what_no_sweep_writes_is_refused(broken: dict[str, Any], why: str, tmp_p
     path.write_text(json.dumps(json.loads(sweep_text(sweep_of({1: 1.0, 2: 1.0, 4: 1.0}))) | broken))
     with pytest.raises(InputError, match=f"not a result of dld sweep.*{why}"):
         load_sweep(path)
+
+
+def test_the_page_has_a_bar_for_each_point() -> None:
+    axes = SweepAxis(THREADS, (1, 2)), SweepAxis(BATCH, (1, 2, 4))
+    times = {at: 1.0 * at[1] / at[0] for at in places(axes) if at != (2, 4)}  # type: ignore[operator]
+    page = sweep_page(grid(times, *axes))
+    for at, ms in times.items():
+        assert f"batch {at[1]}: {ratio_text(1000 * int(at[1]) / ms)} items/s</title>" in page
+        assert f"batch {at[1]}: {ratio_text(ms)} ms</title>" in page
+    assert page.count(" items/s</title>") == len(times)
+    assert "threads 2" in page
+    assert "Time to the first token" not in page
 
 
 def test_foreign_text_is_no_markup() -> None:

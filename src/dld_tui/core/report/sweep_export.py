@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dld_tui.core import fmt
@@ -15,11 +15,13 @@ from dld_tui.core.report.sweep import (
     SweepPoint,
     knees,
 )
-from dld_tui.core.tables.html_page import Section, page, paragraphs
+from dld_tui.core.tables.html_page import Bar, Section, bars, page, paragraphs
 from dld_tui.core.tables.rendering import html_of, markdown_of, markdown_plain
 from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
 
+_MOST_SERIES = 16
+"""Combinations in a picture."""
 _MOST_LINES = 3
 """Groups of points, and knees, that are told in sentences; the table has the others."""
 
@@ -148,11 +150,34 @@ def _title(sweep: Sweep) -> str:
 def sweep_page(sweep: Sweep) -> str:
     """Return the result as one HTML page. The same result gives the same bytes."""
     lines = [(line, "info") for line in sweep_lines(sweep)]
+    latency = _bars(sweep, "ms", lambda point: point.ms)
+    first = _bars(sweep, "ms", lambda point: point.first_ms)
     sections = [
         Section("answer", "In short", paragraphs(lines)),
+        Section("throughput", "Throughput", _bars(sweep, sweep.unit, sweep.throughput)),
+        Section("first", "Time to the first token", first),
+        Section("latency", "Time of a token" if sweep.tokens else "Latency", latency),
         Section("points", "Points", html_of("sweep-table", sweep_table(sweep))),
     ]
     return page(_title(sweep), [sweep.backend], "", sections)
+
+
+def _bars(sweep: Sweep, unit: str, figure_of: Callable[[SweepPoint], float | None]) -> str:
+    """Return a row of bars a size, with a bar for each combination of the other values."""
+    axis = drawn_axis(sweep)
+    groups = {} if axis is None else sweep.alike(axis.name)
+    if axis is None or not 0 < len(groups) <= _MOST_SERIES:
+        return ""
+    figures = [
+        {sweep.value(point, axis.name): figure_of(point) for point in points}
+        for points in groups.values()
+    ]
+    rows = []
+    for size in axis.values:
+        values = tuple(own.get(size) for own in figures)
+        shown = tuple("" if one is None else f"{ratio_text(one)} {unit}" for one in values)
+        rows.append(Bar(place_text([(axis.name, size)]), values, shown))
+    return bars(rows, [place_text(fixed) for fixed in groups])
 
 
 def sweep_markdown(sweep: Sweep) -> str:
