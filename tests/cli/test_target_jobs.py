@@ -185,6 +185,9 @@ def test_a_sweep_of_several_targets_is_one_and_goes_on_with_those_that_were_lost
     assert not [*tmp_path.glob("s-*.json")]
     assert "exists" in dld.fails(2, *words, *places)
 
+    alone = dld(*words[:-1], "u.sweep.json", "--target", "one", "--json")
+    assert alone.json["report"] == "u.sweep.json"
+
     # What another request or another model left is not taken for this one.
     for other in (replace(part, digest="another"), replace(part, settings={})):
         Path("t-one.sweep.json").write_text(sweep_text(other))
