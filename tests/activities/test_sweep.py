@@ -236,6 +236,20 @@ def test_fp32_is_said_of_no_other_model(tmp_path: Path) -> None:
     assert sweep(half, precision="model", batch="1")[0].points[0].problem == ""
 
 
+def test_points_may_take_the_memory_that_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.onnxruntime import limits
+
+    limited: list[int] = []
+    monkeypatch.setattr(limits, "_trials", [])
+    monkeypatch.setattr(limits, "is_child", lambda: True)
+    monkeypatch.setattr(limits, "limit_memory", limited.append)
+    monkeypatch.setattr(limits, "free_memory", lambda: 10 << 40)
+    assert sweep(write(tmp_path, WEIGHTS), batch="1,2")[0].points[1].problem == ""
+    assert limited == [9 << 40]
+
+
 # --- files ----------------------------------------------------------------------------------------
 
 

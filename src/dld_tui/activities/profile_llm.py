@@ -145,7 +145,7 @@ _MOST_WARM_UPS, _WARM_UP_S = 12, 15.0
 """Repetitions of a warm-up at most, and after how many seconds it ends with the second one."""
 _NEW_SHAPE_PART, _NEW_SHAPE_MS = 0.5, 0.2
 """What a token of a new length takes more, of a usual one and at least, to be told."""
-CACHES = 4
+_CACHES = 4
 """How often a cache is in memory at most: past and present, of both sessions."""
 _ONLY_ON_GPU = ("Attention", "DecoderMaskedSelfAttention")
 _NO_COUNTER = (
@@ -411,7 +411,7 @@ class _Run:
         needed = run_bytes(decoder, batch, prompt, capacity - prompt)
         yield Log(f"weights, cache and logits take at least {fmt.size(needed)}")
         if self.is_on_cpu:
-            limit_trials(self._document, more=CACHES * needed)
+            limit_trials(self._document, more=_CACHES * needed)
         memory = self._facts.get("memory_bytes")
         if settings.memory == "cpu" and isinstance(memory, int) and needed > memory:
             raise UsageError(

@@ -12,7 +12,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_llm import CACHES
 from dld_tui.activities.profile_llm import Request as LlmProfile
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.sweep_setups import Generation, Passes, Runner, Setup
@@ -331,7 +330,7 @@ class _Measurement:
         began, request = time.monotonic(), self._request
         models = yield from self._converted(model)
         if {*request.provider} <= {"CPU"}:
-            limit_trials(self._document, shapes=request.shape, more=self._cache_bytes(config))
+            limit_trials(self._document, shapes=request.shape, is_asked=True)
         with naming(self._document):
             for done, spot in enumerate(self._spots):
                 yield Progress(done, len(self._spots), "points", "Trying each point once")
@@ -487,19 +486,6 @@ class _Measurement:
         if model != document.path:
             document = self._stack.enter_context(contextlib.closing(Document.open(model)))
         return Generation(model, settings, config, document, request.decode, request.seed)
-
-    def _cache_bytes(self, config: GenaiConfig | None) -> int:
-        """Return the memory that caches of a decoder may take besides what one trial does."""
-        if not self._request.is_of_decoder:
-            return 0
-        from dld_tui.core.inputs.guess import input_specs
-        from dld_tui.core.llm.budget import run_bytes
-        from dld_tui.core.llm.feeds import Decoder
-
-        most = {axis.name: max(axis.values) for axis in self._axes if axis.has_sizes}
-        decoder = Decoder(self._document, input_specs(self._document), config)
-        length = sum(int(most.get(name, 0)) for name in (PROMPT, CONTEXT))
-        return CACHES * run_bytes(decoder, int(most.get(BATCH, 1)), length, self._request.decode)
 
     def _add_memory(self, ready: list[_Point]) -> None:
         """Measure the memory of passes, as far as that takes a small part of the time.

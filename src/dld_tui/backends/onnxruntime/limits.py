@@ -30,6 +30,7 @@ from dld_tui.core.process.child import (
     Limits,
     RefusedError,
     compute,
+    free_memory,
     is_child,
     limit_memory,
     says_no_memory,
@@ -232,7 +233,9 @@ _trials: list[_Trials] = []
 """The last counts."""
 
 
-def limit_trials(*documents: Document, shapes: Sequence[str] = (), more: int = 0) -> None:
+def limit_trials(
+    *documents: Document, shapes: Sequence[str] = (), more: int = 0, is_asked: bool = False
+) -> None:
     """Limit the memory of this process, and the time of each session and of each single run.
 
     For a worker that tries out models on a CPU: a model of 2 kB can stand for a run that never
@@ -242,6 +245,7 @@ def limit_trials(*documents: Document, shapes: Sequence[str] = (), more: int = 0
         documents: The models.
         shapes: Of inputs, ``NAME:1x3``.
         more: Bytes that are needed besides what one trial takes.
+        is_asked: A user asked for sizes that may take whatever memory is free.
 
     Raises:
         UsageError: A shape is malformed.
@@ -260,6 +264,9 @@ def limit_trials(*documents: Document, shapes: Sequence[str] = (), more: int = 0
         sum(summarise(document).weight_bytes for document in documents),
         sum(_input_bytes(document, given) for document in documents),
     )
+    free = free_memory() if is_asked else None
+    if free is not None:
+        limits = replace(limits, memory=free * 9 // 10)
     limit_memory(limits.memory + more)
     files = [document.path for document in documents if document.path is not None]
     _trials[:] = [_Trials(limits, given, files)]
