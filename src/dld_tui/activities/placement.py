@@ -36,6 +36,7 @@ from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.conversion.search_key import search_facts
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
+    ActivityError,
     CancelledError,
     DldError,
     SaveError,
@@ -681,7 +682,12 @@ class _Searching:
         from dld_tui.core.compare.gate import LIMIT_S, WITHIN_PERCENT
 
         base, new = self._request.model, (yield from self._model(placement))
-        _, self._accuracy[placement] = yield from self._runner.ready(new)
+        problem, self._accuracy[placement] = yield from self._runner.ready(new)
+        if problem:
+            raise ActivityError(
+                f"the result fails when it is tried again: {problem}",
+                hint="The results of the model may vary from run to run",
+            )
         yield from self._runner.ready(base)
         pairs = self._runner.separate_pairs(base, new)
         row = yield from self._row(pairs, WITHIN_PERCENT, LIMIT_S)
